@@ -1,0 +1,3 @@
+//! The binary `corelane`.
+
+fn main() {}

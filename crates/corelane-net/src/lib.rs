@@ -1,0 +1,11 @@
+//! Bytes to facts, no threads: capture files, packet headers, synthetic traffic.
+//!
+//! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes pcap.
+//! - [`decode`] turns one captured frame into addresses, ports and TCP flags.
+//! - [`synth`] makes traffic with known truth, deterministic by seed.
+//!
+//! Nothing here starts a thread or knows a queue: the crate `corelane-monitor` does both.
+
+pub mod capture;
+pub mod decode;
+pub mod synth;
