@@ -1,0 +1,1 @@
+//! Synthetic traffic with known truth.
