@@ -1,0 +1,191 @@
+//! The one file that knows core, std, loom and shuttle: everything else imports its atomics, cells and threads from here.
+//!
+//! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
+//! asymmetric barrier of the park protocol (see [`crate::wait`]).
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, AtomicUsize},
+    },
+};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{
+    Arc,
+    atomic::{AtomicU8, AtomicU32, AtomicUsize},
+};
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use alloc::sync::Arc;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+
+#[cfg(not(loom))]
+pub(crate) use cell::UnsafeCell;
+
+use core::mem::MaybeUninit;
+pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+
+/// The place of one item. Whether it holds one is the algorithm's to know.
+pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
+
+#[cfg(not(loom))]
+mod cell {
+    /// `core`'s cell with loom's interface, so that loom sees every access to an item.
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        #[inline(always)]
+        pub(crate) const fn new(value: T) -> Self {
+            Self(core::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+/// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line of
+/// the aarch64 cores that have lines of 128.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Padded<T>(pub(crate) T);
+
+impl<T> core::ops::Deref for Padded<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+pub(crate) use barrier::{heavy_barrier, light_barrier, parks_are_bounded};
+
+/// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is nothing to
+/// do. Each side writes its own word and then reads the other's; one of the two must see the other's write. Two full fences
+/// would do, one of them for every item. Instead the parker pays for both: membarrier makes every running thread of the
+/// process pass a full fence at some point during the call, so either the publisher's store came before that point, and the
+/// parker sees it when it looks again, or the publisher's load comes after it, and sees the parker's flag.
+#[cfg(not(any(loom, shuttle)))]
+mod barrier {
+    use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
+    /// The publisher's half: orders its store before its load as far as the compiler goes.
+    #[inline(always)]
+    pub(crate) fn light_barrier() {
+        compiler_fence(SeqCst);
+    }
+
+    /// The parker's half.
+    #[cfg(feature = "std")]
+    pub(crate) fn heavy_barrier() {
+        core::sync::atomic::fence(SeqCst);
+        if !parks_are_bounded() {
+            membarrier::barrier();
+        }
+    }
+
+    #[cfg(not(feature = "std"))]
+    pub(crate) fn heavy_barrier() {
+        core::sync::atomic::fence(SeqCst);
+    }
+
+    /// True where there is no membarrier. The parker may then miss a store that was still on its way, so no park lasts longer
+    /// than a millisecond.
+    pub(crate) fn parks_are_bounded() -> bool {
+        #[cfg(feature = "std")]
+        return !membarrier::is_available();
+        #[cfg(not(feature = "std"))]
+        return true;
+    }
+
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    mod membarrier {
+        use std::sync::OnceLock;
+
+        fn call(command: libc::c_int) -> libc::c_long {
+            // SAFETY: membarrier reads and writes no memory of ours; a kernel that does not know the call or the command
+            // answers with an error.
+            unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+        }
+
+        /// Registers the process on the first call.
+        pub(super) fn is_available() -> bool {
+            static AVAILABLE: OnceLock<bool> = OnceLock::new();
+            *AVAILABLE.get_or_init(|| call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+        }
+
+        pub(super) fn barrier() {
+            let answer = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+            assert!(answer == 0, "membarrier was registered and failed");
+        }
+    }
+
+    #[cfg(all(feature = "std", not(target_os = "linux")))]
+    mod membarrier {
+        pub(super) fn is_available() -> bool {
+            false
+        }
+
+        pub(super) fn barrier() {}
+    }
+}
+
+/// Models know no membarrier: a full fence on both sides stands for it. That is what the real barrier amounts to whenever
+/// the parker runs it, and the only case in which the algorithms rely on it.
+#[cfg(any(loom, shuttle))]
+mod barrier {
+    #[cfg(loom)]
+    use loom::sync::atomic::fence;
+    #[cfg(shuttle)]
+    use shuttle::sync::atomic::fence;
+
+    use core::sync::atomic::Ordering::SeqCst;
+
+    pub(crate) fn light_barrier() {
+        fence(SeqCst);
+    }
+
+    pub(crate) fn heavy_barrier() {
+        fence(SeqCst);
+    }
+
+    pub(crate) fn parks_are_bounded() -> bool {
+        false
+    }
+}
+
+/// One turn of a busy wait.
+#[inline(always)]
+pub(crate) fn spin_loop() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(shuttle)]
+    shuttle::hint::spin_loop();
+    #[cfg(not(any(loom, shuttle)))]
+    core::hint::spin_loop();
+}
+
+/// Lets another thread run.
+#[cfg(feature = "std")]
+pub(crate) fn yield_now() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(shuttle)]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(loom, shuttle)))]
+    std::thread::yield_now();
+}
