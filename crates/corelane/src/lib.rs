@@ -3,7 +3,10 @@
 
 extern crate alloc;
 
+pub mod error;
 mod prefetch;
+pub mod spsc;
 mod sync;
+pub mod wait;
 
 pub use prefetch::prefetch_read;

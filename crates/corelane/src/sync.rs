@@ -27,7 +27,7 @@ pub(crate) use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
 pub(crate) use cell::UnsafeCell;
 
 use core::mem::MaybeUninit;
-pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 /// The place of one item. Whether it holds one is the algorithm's to know.
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;

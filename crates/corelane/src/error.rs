@@ -1,0 +1,197 @@
+//! One error type per operation. A refused item comes back inside the error; `Debug` does not print it, so no item needs
+//! `Debug` and none leaks into a log.
+
+use core::fmt;
+
+/// Why [`try_push`](crate::spsc::Producer::try_push) did not take the item, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PushError<T> {
+    /// No free slot. The consumer may free one at any time.
+    Full(T),
+    /// The consumer is gone or has closed the queue: no later push will succeed.
+    Closed(T),
+}
+
+impl<T> PushError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(item) | Self::Closed(item) => item,
+        }
+    }
+
+    /// True for [`PushError::Full`].
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// True for [`PushError::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+}
+
+/// The queue was closed before [`push`](crate::spsc::Producer::push) found a free slot; the item comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+/// Why [`push_timeout`](crate::spsc::Producer::push_timeout) did not take the item, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PushTimeoutError<T> {
+    /// The queue was still full when the time was up.
+    Timeout(T),
+    /// The consumer is gone or has closed the queue.
+    Closed(T),
+}
+
+impl<T> PushTimeoutError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
+/// Why [`try_pop`](crate::spsc::Consumer::try_pop) returned no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PopError {
+    /// Every item pushed so far has been popped.
+    Empty,
+    /// The queue is closed and everything it had accepted has been popped.
+    Closed,
+}
+
+/// The queue is closed and drained: [`pop`](crate::spsc::Consumer::pop) will never return an item again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained;
+
+/// Why [`pop_timeout`](crate::spsc::Consumer::pop_timeout) returned no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PopTimeoutError {
+    /// The queue was still empty when the time was up.
+    Timeout,
+    /// The queue is closed and everything it had accepted has been popped.
+    Closed,
+}
+
+/// Why a slot could not be [reserved](crate::spsc::Producer::reserve).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveError {
+    /// No free slot.
+    Full,
+    /// The consumer is gone or has closed the queue.
+    Closed,
+}
+
+/// Why a queue could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelError {
+    /// A queue of capacity 0 could never hold an item.
+    ZeroCapacity,
+    /// The capacity in items, or its size in bytes, is beyond what indices or the address space can hold.
+    TooLarge,
+    /// A batch of 0 items, or one larger than the queue, which would overwrite items that were not popped.
+    BadBatch,
+    /// The allocator refused the memory.
+    NoMemory,
+}
+
+macro_rules! names_without_item {
+    ($($name:ident :: $variant:ident),+) => {
+        $(impl<T> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    Self::$variant(_) => f.pad(concat!(stringify!($variant), "(..)")),
+                    Self::Closed(_) => f.pad("Closed(..)"),
+                }
+            }
+        })+
+    };
+}
+names_without_item!(PushError::Full, PushTimeoutError::Timeout);
+
+impl<T> fmt::Debug for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Closed(..)")
+    }
+}
+
+const FULL: &str = "the queue is full";
+const EMPTY: &str = "the queue is empty";
+const CLOSED: &str = "the queue is closed";
+const DRAINED: &str = "the queue is closed and drained";
+
+impl<T> fmt::Display for PushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(if self.is_full() { FULL } else { CLOSED })
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(CLOSED)
+    }
+}
+
+impl<T> fmt::Display for PushTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => "the queue was still full when the time was up",
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for PopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Empty => EMPTY,
+            Self::Closed => DRAINED,
+        })
+    }
+}
+
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(DRAINED)
+    }
+}
+
+impl fmt::Display for PopTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout => "the queue was still empty when the time was up",
+            Self::Closed => DRAINED,
+        })
+    }
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full => FULL,
+            Self::Closed => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ZeroCapacity => "a queue needs a capacity of at least 1",
+            Self::TooLarge => "the capacity is too large",
+            Self::BadBatch => "a batch must hold at least 1 item and at most the queue's capacity",
+            Self::NoMemory => "no memory for the queue",
+        })
+    }
+}
+
+impl<T> core::error::Error for PushError<T> {}
+impl<T> core::error::Error for Closed<T> {}
+impl<T> core::error::Error for PushTimeoutError<T> {}
+impl core::error::Error for PopError {}
+impl core::error::Error for Drained {}
+impl core::error::Error for PopTimeoutError {}
+impl core::error::Error for ReserveError {}
+impl core::error::Error for ChannelError {}

@@ -1,0 +1,492 @@
+//! B-Queue: a flag in every slot, probed in batches, with backtracking.
+//!
+//! Source: sections 3.1 to 3.3 and Figures 7, 9 and 10 of the B-Queue paper (Wang, Zhang, Tang, Hua).
+//!
+//! # How it works
+//!
+//! 1. A slot's flag says whether it holds an item; the two sides share no index.
+//! 2. The producer probes the slot a batch ahead. Slots are freed in order, so if that one is free all before it are.
+//! 3. The consumer probes the slot a batch ahead of itself; if it is filled all before it are. If not, it backtracks: it
+//!    halves the batch and probes again, down to a single slot (Figure 9). Self-adaptive backtracking (Figure 10) starts
+//!    from the batch that succeeded last, raised by an increment.
+//! 4. The consumer clears the flag of every slot it empties.
+//!
+//! # What differs from print, and why
+//!
+//! - The flag stands beside the item instead of being a value of it, so any item can be sent, 0 and NULL included.
+//! - After a batch of one the printed `batch_tail` equals `tail`, and the next dequeue returns a slot it never probed. Here
+//!   the end of a batch is exclusive.
+//! - Printed failing polls raise the history, so that a consumer that polls an empty queue ends up with the largest batch.
+//!   Here only success moves it.
+//! - The printed producer says Full unless a whole batch is free. Here it backtracks as the consumer does, down to one slot,
+//!   so Full means full.
+//! - A batch beyond the queue's size would let the producer overwrite items: it is refused.
+//!
+//! # Synchronization
+//!
+//! - flag, store-release of "filled" (producer) → load-acquire (consumer): the item is written before it is read. The
+//!   acquire of a later slot's flag covers all slots before it, which the producer filled earlier.
+//! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written again.
+//! - Parking and closing: see [`crate::wait`].
+//!
+//! # Progress
+//!
+//! Wait-free; the consumer makes at most log2(batch) + 1 probes, each followed by `ticks` pauses.
+//!
+//! # When to use it, and when not
+//!
+//! It is the design the lane grew from: the lowest latency of the published ones. Clearing sends every line both ways and
+//! flags take room beside small items, so the [`lane`](super::lane) is ahead of it in throughput.
+//!
+//! # Memory
+//!
+//! The next power of two of the capacity, times the item's size plus one byte, rounded up to the item's alignment.
+
+use super::buffer::{Buffer, drop_all};
+use super::control::Control;
+use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use crate::error::ChannelError;
+use crate::sync::{
+    Acquire, Arc, AtomicU8, AtomicUsize, Relaxed, Release, Slot, UnsafeCell, spin_loop,
+};
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+/// B-Queue as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BQueue;
+
+super::aliases!(BQueue);
+
+/// How the consumer looks for filled slots when those a batch ahead are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backtracking {
+    /// Not at all: it takes a whole batch or a single item.
+    None,
+    /// Figure 9: halves the batch, each time from the full one.
+    Plain,
+    /// Figure 10: halves the batch, from the one that succeeded last plus [`Tuning::increment`].
+    #[default]
+    Adaptive,
+}
+
+/// B-Queue's parameters, by the paper's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// `BATCH_SIZE`: slots the producer probes ahead, and the consumer too unless it adapts. From 1 to the capacity; `None`
+    /// takes a quarter of the capacity, at most 512.
+    pub batch_size: Option<usize>,
+    /// `BATCH_MAX`: the largest batch of an adaptive consumer. From 1 to the capacity; `None` takes `batch_size`.
+    pub batch_max: Option<usize>,
+    /// `INCREMENT`: by how much an adaptive consumer exceeds its last success; `None` takes the slots of a cache line.
+    pub increment: Option<usize>,
+    /// `TICKS`: pauses of the consumer between two probes. The paper waits, so as not to disturb the producer's line; 0 gives
+    /// the lowest latency.
+    pub ticks: u32,
+    /// How the consumer backtracks.
+    pub backtracking: Backtracking,
+}
+
+/// The paper's largest batch.
+const PAPER_BATCH: usize = 512;
+const LINE: usize = 64;
+
+/// An item and its flag.
+#[repr(C)]
+struct Cell<T> {
+    item: Slot<T>,
+    /// [`FREE`] or [`FILLED`].
+    flag: AtomicU8,
+}
+
+const FREE: u8 = 0;
+const FILLED: u8 = 1;
+
+struct Ring<T> {
+    buffer: Buffer,
+    mask: usize,
+    capacity: usize,
+    /// The exact positions; each written once, when its side's handle is dropped.
+    pushed: AtomicUsize,
+    popped: AtomicUsize,
+    items: PhantomData<T>,
+}
+
+// SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared.
+unsafe impl<T: Send> Send for Ring<T> {}
+// SAFETY: as above; the flags order every access to a slot.
+unsafe impl<T: Send> Sync for Ring<T> {}
+
+impl<T> Ring<T> {
+    fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
+        let count = capacity
+            .checked_next_power_of_two()
+            .ok_or(ChannelError::TooLarge)?;
+        let buffer = Buffer::new(
+            count,
+            size_of::<Cell<T>>(),
+            align_of::<Cell<T>>().max(2 * LINE),
+        )?;
+        let cells = buffer.start().cast::<Cell<T>>();
+        for i in 0..count {
+            let cell = Cell {
+                item: UnsafeCell::new(MaybeUninit::uninit()),
+                flag: AtomicU8::new(FREE),
+            };
+            // SAFETY: inside the buffer, which nobody else knows yet.
+            unsafe { cells.add(i).write(cell) };
+        }
+        Ok(Self {
+            buffer,
+            mask: count - 1,
+            capacity,
+            pushed: AtomicUsize::new(start),
+            popped: AtomicUsize::new(start),
+            items: PhantomData,
+        })
+    }
+
+    #[inline(always)]
+    fn cell(&self, position: usize) -> &Cell<T> {
+        // SAFETY: the masked position is below the number of cells, all of which are initialised.
+        unsafe {
+            &*self
+                .buffer
+                .start()
+                .cast::<Cell<T>>()
+                .add(position & self.mask)
+        }
+    }
+
+    /// True if the item at this position is published; asked by the consumer, of positions it has not popped.
+    #[inline(always)]
+    fn is_filled(&self, position: usize) -> bool {
+        self.cell(position).flag.load(Acquire) == FILLED
+    }
+
+    /// True if fewer than `capacity` items are inside once the one at `position`, which was not pushed yet, is; asked by the
+    /// producer. The item a capacity before it must have been popped; then so were all before that.
+    #[inline(always)]
+    fn is_free(&self, position: usize) -> bool {
+        self.cell(position.wrapping_sub(self.capacity))
+            .flag
+            .load(Acquire)
+            == FREE
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        let from = self.popped.load(Relaxed);
+        drop_all(self.pushed.load(Relaxed).wrapping_sub(from), |i| {
+            let cell = self.cell(from.wrapping_add(i));
+            // SAFETY: both handles are gone; what lies between the positions is published and not popped.
+            cell.item
+                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+        });
+        #[cfg(loom)]
+        for i in 0..=self.mask {
+            // SAFETY: loom's atomics and cells own memory; they were initialised in `new` and are dropped once, here.
+            unsafe { core::ptr::drop_in_place(self.buffer.start().cast::<Cell<T>>().add(i)) };
+        }
+    }
+}
+
+/// How many consecutive positions from the first satisfy `holds`, which is true of a prefix of them and of at most `count`.
+fn prefix(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut yes, mut no) = (0, count + 1);
+    while no - yes > 1 {
+        let middle = yes + (no - yes) / 2;
+        if holds(middle - 1) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
+}
+
+impl sealed::Sealed for BQueue {}
+
+impl<T: Send> Design<T> for BQueue {
+    type Tuning = Tuning;
+    type Producer = BQueueProducer<T>;
+    type Consumer = BQueueConsumer<T>;
+
+    fn create(
+        request: Request<'_, Tuning>,
+    ) -> Result<(BQueueProducer<T>, BQueueConsumer<T>), ChannelError> {
+        let Request {
+            capacity,
+            start,
+            control,
+            tuning,
+        } = request;
+        let batch = tuning
+            .batch_size
+            .unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
+        let batch_max = tuning.batch_max.unwrap_or(batch);
+        let increment = tuning
+            .increment
+            .unwrap_or((LINE / size_of::<Cell<T>>()).max(1));
+        if [batch, batch_max]
+            .iter()
+            .any(|&size| size == 0 || size > capacity)
+            || increment == 0
+        {
+            return Err(ChannelError::BadBatch);
+        }
+        let shared = Shared::new(control, Ring::new(capacity, start)?);
+        let producer = BQueueProducer {
+            head: start,
+            batch_head: start,
+            batch,
+            halted: false,
+            shared: shared.clone(),
+        };
+        let consumer = BQueueConsumer {
+            tail: start,
+            batch_tail: start,
+            history: 1,
+            batch: if tuning.backtracking == Backtracking::Adaptive {
+                batch_max
+            } else {
+                batch
+            },
+            increment,
+            ticks: tuning.ticks,
+            backtracking: tuning.backtracking,
+            sealed: false,
+            shared,
+        };
+        Ok((producer, consumer))
+    }
+
+    fn release_lag(_: usize, _: &Tuning) -> usize {
+        0
+    }
+}
+
+/// The producer's half.
+#[doc(hidden)]
+pub struct BQueueProducer<T> {
+    head: usize,
+    /// Slots before this position are known to be free.
+    batch_head: usize,
+    batch: usize,
+    halted: bool,
+    shared: Arc<Shared<Ring<T>>>,
+}
+
+impl<T> BQueueProducer<T> {
+    /// Probes a batch ahead; backtracks to a single slot.
+    #[cold]
+    #[inline(never)]
+    fn probe(&mut self) {
+        let mut size = if self.halted { 0 } else { self.batch };
+        while size > 0 {
+            if self.shared.body.is_free(self.head.wrapping_add(size - 1)) {
+                self.batch_head = self.head.wrapping_add(size);
+                return;
+            }
+            size /= 2;
+        }
+    }
+}
+
+// SAFETY: slots before `batch_head` were found free with acquire; an item's flag is set with release after it is written.
+unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
+    #[inline(always)]
+    fn writable(&mut self) -> usize {
+        if self.head == self.batch_head {
+            self.probe();
+        }
+        self.batch_head.wrapping_sub(self.head)
+    }
+
+    fn adjacent(&self, n: usize) -> usize {
+        n.min(1)
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+        &self.shared.body.cell(self.head.wrapping_add(i)).item
+    }
+
+    #[inline(always)]
+    unsafe fn publish(&mut self, n: usize) {
+        for _ in 0..n {
+            self.shared.body.cell(self.head).flag.store(FILLED, Release);
+            self.head = self.head.wrapping_add(1);
+        }
+    }
+
+    unsafe fn retract(&mut self, n: usize) {
+        for _ in 0..n {
+            self.head = self.head.wrapping_sub(1);
+            self.shared.body.cell(self.head).flag.store(FREE, Relaxed);
+        }
+    }
+
+    fn halt(&mut self) {
+        self.halted = true;
+        self.batch_head = self.head;
+    }
+
+    fn position(&self) -> usize {
+        self.head
+    }
+
+    fn len(&mut self) -> usize {
+        let ring = &self.shared.body;
+        ring.capacity - prefix(ring.capacity, |i| ring.is_free(self.head.wrapping_add(i)))
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+}
+
+impl<T> Drop for BQueueProducer<T> {
+    fn drop(&mut self) {
+        self.shared.body.pushed.store(self.head, Relaxed);
+    }
+}
+
+/// The consumer's half.
+#[doc(hidden)]
+pub struct BQueueConsumer<T> {
+    tail: usize,
+    /// Slots before this position are known to be filled.
+    batch_tail: usize,
+    /// The batch that succeeded last.
+    history: usize,
+    /// `BATCH_SIZE`, or `BATCH_MAX` of an adaptive consumer.
+    batch: usize,
+    increment: usize,
+    ticks: u32,
+    backtracking: Backtracking,
+    sealed: bool,
+    shared: Arc<Shared<Ring<T>>>,
+}
+
+impl<T> BQueueConsumer<T> {
+    #[cold]
+    #[inline(never)]
+    fn backtrack(&mut self) {
+        if self.sealed {
+            return;
+        }
+        let mut size = match self.backtracking {
+            Backtracking::Adaptive => self.batch.min(self.history.saturating_add(self.increment)),
+            Backtracking::None | Backtracking::Plain => self.batch,
+        };
+        while !self.shared.body.is_filled(self.tail.wrapping_add(size - 1)) {
+            if size == 1 {
+                return;
+            }
+            for _ in 0..self.ticks {
+                spin_loop();
+            }
+            size = if self.backtracking == Backtracking::None {
+                1
+            } else {
+                size / 2
+            };
+        }
+        self.history = size;
+        self.batch_tail = self.tail.wrapping_add(size);
+    }
+
+    fn published_end(&self) -> usize {
+        let ring = &self.shared.body;
+        self.tail.wrapping_add(prefix(ring.capacity, |i| {
+            ring.is_filled(self.tail.wrapping_add(i))
+        }))
+    }
+}
+
+// SAFETY: slots before `batch_tail` were found filled with acquire; a slot is cleared with release after it was read.
+unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
+    #[inline(always)]
+    fn readable(&mut self) -> usize {
+        if self.tail == self.batch_tail {
+            self.backtrack();
+        }
+        self.batch_tail.wrapping_sub(self.tail)
+    }
+
+    fn adjacent(&self, n: usize) -> usize {
+        n.min(1)
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+        &self.shared.body.cell(self.tail.wrapping_add(i)).item
+    }
+
+    #[inline(always)]
+    unsafe fn release(&mut self, n: usize) {
+        for _ in 0..n {
+            self.shared.body.cell(self.tail).flag.store(FREE, Release);
+            self.tail = self.tail.wrapping_add(1);
+        }
+        self.shared.control.slots_freed();
+    }
+
+    fn position(&self) -> usize {
+        self.tail
+    }
+
+    fn len(&mut self) -> usize {
+        let end = if self.sealed {
+            self.batch_tail
+        } else {
+            self.published_end()
+        };
+        end.wrapping_sub(self.tail)
+    }
+
+    fn seal(&mut self) -> usize {
+        self.batch_tail = self.published_end();
+        self.sealed = true;
+        self.batch_tail
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+}
+
+impl<T> Drop for BQueueConsumer<T> {
+    fn drop(&mut self) {
+        self.shared.body.popped.store(self.tail, Relaxed);
+    }
+}
+
+impl<T> fmt::Debug for BQueueProducer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BQueueProducer")
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for BQueueConsumer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BQueueConsumer")
+            .field("tail", &self.tail)
+            .finish_non_exhaustive()
+    }
+}

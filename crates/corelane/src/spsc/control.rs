@@ -1,0 +1,139 @@
+//! What both ends of every queue share beside the items: who is parked, who has closed, who is gone.
+
+#[cfg(feature = "std")]
+use crate::sync::heavy_barrier;
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, light_barrier};
+#[cfg(feature = "std")]
+use crate::wait::Parker;
+use core::fmt;
+
+/// This end sleeps, or is about to.
+pub(crate) const PARKED: u32 = 1;
+/// This end has closed the queue.
+pub(crate) const CLOSED: u32 = 1 << 1;
+/// The consumer, which has closed or was dropped, has said behind which item it will never look.
+pub(crate) const SEALED: u32 = 1 << 2;
+
+/// One end as the other end sees it.
+///
+/// `state` is 0 while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
+/// when it wakes the sleeper. Both do so in cold paths only, so the other end's load of it after every publication hits
+/// its own cache.
+pub(crate) struct End {
+    state: AtomicU32,
+    /// Written once, before `SEALED` is set.
+    sealed_at: AtomicUsize,
+    #[cfg(feature = "std")]
+    parker: Parker,
+}
+
+impl End {
+    fn new(#[cfg(feature = "std")] parker: Option<Parker>) -> Self {
+        Self {
+            state: AtomicU32::new(0),
+            sealed_at: AtomicUsize::new(0),
+            #[cfg(feature = "std")]
+            parker: parker.unwrap_or_default(),
+        }
+    }
+
+    /// The state as it is after everything this thread has published so far. Not ordered by itself: an end that finds
+    /// `CLOSED` looks again by [`acquire`](Self::acquire).
+    #[inline(always)]
+    pub(crate) fn after_publication(&self) -> u32 {
+        light_barrier();
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// The state, with everything its end did before it set the bits.
+    pub(crate) fn acquire(&self) -> u32 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// Sets bits, after everything this thread did before.
+    pub(crate) fn set(&self, bits: u32) {
+        self.state.fetch_or(bits, Ordering::AcqRel);
+    }
+
+    /// Says that the item at position `at` is the first the consumer will never look at.
+    pub(crate) fn seal(&self, at: usize) {
+        self.sealed_at.store(at, Ordering::Relaxed);
+        self.set(CLOSED | SEALED);
+    }
+
+    /// See [`seal`](Self::seal); only meaningful once `SEALED` was seen by [`acquire`](Self::acquire).
+    pub(crate) fn sealed_at(&self) -> usize {
+        self.sealed_at.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn parker(&self) -> &Parker {
+        &self.parker
+    }
+
+    /// First half of a park: raises the flag, so that the other end's next publication wakes this one. The caller looks at
+    /// the queue once more before it sleeps, and takes the flag down again by [`disarm`](Self::disarm) in any case.
+    #[cfg(feature = "std")]
+    pub(crate) fn arm(&self) {
+        self.set(PARKED);
+        heavy_barrier();
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn disarm(&self) {
+        self.state.fetch_and(!PARKED, Ordering::AcqRel);
+    }
+
+    /// Wakes this end if its flag is up. The flag comes down first, so that one sleep costs one wake-up.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wake(&self) {
+        if self.state.fetch_and(!PARKED, Ordering::AcqRel) & PARKED != 0 {
+            #[cfg(feature = "std")]
+            self.parker.unpark();
+        }
+    }
+}
+
+/// Both ends. Each is alone on its lines: it is read after every publication of the other side and almost never written.
+pub struct Control {
+    pub(crate) producer: Padded<End>,
+    pub(crate) consumer: Padded<End>,
+}
+
+impl Control {
+    #[cfg(feature = "std")]
+    pub(crate) fn new(producer: Option<Parker>, consumer: Option<Parker>) -> Self {
+        // Registers for membarrier here rather than at the first park.
+        let _ = crate::sync::parks_are_bounded();
+        Self {
+            producer: Padded(End::new(producer)),
+            consumer: Padded(End::new(consumer)),
+        }
+    }
+
+    #[cfg(not(feature = "std"))]
+    pub(crate) fn new() -> Self {
+        Self {
+            producer: Padded(End::new()),
+            consumer: Padded(End::new()),
+        }
+    }
+
+    /// To be called by the consumer after it has published freed slots.
+    #[inline(always)]
+    pub(crate) fn slots_freed(&self) {
+        if self.producer.after_publication() & PARKED != 0 {
+            self.producer.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("producer", &self.producer.acquire())
+            .field("consumer", &self.consumer.acquire())
+            .finish()
+    }
+}

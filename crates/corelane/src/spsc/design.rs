@@ -1,0 +1,147 @@
+//! What an algorithm has to provide. Everything of the contract that is the same for every queue (waiting, time-outs,
+//! closing, batches, guards, drops of handles) is written once, in [`handle`](super::handle), over these traits.
+
+use super::control::Control;
+use crate::error::ChannelError;
+use crate::sync::{Arc, Slot};
+use core::fmt::Debug;
+
+/// A single-producer single-consumer queue algorithm, as a type parameter of the handles.
+///
+/// Sealed: the contract rests on what the implementations promise each other.
+pub trait Design<T>: sealed::Sealed + Sized + 'static {
+    /// The algorithm's own options.
+    type Tuning: Clone + Debug + Default;
+    #[doc(hidden)]
+    type Producer: RawProducer<T>;
+    #[doc(hidden)]
+    type Consumer: RawConsumer<T>;
+
+    #[doc(hidden)]
+    fn create(
+        request: Request<'_, Self::Tuning>,
+    ) -> Result<(Self::Producer, Self::Consumer), ChannelError>;
+
+    /// How many slots a queue of this capacity and tuning may withhold: `try_push` may say Full although up to this many
+    /// fewer than `capacity` items are inside. 0 below capacity 64, at most capacity / 8 above.
+    fn release_lag(capacity: usize, tuning: &Self::Tuning) -> usize;
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+/// What [`Design::create`] is asked for.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Request<'a, O> {
+    pub(crate) capacity: usize,
+    pub(crate) tuning: &'a O,
+    pub(crate) control: Control,
+    /// Where the indices start, so that tests reach their wrap-around.
+    pub(crate) start: usize,
+}
+
+/// The producer's half of an algorithm.
+///
+/// A push is `writable() > 0`, a write to `slot(0)`, `publish(1)`.
+///
+/// # Safety
+///
+/// Implementors promise that between a call of `writable` that returned n and the next `publish`, the producer alone may
+/// access `slot(i)` for i < n, and that an access of the consumer to an item happens after the `publish` that covered it.
+#[doc(hidden)]
+pub unsafe trait RawProducer<T>: Send {
+    /// How many items may be written now without another look at the consumer: 0 only if the queue is full up to its
+    /// `release_lag`, or halted.
+    fn writable(&mut self) -> usize;
+
+    /// How many of the first n writable slots lie side by side in memory.
+    fn adjacent(&self, n: usize) -> usize;
+
+    /// The i-th slot of the current run.
+    ///
+    /// # Safety
+    /// `i` is below what the last `writable` returned, less what was published since.
+    unsafe fn slot(&self, i: usize) -> &Slot<T>;
+
+    /// Hands the first n written slots of the run to the consumer.
+    ///
+    /// # Safety
+    /// They hold items, and n is at most what `slot` allows.
+    unsafe fn publish(&mut self, n: usize);
+
+    /// Takes back the last n items that were published; they are then in `slot(0..n)` and belong to the caller.
+    ///
+    /// # Safety
+    /// n is at most the size of the last `publish`, and the consumer has sealed the queue before these items.
+    unsafe fn retract(&mut self, n: usize);
+
+    /// From now on `writable` returns 0.
+    fn halt(&mut self);
+
+    /// Items published since the queue was made, plus the start, wrapping.
+    fn position(&self) -> usize;
+
+    /// An upper bound of the number of items inside, at most `capacity`.
+    fn len(&mut self) -> usize;
+
+    fn capacity(&self) -> usize;
+
+    fn control(&self) -> &Control;
+}
+
+/// The consumer's half of an algorithm.
+///
+/// A pop is `readable() > 0`, a read of `slot(0)`, `release(1)`.
+///
+/// # Safety
+///
+/// Implementors promise that `slot(i)` for i below what `readable` returned holds a published item until it is released,
+/// and that the producer writes there again only after the release.
+#[doc(hidden)]
+pub unsafe trait RawConsumer<T>: Send {
+    /// How many items may be read now without another look at the producer: 0 only if every push that returned before the
+    /// call has been popped. Before it returns 0 it publishes every slot it has freed.
+    fn readable(&mut self) -> usize;
+
+    /// How many of the first n readable items lie side by side in memory.
+    fn adjacent(&self, n: usize) -> usize;
+
+    /// The i-th item of the current run.
+    ///
+    /// # Safety
+    /// `i` is below what the last `readable` returned, less what was released since.
+    unsafe fn slot(&self, i: usize) -> &Slot<T>;
+
+    /// Frees the first n slots of the run, whose items the caller has taken.
+    ///
+    /// # Safety
+    /// n is at most what `slot` allows.
+    unsafe fn release(&mut self, n: usize);
+
+    /// Items popped since the queue was made, plus the start, wrapping.
+    fn position(&self) -> usize;
+
+    /// A lower bound of the number of items inside: exactly those whose push returned before the call, or more.
+    fn len(&mut self) -> usize;
+
+    /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of it.
+    fn seal(&mut self) -> usize;
+
+    fn capacity(&self) -> usize;
+
+    fn control(&self) -> &Control;
+}
+
+/// The memory both halves share; the last handle frees it and drops what is still inside.
+pub(crate) struct Shared<B> {
+    pub(crate) control: Control,
+    pub(crate) body: B,
+}
+
+impl<B> Shared<B> {
+    pub(crate) fn new(control: Control, body: B) -> Arc<Self> {
+        Arc::new(Self { control, body })
+    }
+}

@@ -1,0 +1,977 @@
+//! The contract, written once over every [`Design`]: waiting, time-outs, batches, in-place access, closing.
+//!
+//! # Closing
+//!
+//! Either end closes by [`close`](Producer::close) or by being dropped.
+//!
+//! A producer that closes can push no more, so a consumer that sees the flag, looks again and still finds nothing has
+//! drained the queue.
+//!
+//! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted, without
+//! a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked consumer:
+//! 1. the consumer sets `CLOSED`, passes the heavy barrier, and seals: it takes note of the last item that is published
+//!    then and will never look behind it;
+//! 2. a producer that finds `CLOSED` after its publication waits for the seal (the consumer is between two instructions or
+//!    in the barrier's system call) and takes back what it published behind it. Nobody else will ever touch that.
+//!
+//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the seal: its
+//! items can be drained. So every item is either refused and given back, or accepted and there to be popped. Where
+//! there is no membarrier, an item that is pushed during the close may also be accepted and dropped with the queue.
+
+use super::control::{CLOSED, Control, PARKED, SEALED};
+use super::design::{Design, RawConsumer, RawProducer, Request};
+use super::lane::Lane;
+use crate::error::{ChannelError, Closed, Drained, PopError, PushError, ReserveError};
+#[cfg(feature = "std")]
+use crate::error::{PopTimeoutError, PushTimeoutError};
+#[cfg(feature = "std")]
+use crate::sync::yield_now;
+use crate::sync::{heavy_barrier, spin_loop};
+use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
+#[cfg(feature = "std")]
+use crate::wait::{Parker, Waitable};
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ops::Deref;
+#[cfg(feature = "std")]
+use std::time::{Duration, Instant};
+
+/// How a queue is made: the design's own options, the wait strategy, the parkers.
+#[derive(Clone, Debug, Default)]
+pub struct Options<O = (), W = DefaultStrategy> {
+    tuning: O,
+    wait: W,
+    start: usize,
+    #[cfg(feature = "std")]
+    producer_parker: Option<Parker>,
+    #[cfg(feature = "std")]
+    consumer_parker: Option<Parker>,
+}
+
+impl<O: Default> Options<O> {
+    /// The defaults of the design and of the waits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<O, W> Options<O, W> {
+    /// The design's own options, such as batch sizes.
+    pub fn tuning<P>(self, tuning: P) -> Options<P, W> {
+        Options {
+            tuning,
+            wait: self.wait,
+            start: self.start,
+            #[cfg(feature = "std")]
+            producer_parker: self.producer_parker,
+            #[cfg(feature = "std")]
+            consumer_parker: self.consumer_parker,
+        }
+    }
+
+    /// How both ends wait.
+    pub fn wait<V: Strategy>(self, wait: V) -> Options<O, V> {
+        Options {
+            tuning: self.tuning,
+            wait,
+            start: self.start,
+            #[cfg(feature = "std")]
+            producer_parker: self.producer_parker,
+            #[cfg(feature = "std")]
+            consumer_parker: self.consumer_parker,
+        }
+    }
+
+    /// The parker of the producer's end, to be shared with other queues of the same thread.
+    #[cfg(feature = "std")]
+    pub fn producer_parker(mut self, parker: &Parker) -> Self {
+        self.producer_parker = Some(parker.clone());
+        self
+    }
+
+    /// The parker of the consumer's end, to be shared with other queues of the same thread.
+    #[cfg(feature = "std")]
+    pub fn consumer_parker(mut self, parker: &Parker) -> Self {
+        self.consumer_parker = Some(parker.clone());
+        self
+    }
+
+    /// Lets the indices start here instead of at 0, so that a test reaches their wrap-around.
+    #[doc(hidden)]
+    pub fn start_at(mut self, index: usize) -> Self {
+        self.start = index;
+        self
+    }
+}
+
+/// Makes a queue of any design, named by the type parameter `D`.
+///
+/// # Errors
+/// A capacity of 0 or beyond what the indices hold, options that contradict it, or no memory.
+pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
+    capacity: usize,
+    options: Options<D::Tuning, W>,
+) -> Result<(Producer<T, D, W>, Consumer<T, D, W>), ChannelError> {
+    if capacity == 0 {
+        return Err(ChannelError::ZeroCapacity);
+    }
+    // Differences of positions are read as signed numbers.
+    if capacity > isize::MAX as usize / 2 {
+        return Err(ChannelError::TooLarge);
+    }
+    #[cfg(feature = "std")]
+    let control = Control::new(options.producer_parker, options.consumer_parker);
+    #[cfg(not(feature = "std"))]
+    let control = Control::new();
+    let lag = D::release_lag(capacity, &options.tuning);
+    let request = Request {
+        capacity,
+        tuning: &options.tuning,
+        control,
+        start: options.start,
+    };
+    let (producer, consumer) = D::create(request)?;
+    Ok((
+        Producer {
+            raw: producer,
+            wait: options.wait.clone(),
+            lag,
+        },
+        Consumer {
+            raw: consumer,
+            wait: options.wait,
+        },
+    ))
+}
+
+/// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
+///
+/// Dropping it closes the queue; the consumer can still pop what is inside.
+pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy> {
+    raw: D::Producer,
+    wait: W,
+    lag: usize,
+}
+
+impl<T, D: Design<T>, W> Producer<T, D, W> {
+    /// Pushes an item if there is a free slot. Never waits.
+    ///
+    /// # Errors
+    /// `Full` if `capacity` items are inside, or down to [`release_lag`](Self::release_lag) fewer: the consumer may not
+    /// have told yet of the last slots it freed. If the queue is not full, only this producer can make it so. `Closed` once
+    /// the consumer has closed or is gone. The item comes back in both cases.
+    #[inline(always)]
+    pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+        if self.raw.writable() == 0 {
+            return Err(self.refuse(item));
+        }
+        // SAFETY: one slot is writable; it is written before it is published.
+        unsafe { self.raw.slot(0).with_mut(|slot| (*slot).write(item)) };
+        // SAFETY: as above.
+        if unsafe { self.hand_over(1) } == 0 {
+            return Ok(());
+        }
+        // SAFETY: refused and taken back: the item is in the first slot and ours.
+        Err(PushError::Closed(unsafe {
+            self.raw.slot(0).with(|slot| (*slot).assume_init_read())
+        }))
+    }
+
+    #[cold]
+    fn refuse(&mut self, item: T) -> PushError<T> {
+        if self.is_closed() {
+            PushError::Closed(item)
+        } else {
+            PushError::Full(item)
+        }
+    }
+
+    /// Publishes n written slots. Returns how many of them were refused because the queue is closed; they are taken back.
+    ///
+    /// # Safety
+    /// As for [`RawProducer::publish`].
+    #[inline(always)]
+    unsafe fn hand_over(&mut self, n: usize) -> usize {
+        // SAFETY: the caller's.
+        unsafe { self.raw.publish(n) };
+        match self.raw.control().consumer.after_publication() {
+            0 => 0,
+            state => self.handed_over(state, n),
+        }
+    }
+
+    /// The consumer sleeps, or has closed.
+    #[cold]
+    #[inline(never)]
+    fn handed_over(&mut self, state: u32, n: usize) -> usize {
+        let consumer = &self.raw.control().consumer;
+        if state & PARKED != 0 {
+            consumer.wake();
+        }
+        if state & CLOSED == 0 {
+            return 0;
+        }
+        let mut looks = 0_u32;
+        while consumer.acquire() & SEALED == 0 {
+            looks = looks.wrapping_add(1);
+            pause(looks);
+        }
+        let behind = self.raw.position().wrapping_sub(consumer.sealed_at()) as isize;
+        let refused = n.min(behind.max(0) as usize);
+        // SAFETY: these items of the last publication lie behind the seal.
+        unsafe { self.raw.retract(refused) };
+        refused
+    }
+
+    /// Pushes items from the iterator until there is no free slot, the queue is closed or the iterator ends. Returns how
+    /// many were pushed; items that were not asked for stay in the iterator.
+    ///
+    /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache
+    /// line of items. If the iterator panics, what it yielded before is pushed. An item that was already taken from the iterator
+    /// when the consumer closed is dropped and not counted.
+    pub fn push_iter<I: Iterator<Item = T>>(&mut self, items: &mut I) -> usize {
+        let mut pushed = 0;
+        loop {
+            let room = self.raw.writable();
+            if room == 0 {
+                return pushed;
+            }
+            let mut run = Run {
+                producer: self,
+                written: 0,
+            };
+            while run.written < room {
+                let Some(item) = items.next() else { break };
+                // SAFETY: the slot is one of the run's.
+                unsafe {
+                    run.producer
+                        .raw
+                        .slot(run.written)
+                        .with_mut(|slot| (*slot).write(item))
+                };
+                run.written += 1;
+            }
+            let ended = run.written < room;
+            let written = run.written;
+            let refused = run.finish();
+            pushed += written - refused;
+            if ended || refused != 0 {
+                return pushed;
+            }
+        }
+    }
+
+    /// Copies items from the slice until there is no free slot or the queue is closed. Returns how many were pushed. As
+    /// [`push_iter`](Self::push_iter) a batch is not atomic.
+    pub fn push_slice(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let mut pushed = 0;
+        while pushed < items.len() {
+            let room = self.raw.writable().min(items.len() - pushed);
+            if room == 0 {
+                break;
+            }
+            let room = self.raw.adjacent(room);
+            // SAFETY: `room` slots are writable and side by side; the source cannot overlap them, because nobody has a
+            // reference to a slot.
+            let refused = unsafe {
+                copy_in(self.raw.slot(0), &items[pushed..pushed + room]);
+                self.hand_over(room)
+            };
+            pushed += room - refused;
+            if refused != 0 {
+                break;
+            }
+        }
+        pushed
+    }
+
+    /// A free slot to be filled in place. Nothing is pushed if the guard is dropped or forgotten.
+    ///
+    /// # Errors
+    /// As for [`try_push`](Self::try_push).
+    pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W>, ReserveError> {
+        if self.raw.writable() == 0 || self.is_closed() {
+            return Err(if self.is_closed() {
+                ReserveError::Closed
+            } else {
+                ReserveError::Full
+            });
+        }
+        Ok(Reserved { producer: self })
+    }
+
+    /// Number of items inside: an upper bound, and at most [`capacity`](Self::capacity). The consumer can only lower it.
+    pub fn len(&mut self) -> usize {
+        self.raw.len()
+    }
+
+    /// True if the consumer has popped everything. Stays true until this producer pushes.
+    pub fn is_empty(&mut self) -> bool {
+        self.raw.len() == 0
+    }
+
+    /// The largest number of items the queue can hold.
+    pub fn capacity(&self) -> usize {
+        self.raw.capacity()
+    }
+
+    /// `try_push` may say Full when only `capacity() - release_lag()` items are inside. 0 below capacity 64, at most
+    /// `capacity() / 8` above.
+    pub fn release_lag(&self) -> usize {
+        self.lag
+    }
+
+    /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
+    pub fn close(&mut self) {
+        self.raw.halt();
+        let control = self.raw.control();
+        control.producer.set(CLOSED);
+        if control.consumer.after_publication() & PARKED != 0 {
+            control.consumer.wake();
+        }
+    }
+
+    /// True once either end has closed or the consumer is gone. Then it stays so.
+    pub fn is_closed(&self) -> bool {
+        let control = self.raw.control();
+        (control.consumer.acquire() | control.producer.acquire()) & CLOSED != 0
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy> Producer<T, D, W> {
+    /// Pushes an item, waiting for a free slot by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` with the item, once the consumer has closed or is gone.
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), Closed<T>> {
+        let mut item = item;
+        loop {
+            match self.try_push(item) {
+                Ok(()) => return Ok(()),
+                Err(PushError::Closed(item)) => return Err(Closed(item)),
+                Err(PushError::Full(refused)) => item = refused,
+            }
+            if self.wait_for_space().is_err() {
+                return Err(Closed(item));
+            }
+        }
+    }
+
+    /// Pushes an item, waiting at most this long for a free slot. Never gives up early; how late depends on the strategy
+    /// and the scheduler.
+    ///
+    /// # Errors
+    /// `Timeout` or `Closed`, with the item.
+    #[cfg(feature = "std")]
+    pub fn push_timeout(&mut self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut item = item;
+        loop {
+            match self.try_push(item) {
+                Ok(()) => return Ok(()),
+                Err(PushError::Closed(item)) => return Err(PushTimeoutError::Closed(item)),
+                Err(PushError::Full(refused)) => item = refused,
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PushTimeoutError::Closed(item)),
+                Waited::Timeout => return Err(PushTimeoutError::Timeout(item)),
+            }
+        }
+    }
+
+    /// Waits until `try_push` would not say Full.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone.
+    pub fn wait_for_space(&mut self) -> Result<(), Closed<()>> {
+        #[cfg(feature = "std")]
+        let waited = self.wait(None);
+        #[cfg(not(feature = "std"))]
+        let waited = self.wait();
+        match waited {
+            Waited::Closed => Err(Closed(())),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+        let wait = self.wait.clone();
+        wait_until(
+            self,
+            &wait,
+            #[cfg(feature = "std")]
+            deadline,
+        )
+    }
+}
+
+impl<T, D: Design<T>, W> Drop for Producer<T, D, W> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<T, D: Design<T>, W> fmt::Debug for Producer<T, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer")
+            .field("design", &core::any::type_name::<D>())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Slots that are written and not yet published. Publishes them when the iterator they come from panics.
+struct Run<'a, T, D: Design<T>, W> {
+    producer: &'a mut Producer<T, D, W>,
+    written: usize,
+}
+
+impl<T, D: Design<T>, W> Run<'_, T, D, W> {
+    fn finish(mut self) -> usize {
+        self.publish()
+    }
+
+    /// Publishes what is written; drops what the closed queue refuses, and returns its count.
+    fn publish(&mut self) -> usize {
+        let written = core::mem::take(&mut self.written);
+        if written == 0 {
+            return 0;
+        }
+        // SAFETY: so many slots of the run hold items.
+        let refused = unsafe { self.producer.hand_over(written) };
+        super::buffer::drop_all(refused, |i| {
+            // SAFETY: taken back, so the item is ours, and this drops it once.
+            unsafe {
+                self.producer
+                    .raw
+                    .slot(i)
+                    .with_mut(|slot| (*slot).assume_init_drop())
+            };
+        });
+        refused
+    }
+}
+
+impl<T, D: Design<T>, W> Drop for Run<'_, T, D, W> {
+    fn drop(&mut self) {
+        self.publish();
+    }
+}
+
+/// A free slot of the queue, see [`Producer::reserve`].
+pub struct Reserved<'a, T, D: Design<T> = Lane, W = DefaultStrategy> {
+    producer: &'a mut Producer<T, D, W>,
+}
+
+impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
+    /// The memory of the slot.
+    pub fn as_uninit_mut(&mut self) -> &mut MaybeUninit<T> {
+        // SAFETY: the slot is writable and only this guard reaches it; it lives as long as the producer.
+        unsafe { self.producer.raw.slot(0).with_mut(|slot| &mut *slot) }
+    }
+
+    /// Writes the item and pushes it.
+    ///
+    /// # Errors
+    /// `Closed` with the item, if the consumer has closed meanwhile.
+    pub fn write(mut self, item: T) -> Result<(), Closed<T>> {
+        self.as_uninit_mut().write(item);
+        // SAFETY: just written.
+        unsafe { self.commit() }
+    }
+
+    /// Pushes what is in the slot.
+    ///
+    /// # Errors
+    /// `Closed` with the item, if the consumer has closed meanwhile.
+    ///
+    /// # Safety
+    /// The slot has been initialised through [`as_uninit_mut`](Self::as_uninit_mut).
+    pub unsafe fn commit(self) -> Result<(), Closed<T>> {
+        // SAFETY: the slot holds an item by the caller's promise.
+        if unsafe { self.producer.hand_over(1) } == 0 {
+            return Ok(());
+        }
+        // SAFETY: refused and taken back: the item is in the first slot and ours.
+        Err(Closed(unsafe {
+            self.producer
+                .raw
+                .slot(0)
+                .with(|slot| (*slot).assume_init_read())
+        }))
+    }
+}
+
+impl<T, D: Design<T>, W> fmt::Debug for Reserved<'_, T, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserved").finish_non_exhaustive()
+    }
+}
+
+/// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
+///
+/// Dropping it closes the queue; what is inside is dropped with the last handle.
+pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy> {
+    raw: D::Consumer,
+    wait: W,
+}
+
+impl<T, D: Design<T>, W> Consumer<T, D, W> {
+    /// Pops the oldest item. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is closed
+    /// and everything it had accepted has been popped.
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<T, PopError> {
+        if self.raw.readable() == 0 {
+            self.look_again()?;
+        }
+        Ok(self.take())
+    }
+
+    /// Takes the first item; there is one.
+    #[inline(always)]
+    fn take(&mut self) -> T {
+        // SAFETY: one item is readable; it is read before its slot is released.
+        unsafe {
+            let item = self.raw.slot(0).with(|slot| (*slot).assume_init_read());
+            self.raw.release(1);
+            item
+        }
+    }
+
+    /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
+    #[cold]
+    #[inline(never)]
+    fn look_again(&mut self) -> Result<(), PopError> {
+        if !self.is_closed() {
+            return Err(PopError::Empty);
+        }
+        if self.raw.readable() == 0 {
+            Err(PopError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The oldest item, in place, if there is one. It stays in the queue unless it is [taken](Peeked::take).
+    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W>> {
+        if self.raw.readable() == 0 {
+            None
+        } else {
+            Some(Peeked { consumer: self })
+        }
+    }
+
+    /// Pops up to `max` items and appends them to `items`. Returns how many; 0 if the queue is empty, whether closed or not.
+    pub fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+        let mut popped = 0;
+        while popped < max {
+            let run = self.raw.readable().min(max - popped);
+            if run == 0 {
+                break;
+            }
+            let run = self.raw.adjacent(run);
+            items.reserve(run);
+            // SAFETY: `run` items are readable side by side and there is room for them behind the vector's own; the
+            // vector owns them before their slots are released.
+            unsafe {
+                copy_out(
+                    self.raw.slot(0),
+                    items.as_mut_ptr().add(items.len()).cast(),
+                    run,
+                );
+                items.set_len(items.len() + run);
+                self.raw.release(run);
+            }
+            popped += run;
+        }
+        popped
+    }
+
+    /// Pops items into the slice until it is full or the queue empty. Returns how many; the rest of the slice is unchanged.
+    pub fn pop_slice(&mut self, items: &mut [T]) -> usize
+    where
+        T: Copy,
+    {
+        let mut popped = 0;
+        while popped < items.len() {
+            let run = self.raw.readable().min(items.len() - popped);
+            if run == 0 {
+                break;
+            }
+            let run = self.raw.adjacent(run);
+            // SAFETY: `run` items are readable side by side, and the slice has room for them.
+            unsafe {
+                copy_out(self.raw.slot(0), items[popped..].as_mut_ptr().cast(), run);
+                self.raw.release(run);
+            }
+            popped += run;
+        }
+        popped
+    }
+
+    /// Number of items inside: a lower bound, and at most [`capacity`](Self::capacity). The producer can only raise it. May
+    /// take a logarithmic number of looks at the ring.
+    pub fn len(&mut self) -> usize {
+        self.raw.len()
+    }
+
+    /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
+    pub fn is_empty(&mut self) -> bool {
+        self.raw.readable() == 0
+    }
+
+    /// The largest number of items the queue can hold.
+    pub fn capacity(&self) -> usize {
+        self.raw.capacity()
+    }
+
+    /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits is woken.
+    ///
+    /// Exact: each item that was not given back by its push can be popped, except without membarrier (see the
+    /// [module](crate::spsc)).
+    pub fn close(&mut self) {
+        let consumer = &self.raw.control().consumer;
+        if consumer.acquire() & CLOSED != 0 {
+            return;
+        }
+        consumer.set(CLOSED);
+        heavy_barrier();
+        let end = self.raw.seal();
+        self.raw.control().consumer.seal(end);
+        self.raw.control().slots_freed();
+    }
+
+    /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
+    pub fn is_closed(&self) -> bool {
+        let control = self.raw.control();
+        (control.consumer.acquire() | control.producer.acquire()) & CLOSED != 0
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy> Consumer<T, D, W> {
+    /// Pops the oldest item, waiting for one by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    #[inline]
+    pub fn pop(&mut self) -> Result<T, Drained> {
+        loop {
+            if self.raw.readable() != 0 {
+                return Ok(self.take());
+            }
+            self.wait_for_item()?;
+        }
+    }
+
+    /// Pops the oldest item, waiting at most this long for one. Never gives up early; how late depends on the strategy
+    /// and the scheduler.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            match self.try_pop() {
+                Ok(item) => return Ok(item),
+                Err(PopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(PopError::Empty) => {}
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PopTimeoutError::Closed),
+                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+            }
+        }
+    }
+
+    /// Waits until there is an item to pop.
+    ///
+    /// # Errors
+    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_item(&mut self) -> Result<(), Drained> {
+        #[cfg(feature = "std")]
+        let waited = self.wait(None);
+        #[cfg(not(feature = "std"))]
+        let waited = self.wait();
+        match waited {
+            Waited::Closed => Err(Drained),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+        let wait = self.wait.clone();
+        wait_until(
+            self,
+            &wait,
+            #[cfg(feature = "std")]
+            deadline,
+        )
+    }
+}
+
+impl<T, D: Design<T>, W> Drop for Consumer<T, D, W> {
+    fn drop(&mut self) {
+        let control = self.raw.control();
+        if control.consumer.acquire() & SEALED == 0 {
+            // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
+            control.consumer.seal(self.raw.position());
+            control.slots_freed();
+        }
+    }
+}
+
+impl<T, D: Design<T>, W> fmt::Debug for Consumer<T, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("design", &core::any::type_name::<D>())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The oldest item of the queue, in place; see [`Consumer::peek`].
+pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy> {
+    consumer: &'a mut Consumer<T, D, W>,
+}
+
+impl<T, D: Design<T>, W> Peeked<'_, T, D, W> {
+    /// Pops the item.
+    pub fn take(self) -> T {
+        self.consumer.take()
+    }
+
+    /// Pops the item and drops it where it is.
+    pub fn release(self) {
+        drop(self.consumer.take());
+    }
+
+    /// The item, to be changed in place.
+    pub fn as_mut(&mut self) -> &mut T {
+        // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
+        unsafe {
+            self.consumer
+                .raw
+                .slot(0)
+                .with_mut(|slot| (*slot).assume_init_mut())
+        }
+    }
+}
+
+impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: one item is readable, and it stays where it is until this guard is used up.
+        unsafe {
+            self.consumer
+                .raw
+                .slot(0)
+                .with(|slot| (*slot).assume_init_ref())
+        }
+    }
+}
+
+impl<T, D: Design<T>, W> fmt::Debug for Peeked<'_, T, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peeked").finish_non_exhaustive()
+    }
+}
+
+/// Copies items into slots that lie side by side.
+///
+/// # Safety
+/// The slots from `first` on are writable, adjacent and as many as there are items.
+#[inline(always)]
+unsafe fn copy_in<T: Copy>(first: &crate::sync::Slot<T>, items: &[T]) {
+    let first = core::ptr::from_ref(first);
+    #[cfg(not(loom))]
+    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
+    unsafe {
+        first
+            .cast::<T>()
+            .cast_mut()
+            .copy_from_nonoverlapping(items.as_ptr(), items.len());
+    }
+    #[cfg(loom)]
+    for (i, item) in items.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(*item)) };
+    }
+}
+
+/// Copies items out of slots that lie side by side.
+///
+/// # Safety
+/// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
+#[inline(always)]
+unsafe fn copy_out<T>(first: &crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
+    let first = core::ptr::from_ref(first);
+    #[cfg(not(loom))]
+    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
+    unsafe {
+        to.copy_from_nonoverlapping(first.cast(), count);
+    }
+    #[cfg(loom)]
+    for i in 0..count {
+        // SAFETY: the caller's promise.
+        unsafe {
+            to.add(i).write(MaybeUninit::new(
+                (*first.add(i)).with(|slot| (*slot).assume_init_read()),
+            ))
+        };
+    }
+}
+
+/// One turn of the short wait for the other end's next few instructions; yields now and then, should it be preempted.
+fn pause(looks: u32) {
+    #[cfg(feature = "std")]
+    if looks.is_multiple_of(64) {
+        return yield_now();
+    }
+    let _ = looks;
+    spin_loop();
+}
+
+/// How a wait ended.
+enum Waited {
+    Ready,
+    Closed,
+    #[cfg(feature = "std")]
+    Timeout,
+}
+
+/// What a wait looks at.
+trait Look {
+    fn is_ready(&mut self) -> bool;
+    fn is_over(&self) -> bool;
+}
+
+impl<T, D: Design<T>, W> Look for Producer<T, D, W> {
+    fn is_ready(&mut self) -> bool {
+        self.raw.writable() != 0
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+impl<T, D: Design<T>, W> Look for Consumer<T, D, W> {
+    fn is_ready(&mut self) -> bool {
+        self.raw.readable() != 0
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+/// Ready, closed, or neither. A closed queue is looked at once more: the last items may have come just before.
+fn look<E: Look>(end: &mut E) -> Option<Waited> {
+    if end.is_ready() {
+        Some(Waited::Ready)
+    } else if end.is_over() {
+        Some(if end.is_ready() {
+            Waited::Ready
+        } else {
+            Waited::Closed
+        })
+    } else {
+        None
+    }
+}
+
+#[cfg(feature = "std")]
+fn wait_until<E: Look + Waitable, W: Strategy>(
+    end: &mut E,
+    wait: &W,
+    deadline: Option<Instant>,
+) -> Waited {
+    let mut spell = Spell::new();
+    loop {
+        if let Some(waited) = look(end) {
+            return waited;
+        }
+        if deadline.is_some_and(|at| Instant::now() >= at) {
+            return Waited::Timeout;
+        }
+        if wait.next(&mut spell) == Next::Park {
+            end.arm();
+            let seen = look(end);
+            if seen.is_none() {
+                end.parker().park(deadline);
+            }
+            end.disarm();
+            if let Some(waited) = seen {
+                return waited;
+            }
+            spell = Spell::new();
+        }
+    }
+}
+
+#[cfg(not(feature = "std"))]
+fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
+    let mut spell = Spell::new();
+    loop {
+        if let Some(waited) = look(end) {
+            return waited;
+        }
+        let Next::Look = wait.next(&mut spell);
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T, D: Design<T>, W> Waitable for Producer<T, D, W> {
+    fn ready(&mut self) -> bool {
+        look(self).is_some()
+    }
+
+    fn arm(&self) {
+        self.raw.control().producer.arm();
+    }
+
+    fn disarm(&self) {
+        self.raw.control().producer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.raw.control().producer.parker()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T, D: Design<T>, W> Waitable for Consumer<T, D, W> {
+    fn ready(&mut self) -> bool {
+        look(self).is_some()
+    }
+
+    fn arm(&self) {
+        self.raw.control().consumer.arm();
+    }
+
+    fn disarm(&self) {
+        self.raw.control().consumer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.raw.control().consumer.parker()
+    }
+}

@@ -1,0 +1,85 @@
+//! The ring of slots of the index queues: items side by side, found by a position that counts up and wraps around.
+
+use super::buffer::{Buffer, drop_all};
+use crate::error::ChannelError;
+use crate::sync::{Slot, UnsafeCell};
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+/// A power of two of slots. Which of them hold items is the queue's to know.
+pub(crate) struct Slots<T> {
+    buffer: Buffer,
+    mask: usize,
+    items: PhantomData<T>,
+}
+
+// SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared.
+unsafe impl<T: Send> Send for Slots<T> {}
+// SAFETY: as above; the queue's protocol orders every access to a slot.
+unsafe impl<T: Send> Sync for Slots<T> {}
+
+impl<T> Slots<T> {
+    /// Room for at least `capacity` items.
+    pub(crate) fn new(capacity: usize) -> Result<Self, ChannelError> {
+        let count = capacity
+            .checked_next_power_of_two()
+            .ok_or(ChannelError::TooLarge)?;
+        // A line at least, so that no neighbour's data shares the first one.
+        let align = align_of::<Slot<T>>().max(128);
+        let buffer = Buffer::new(count, size_of::<Slot<T>>(), align)?;
+        let slots = Self {
+            buffer,
+            mask: count - 1,
+            items: PhantomData,
+        };
+        for i in 0..count {
+            // SAFETY: inside the buffer, which nobody else knows yet.
+            unsafe {
+                slots
+                    .start()
+                    .add(i)
+                    .write(UnsafeCell::new(MaybeUninit::uninit()))
+            };
+        }
+        Ok(slots)
+    }
+
+    #[inline(always)]
+    fn start(&self) -> *mut Slot<T> {
+        self.buffer.start().cast()
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, position: usize) -> &Slot<T> {
+        // SAFETY: the masked position is below the number of slots, all of which are initialised cells.
+        unsafe { &*self.start().add(position & self.mask) }
+    }
+
+    /// How many of n slots from `position` on come before the end of the ring's memory.
+    #[inline(always)]
+    pub(crate) fn adjacent(&self, position: usize, n: usize) -> usize {
+        n.min(self.mask + 1 - (position & self.mask))
+    }
+
+    /// Drops the items from `from` up to `to`.
+    ///
+    /// # Safety
+    /// Exactly these slots hold items, and nobody else will touch them.
+    pub(crate) unsafe fn drop_items(&self, from: usize, to: usize) {
+        drop_all(to.wrapping_sub(from), |i| {
+            // SAFETY: the caller's promise.
+            self.get(from.wrapping_add(i))
+                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+        });
+    }
+}
+
+#[cfg(loom)]
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        for i in 0..=self.mask {
+            // SAFETY: loom's cells own memory; they were initialised in `new` and are dropped once, here.
+            unsafe { core::ptr::drop_in_place(self.start().add(i)) };
+        }
+    }
+}
