@@ -1,5 +1,9 @@
 //! One captured frame to addresses, ports and TCP flags.
 
+mod ip;
+mod link;
+mod transport;
+
 use crate::capture::LinkType;
 
 /// What the monitor needs of a TCP or UDP packet. Addresses are numbers (`u32` for IPv4, `u128` for IPv6) whose order is
@@ -41,7 +45,57 @@ pub enum Decoded {
 }
 
 /// Decodes one frame.
+///
+/// Checksums are not looked at. Bytes behind the length that the IP header states belong to no packet; a stated length
+/// shorter than the header itself (segments that the network card was to cut carry 0) means that all captured bytes do.
+///
+/// ```
+/// use corelane_net::capture::LinkType;
+/// use corelane_net::decode::{Decoded, decode};
+///
+/// let udp = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 8, 0, 0];
+/// let Decoded::V4(packet) = decode(LinkType::RAW, &udp) else { panic!() };
+/// assert_eq!((packet.source, packet.source_port), (0x0a00_0001, 53));
+/// assert_eq!(decode(LinkType::RAW, &udp[..27]), Decoded::Malformed);
+/// ```
 #[inline]
-pub fn decode(_link: LinkType, _data: &[u8]) -> Decoded {
-    Decoded::Undecoded
+pub fn decode(link: LinkType, data: &[u8]) -> Decoded {
+    if link == LinkType::ETHERNET
+        && let Some(decoded) = ethernet_ipv4_tcp(data)
+    {
+        return decoded;
+    }
+    link::decode(link, data)
+}
+
+/// Most packets, in one straight line: Ethernet without tags, IPv4 without options and not a fragment, TCP. `None` means
+/// that the general way has to look.
+#[inline(always)]
+fn ethernet_ipv4_tcp(data: &[u8]) -> Option<Decoded> {
+    let headers = data.first_chunk::<54>()?;
+    let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
+    let word = |at: usize| {
+        u32::from_be_bytes([
+            headers[at],
+            headers[at + 1],
+            headers[at + 2],
+            headers[at + 3],
+        ])
+    };
+    let plain = half(12) == link::IPV4
+        && headers[14] == 0x45
+        && half(16) >= 40
+        && half(20) & ip::FRAGMENT_BITS == 0
+        && headers[23] == TCP
+        && headers[46] >= 0x50;
+    plain.then(|| {
+        Decoded::V4(Transport {
+            source: word(26),
+            destination: word(30),
+            source_port: half(34),
+            destination_port: half(36),
+            protocol: TCP,
+            flags: headers[47],
+        })
+    })
 }

@@ -1,0 +1,120 @@
+//! Bytes of a whole input: mapped from a file, or in memory of our own. The only `unsafe` of reading captures is here.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+
+/// A whole input that can be looked at as one slice.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    /// A file, mapped.
+    Mapped(Mmap),
+    /// Memory from the allocator.
+    Owned(Vec<u8>),
+    /// Anonymous memory, of which the first bytes are filled.
+    Anonymous(Growing),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+            Self::Anonymous(bytes) => bytes.filled(),
+        }
+    }
+}
+
+/// Maps a file that is not empty.
+pub(super) fn map_file(file: &File) -> io::Result<Bytes> {
+    // SAFETY: the map is private to this process and only read through `&[u8]`. The bytes may still change if somebody
+    // writes to the file meanwhile; the walkers check every length against the slice after they have read it once and
+    // never trust a byte for memory safety, so a change gives wrong records at worst. A file that shrinks raises SIGBUS,
+    // which ends the process: `Options::preload` is documented as the way out.
+    let map = unsafe { Mmap::map(file)? };
+    #[cfg(unix)]
+    let _ = map.advise(memmap2::Advice::Sequential); // Only advice: without it reading is slower, not wrong.
+    Ok(Bytes::Mapped(map))
+}
+
+/// Address space for an input of unknown length. It costs nothing until it is touched.
+const UNKNOWN_RESERVE: usize = 64 << 30;
+/// What is tried last where so much address space is refused.
+const LEAST_RESERVE: usize = 1 << 20;
+
+/// Anonymous memory that is filled from the front. The address space is reserved at once, so that a long input is
+/// written where it stays and touched once; only an input of unknown length that outgrows its reserve is copied.
+#[derive(Debug)]
+pub(super) struct Growing {
+    map: MmapMut,
+    len: usize,
+}
+
+impl Growing {
+    /// Room for exactly `len` bytes.
+    pub(super) fn with_len(len: usize) -> io::Result<Self> {
+        Ok(Self {
+            map: anonymous(len, false)?,
+            len: 0,
+        })
+    }
+
+    /// Room for as much as may come.
+    pub(super) fn unbounded() -> io::Result<Self> {
+        let mut reserve = UNKNOWN_RESERVE;
+        loop {
+            match anonymous(reserve, true) {
+                Ok(map) => return Ok(Self { map, len: 0 }),
+                Err(error) if reserve <= LEAST_RESERVE => return Err(error),
+                Err(_) => reserve /= 2,
+            }
+        }
+    }
+
+    fn filled(&self) -> &[u8] {
+        &self.map[..self.len]
+    }
+
+    /// Reads once; 0 means the end of the input or no room left.
+    pub(super) fn read_from(&mut self, source: &mut impl Read) -> io::Result<usize> {
+        loop {
+            match source.read(&mut self.map[self.len..]) {
+                Ok(count) => {
+                    self.len += count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len == self.map.len()
+    }
+
+    /// Doubles the room.
+    pub(super) fn grow(&mut self) -> io::Result<()> {
+        let mut larger = anonymous(self.map.len().saturating_mul(2), true)?;
+        larger[..self.len].copy_from_slice(self.filled());
+        self.map = larger;
+        Ok(())
+    }
+}
+
+fn anonymous(len: usize, reserve_only: bool) -> io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    options.len(len);
+    if reserve_only {
+        options.no_reserve_swap();
+    }
+    let map = options.map_anon()?;
+    // Fewer faults while filling and fewer TLB misses while walking. Only advice.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    Ok(map)
+}

@@ -1,0 +1,540 @@
+//! The pcapng format: blocks that each say their type and length, twice the length. Sections may differ in byte order, and
+//! every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
+
+use super::error::{OpenError, Part, SkipReason, Warning};
+use super::order::{Big, ByteOrder, Little, Order};
+use super::{LONGEST, LinkType, Record, Step, Stop};
+
+/// The section header's block type reads the same in both byte orders.
+pub(super) const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+/// The packet block of old, with a 16-bit interface number.
+const OBSOLETE_PACKET: u32 = 2;
+/// A packet of interface 0 without a time.
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// Type, length, and the length again at the end.
+const FRAME: usize = 12;
+/// The shortest section header, from its type to its second length.
+pub(super) const SECTION_HEADER: usize = 28;
+
+const OPTION_END: u16 = 0;
+const OPTION_TIME_RESOLUTION: u16 = 9;
+const OPTION_TIME_OFFSET: u16 = 14;
+
+/// What the blocks so far have said.
+#[derive(Debug)]
+pub(super) struct PcapNg {
+    order: ByteOrder,
+    /// The interfaces of this section.
+    interfaces: Vec<Interface>,
+    /// What to tell the user.
+    pub(super) warnings: Vec<Warning>,
+    /// Records that were not usable, and whether one of this section was told already.
+    pub(super) skipped: u64,
+    told: bool,
+}
+
+impl PcapNg {
+    /// For a window that starts with a section header.
+    pub(super) fn new() -> Self {
+        Self {
+            order: ByteOrder::Little,
+            interfaces: Vec::new(),
+            warnings: Vec::new(),
+            skipped: 0,
+            told: false,
+        }
+    }
+
+    /// Hands the packets of a window to `sink`, at most `max`. `last_time` becomes the time of the last one.
+    #[inline]
+    pub(super) fn walk(
+        &mut self,
+        window: &[u8],
+        max: usize,
+        last_time: &mut u64,
+        sink: &mut impl FnMut(Record<'_>),
+    ) -> Step {
+        let mut done = Progress {
+            rest: window,
+            records: 0,
+            max,
+        };
+        let stop = loop {
+            let stop = match self.order {
+                ByteOrder::Little => self.walk_section::<Little>(&mut done, last_time, sink),
+                ByteOrder::Big => self.walk_section::<Big>(&mut done, last_time, sink),
+            };
+            match stop {
+                Some(stop) => break stop,
+                None => match self.start_section(done.rest) {
+                    Ok(rest) => done.rest = rest,
+                    Err(stop) => break stop,
+                },
+            }
+        };
+        Step {
+            used: window.len() - done.rest.len(),
+            records: done.records,
+            stop,
+        }
+    }
+
+    /// Walks to the next section header, for which it answers `None`.
+    #[inline]
+    fn walk_section<'w, O: Order>(
+        &mut self,
+        done: &mut Progress<'w>,
+        last_time: &mut u64,
+        sink: &mut impl FnMut(Record<'_>),
+    ) -> Option<Stop> {
+        loop {
+            if done.records == done.max {
+                return Some(Stop::Full);
+            }
+            let block = match Block::read::<O>(done.rest) {
+                Ok(block) => block,
+                Err(stop) => return stop,
+            };
+            let packet = match block.kind {
+                ENHANCED_PACKET => self.enhanced::<O>(block.body),
+                SIMPLE_PACKET => self.simple::<O>(block.body, *last_time),
+                OBSOLETE_PACKET => self.obsolete::<O>(block.body),
+                INTERFACE => {
+                    if let Err(stop) = self.interface::<O>(block.body) {
+                        return Some(stop);
+                    }
+                    done.rest = block.next;
+                    continue;
+                }
+                _ => {
+                    done.rest = block.next;
+                    continue;
+                }
+            };
+            match packet {
+                Ok(record) => {
+                    *last_time = record.time_ns;
+                    sink(record);
+                    done.records += 1;
+                    done.rest = block.next;
+                }
+                Err(reason) => {
+                    if let Some(reason) = self.skip(reason) {
+                        return Some(Stop::Skip {
+                            reason,
+                            bytes: done.rest.len() - block.next.len(),
+                        });
+                    }
+                    done.rest = block.next;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn enhanced<'w, O: Order>(&self, body: &'w [u8]) -> Result<Record<'w>, SkipReason> {
+        let (header, rest) = body.split_first_chunk::<20>().ok_or(SkipReason::Overrun)?;
+        let interface = self.interface_of(O::u32_at(header, 0))?;
+        let data = rest
+            .get(..O::u32_at(header, 12) as usize)
+            .ok_or(SkipReason::Overrun)?;
+        let ticks = u64::from(O::u32_at(header, 4)) << 32 | u64::from(O::u32_at(header, 8));
+        Ok(interface.record(interface.clock.time_ns(ticks), O::u32_at(header, 16), data))
+    }
+
+    #[cold]
+    fn obsolete<'w, O: Order>(&self, body: &'w [u8]) -> Result<Record<'w>, SkipReason> {
+        let (header, rest) = body.split_first_chunk::<20>().ok_or(SkipReason::Overrun)?;
+        let interface = self.interface_of(u32::from(O::u16_at(header, 0)))?;
+        let data = rest
+            .get(..O::u32_at(header, 12) as usize)
+            .ok_or(SkipReason::Overrun)?;
+        let ticks = u64::from(O::u32_at(header, 4)) << 32 | u64::from(O::u32_at(header, 8));
+        Ok(interface.record(interface.clock.time_ns(ticks), O::u32_at(header, 16), data))
+    }
+
+    /// A simple packet says how long the frame was; what was captured of it follows from the interface's snaplen.
+    #[cold]
+    fn simple<'w, O: Order>(
+        &self,
+        body: &'w [u8],
+        last_time: u64,
+    ) -> Result<Record<'w>, SkipReason> {
+        let (header, rest) = body.split_first_chunk::<4>().ok_or(SkipReason::Overrun)?;
+        let interface = self.interface_of(0)?;
+        let wire_len = O::u32_at(header, 0);
+        let captured = match interface.snaplen {
+            0 => wire_len,
+            snaplen => wire_len.min(snaplen),
+        };
+        let data = rest.get(..captured as usize).ok_or(SkipReason::Overrun)?;
+        Ok(interface.record(last_time, wire_len, data))
+    }
+
+    #[inline]
+    fn interface_of(&self, id: u32) -> Result<&Interface, SkipReason> {
+        self.interfaces
+            .get(id as usize)
+            .ok_or(SkipReason::NoInterface(id))
+    }
+
+    #[cold]
+    fn interface<O: Order>(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let interface = Interface::read::<O>(body)
+            .ok_or(Stop::Damaged("an interface description is too short"))?;
+        if !interface.link.is_supported() {
+            let warning = Warning::UnknownLink {
+                interface: self.interfaces.len(),
+                link: interface.link,
+            };
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    /// Takes over the byte order of the section header that the window starts with, and forgets the last section.
+    #[cold]
+    fn start_section<'w>(&mut self, window: &'w [u8]) -> Result<&'w [u8], Stop> {
+        let order = section_order(window)?;
+        let block = match order {
+            ByteOrder::Little => Block::read_any::<Little>(window)?,
+            ByteOrder::Big => Block::read_any::<Big>(window)?,
+        };
+        let major = block
+            .body
+            .get(4..6)
+            .ok_or(Stop::Damaged("a section header is too short"))?;
+        let major = match order {
+            ByteOrder::Little => Little::u16_at(major, 0),
+            ByteOrder::Big => Big::u16_at(major, 0),
+        };
+        if major != 1 {
+            return Err(Stop::Damaged("the pcapng section is of an unknown version"));
+        }
+        self.order = order;
+        self.interfaces.clear();
+        self.told = false;
+        Ok(block.next)
+    }
+
+    /// Counts a record that is not usable and says whether to tell it: a capture may hold millions of the same kind.
+    #[cold]
+    fn skip(&mut self, reason: SkipReason) -> Option<SkipReason> {
+        self.skipped += 1;
+        let first = !self.told;
+        self.told = true;
+        first.then_some(reason)
+    }
+}
+
+/// How far a walk has come.
+struct Progress<'w> {
+    rest: &'w [u8],
+    records: usize,
+    max: usize,
+}
+
+/// One whole block.
+struct Block<'w> {
+    kind: u32,
+    /// What is between the two lengths.
+    body: &'w [u8],
+    /// What follows the block.
+    next: &'w [u8],
+}
+
+impl<'w> Block<'w> {
+    /// The block that the window starts with; `Err(None)` for a section header, whose byte order has to be found first.
+    #[inline(always)]
+    fn read<O: Order>(window: &'w [u8]) -> Result<Self, Option<Stop>> {
+        match window.first_chunk::<4>() {
+            Some(&kind) if O::u32(kind) == SECTION => Err(None),
+            _ => Self::read_any::<O>(window).map_err(Some),
+        }
+    }
+
+    #[inline(always)]
+    fn read_any<O: Order>(window: &'w [u8]) -> Result<Self, Stop> {
+        let header = window.first_chunk::<8>().ok_or(Stop::Short {
+            part: Part::Header,
+            needed: 8,
+        })?;
+        let (kind, length) = (O::u32_at(header, 0), O::u32_at(header, 4));
+        if length > LONGEST {
+            return Err(Stop::TooLong {
+                length,
+                limit: LONGEST,
+            });
+        }
+        let total = length as usize;
+        if total < FRAME || !total.is_multiple_of(4) {
+            return Err(Stop::Damaged("a block has an impossible length"));
+        }
+        let (block, next) = window.split_at_checked(total).ok_or(Stop::Short {
+            part: Part::Data,
+            needed: total,
+        })?;
+        let (front, trailer) = block.split_at(total - 4);
+        if O::u32_at(trailer, 0) != length {
+            return Err(Stop::Damaged("the two lengths of a block differ"));
+        }
+        Ok(Self {
+            kind,
+            body: &front[8..],
+            next,
+        })
+    }
+}
+
+/// The byte order that a section header states.
+fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
+    let magic = window.get(8..).and_then(|rest| rest.first_chunk::<4>());
+    let magic = *magic.ok_or(Stop::Short {
+        part: Part::Header,
+        needed: SECTION_HEADER,
+    })?;
+    if u32::from_le_bytes(magic) == BYTE_ORDER_MAGIC {
+        Ok(ByteOrder::Little)
+    } else if u32::from_be_bytes(magic) == BYTE_ORDER_MAGIC {
+        Ok(ByteOrder::Big)
+    } else {
+        Err(Stop::Damaged("a section header states no byte order"))
+    }
+}
+
+/// What a section says of one interface.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: LinkType,
+    snaplen: u32,
+    clock: Clock,
+}
+
+impl Interface {
+    /// Options that are cut or of a wrong length are left out, as if they were not there.
+    fn read<O: Order>(body: &[u8]) -> Option<Self> {
+        let (header, mut options) = body.split_first_chunk::<8>()?;
+        let mut resolution = DEFAULT_RESOLUTION;
+        let mut offset_s = 0;
+        while let Some((option, rest)) = options.split_first_chunk::<4>() {
+            let (code, length) = (O::u16_at(option, 0), usize::from(O::u16_at(option, 2)));
+            let Some(value) = rest.get(..length) else {
+                break;
+            };
+            match (code, value) {
+                (OPTION_END, _) => break,
+                (OPTION_TIME_RESOLUTION, &[value]) => resolution = value,
+                (OPTION_TIME_OFFSET, value) => {
+                    if let Ok(value) = value.try_into() {
+                        offset_s = O::u64(value).cast_signed();
+                    }
+                }
+                _ => {}
+            }
+            options = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        Some(Self {
+            link: LinkType(u32::from(O::u16_at(header, 0))),
+            snaplen: O::u32_at(header, 4),
+            clock: Clock::new(resolution, offset_s),
+        })
+    }
+
+    #[inline]
+    fn record<'w>(&self, time_ns: u64, wire_len: u32, data: &'w [u8]) -> Record<'w> {
+        Record {
+            time_ns,
+            wire_len,
+            link: self.link,
+            data,
+        }
+    }
+}
+
+/// Microseconds.
+const DEFAULT_RESOLUTION: u8 = 6;
+
+/// How an interface's ticks become nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Clock {
+    unit: Unit,
+    offset_ns: i128,
+}
+
+/// The length of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// So many nanoseconds.
+    Nanoseconds(u64),
+    /// A nanosecond is so many ticks.
+    PerNanosecond(u128),
+    /// A second is two to the power of this.
+    PowerOfTwo(u8),
+}
+
+impl Clock {
+    /// `resolution` is a negative power of ten, or of two if its upper bit is set.
+    fn new(resolution: u8, offset_s: i64) -> Self {
+        let exponent = u32::from(resolution & 0x7f);
+        let unit = if resolution & 0x80 != 0 {
+            Unit::PowerOfTwo(resolution & 0x7f)
+        } else if exponent <= 9 {
+            Unit::Nanoseconds(10_u64.pow(9 - exponent))
+        } else {
+            // Ticks too short for a power of ten in 128 bits: 64 bits of them are no time at all.
+            Unit::PerNanosecond(10_u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
+        };
+        Self {
+            unit,
+            offset_ns: i128::from(offset_s) * 1_000_000_000,
+        }
+    }
+
+    #[inline]
+    fn time_ns(&self, ticks: u64) -> u64 {
+        match *self {
+            Self {
+                unit: Unit::Nanoseconds(unit),
+                offset_ns: 0,
+            } => ticks.saturating_mul(unit),
+            _ => self.uncommon_time_ns(ticks),
+        }
+    }
+
+    #[cold]
+    fn uncommon_time_ns(&self, ticks: u64) -> u64 {
+        let ticks = u128::from(ticks);
+        let since = match self.unit {
+            Unit::Nanoseconds(unit) => ticks * u128::from(unit),
+            Unit::PerNanosecond(ticks_per_ns) => ticks / ticks_per_ns,
+            Unit::PowerOfTwo(exponent) => (ticks * 1_000_000_000) >> exponent,
+        };
+        // Below 2^94 each, so neither the cast nor the sum overflows.
+        let time = since.cast_signed() + self.offset_ns;
+        u64::try_from(time.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What the interfaces at the start of a capture allow.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Survey {
+    /// Some packets may be decoded, or reading will tell what is wrong.
+    Readable,
+    /// None can.
+    UnknownLink(LinkType),
+    /// It takes so many bytes to tell.
+    Short(usize),
+}
+
+/// Looks ahead for an interface whose frames can be decoded: to the end of the window if it is the whole input, else
+/// to the first packet.
+pub(super) fn survey(window: &[u8], whole: bool) -> Result<Survey, OpenError> {
+    let mut scout = PcapNg::new();
+    let mut rest = match scout.start_section(window) {
+        Ok(rest) => rest,
+        Err(Stop::Short { needed, .. }) => return Ok(Survey::Short(needed)),
+        Err(Stop::Damaged(what)) => return Err(OpenError::BadHeader(what)),
+        Err(_) => {
+            return Err(OpenError::BadHeader(
+                "the section header has an impossible length",
+            ));
+        }
+    };
+    let mut unknown = None;
+    loop {
+        let block = match scout.order {
+            ByteOrder::Little => Block::read::<Little>(rest),
+            ByteOrder::Big => Block::read::<Big>(rest),
+        };
+        let block = match block {
+            Ok(block) => block,
+            Err(None) => match scout.start_section(rest) {
+                Ok(next) => {
+                    rest = next;
+                    continue;
+                }
+                Err(stop) => {
+                    return Ok(end_of_survey(
+                        window.len() - rest.len(),
+                        &stop,
+                        whole,
+                        unknown,
+                    ));
+                }
+            },
+            Err(Some(stop)) => {
+                return Ok(end_of_survey(
+                    window.len() - rest.len(),
+                    &stop,
+                    whole,
+                    unknown,
+                ));
+            }
+        };
+        match block.kind {
+            INTERFACE => {
+                let interface = match scout.order {
+                    ByteOrder::Little => Interface::read::<Little>(block.body),
+                    ByteOrder::Big => Interface::read::<Big>(block.body),
+                };
+                match interface {
+                    Some(interface) if !interface.link.is_supported() => {
+                        unknown = unknown.or(Some(interface.link))
+                    }
+                    _ => return Ok(Survey::Readable),
+                }
+            }
+            ENHANCED_PACKET | SIMPLE_PACKET | OBSOLETE_PACKET if !whole || unknown.is_none() => {
+                return Ok(unknown.map_or(Survey::Readable, Survey::UnknownLink));
+            }
+            _ => {}
+        }
+        rest = block.next;
+    }
+}
+
+fn end_of_survey(at: usize, stop: &Stop, whole: bool, unknown: Option<LinkType>) -> Survey {
+    match (stop, unknown) {
+        (Stop::Short { needed, .. }, _) if !whole => Survey::Short(at + needed),
+        (_, Some(link)) => Survey::UnknownLink(link),
+        (_, None) => Survey::Readable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_resolutions() {
+        assert_eq!(Clock::new(0, 0).time_ns(3), 3_000_000_000);
+        assert_eq!(Clock::new(6, 0).time_ns(3), 3_000);
+        assert_eq!(Clock::new(9, 0).time_ns(3), 3);
+        assert_eq!(Clock::new(12, 0).time_ns(3_999), 3);
+        assert_eq!(Clock::new(127, 0).time_ns(u64::MAX), 0);
+    }
+
+    #[test]
+    fn binary_resolutions() {
+        assert_eq!(Clock::new(0x80, 0).time_ns(2), 2_000_000_000);
+        assert_eq!(Clock::new(0x80 | 10, 0).time_ns(1_536), 1_500_000_000);
+        assert_eq!(Clock::new(0x80 | 32, 0).time_ns(7 << 31), 3_500_000_000);
+        assert_eq!(Clock::new(0xff, 0).time_ns(u64::MAX), 0);
+    }
+
+    #[test]
+    fn times_saturate() {
+        assert_eq!(Clock::new(0, 0).time_ns(u64::MAX), u64::MAX);
+        assert_eq!(Clock::new(6, i64::MAX).time_ns(0), u64::MAX);
+        assert_eq!(Clock::new(6, i64::MIN).time_ns(u64::MAX), 0);
+        assert_eq!(Clock::new(6, -1).time_ns(1_000_005), 5_000);
+        assert_eq!(Clock::new(9, 2).time_ns(5), 2_000_000_005);
+    }
+}
