@@ -1,1 +1,482 @@
 //! Synthetic traffic with known truth.
+//!
+//! A [`Generator`] makes one frame after the other: heavy-tailed conversations between many pairs of hosts, thousands of
+//! them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. It knows what a monitor has to find in them,
+//! [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
+//!
+//! The same [`Config`] gives the same bytes, on every machine. Addresses belong to nobody. The checksums of IP, TCP and
+//! UDP are right: the payload, where it is captured at all, is zeros.
+//!
+//! ```
+//! use corelane_net::synth::{Config, Generator, truth_json};
+//!
+//! let mut generator = Generator::new(Config { packets: 20_000, ..Config::default() })?;
+//! let mut bytes = 0;
+//! while let Some(record) = generator.next_frame() {
+//!     bytes += u64::from(record.wire_len);
+//! }
+//! println!("{bytes} bytes, scans: {}", truth_json(&generator.truth()));
+//! # Ok::<(), corelane_net::synth::ConfigError>(())
+//! ```
+
+use std::fmt;
+
+use crate::capture::write::PcapWriter;
+use crate::capture::{LinkType, Record};
+
+mod address;
+mod calendar;
+mod config;
+mod frame;
+mod random;
+mod scan;
+mod traffic;
+mod truth;
+
+use address::Plan;
+use calendar::{Calendar, Clock};
+pub use config::{Config, ConfigError};
+use frame::{ACK, Buffer, Ends, Lengths, Options, RST, SYN, Segment, Side};
+use random::Random;
+use scan::{Fate, Scans};
+use traffic::{Dead, Pace, Tcp, Udp};
+pub use truth::{Alert, Scanned, truth_json};
+use truth::{Reply, SYN_TIMEOUT_NS, failure};
+
+/// The link type of the frames: Ethernet.
+pub const LINK: LinkType = LinkType(1);
+
+/// Nobody sleeps longer than this, so every handshake is answered before the SYN timeout.
+const LONGEST_SLEEP_NS: u64 = SYN_TIMEOUT_NS - 400_000_000;
+
+/// Makes traffic, frame by frame.
+pub struct Generator {
+    config: Config,
+    /// Number of the next frame.
+    next: u64,
+    clock: Clock,
+    calendar: Calendar,
+    pace: Pace,
+    plan: Plan,
+    random: Random,
+    scans: Scans,
+    /// Everything that has a slot in the calendar, and the numbers of those that are free.
+    agents: Vec<Agent>,
+    free: Vec<u32>,
+    buffer: Box<Buffer>,
+}
+
+/// Somebody who will send a packet in a later slot.
+#[derive(Clone, Debug)]
+enum Agent {
+    Tcp(Tcp),
+    Udp(Udp),
+    Attempt(Attempt),
+}
+
+/// An attempt to connect that may fail: of a scan, or of the background.
+#[derive(Clone, Debug)]
+struct Attempt {
+    ends: Ends,
+    options: Options,
+    sequence: u32,
+    opened: u64,
+    /// The scan whose truth depends on what follows.
+    scan: Option<u32>,
+    /// The SYN has been sent more than once.
+    repeated: bool,
+    next: Next,
+}
+
+/// What comes next of an attempt.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// The SYN again, at least once, and then perhaps a reply.
+    Again(u8, Option<Reply>),
+    /// A reply.
+    Reply(Reply),
+    /// The scanner drops the connection it does not want.
+    Drop,
+}
+
+impl Next {
+    /// The SYN `more` times again and then perhaps a reply.
+    fn again(more: u8, reply: Option<Reply>) -> Option<Self> {
+        if more > 0 {
+            Some(Self::Again(more, reply))
+        } else {
+            reply.map(Self::Reply)
+        }
+    }
+}
+
+impl Generator {
+    /// Prepares the traffic that `config` describes.
+    ///
+    /// # Errors
+    ///
+    /// A value of `config` that is out of its range.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let mut random = Random::new(config.seed);
+        let gap_ns = config.gap_ns();
+        // Small captures hurry, so that conversations get somewhere.
+        let horizon = (LONGEST_SLEEP_NS / gap_ns)
+            .min(calendar::LONGEST)
+            .min((config.packets / 4).max(16));
+        let clock = Clock::new(config.start_ns, gap_ns, random.next());
+        let plan = Plan::new(config.hosts, &mut random);
+        let scans = Scans::new(&config, &plan, &mut random);
+        Ok(Self {
+            next: 0,
+            clock,
+            calendar: Calendar::new(horizon),
+            pace: Pace::new(horizon),
+            plan,
+            random,
+            scans,
+            agents: Vec::new(),
+            free: Vec::new(),
+            buffer: Box::new([0; _]),
+            config,
+        })
+    }
+
+    /// What this traffic was made from.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The next frame, until as many as were asked for have been made. Times do not decrease.
+    #[inline]
+    pub fn next_frame(&mut self) -> Option<Record<'_>> {
+        let now = self.next;
+        if now == self.config.packets {
+            return None;
+        }
+        self.next += 1;
+        let time_ns = self.clock.time(now);
+        let Lengths { headers, wire } = match self.calendar.take(now) {
+            Some(number) => self.resume(number, now, time_ns),
+            None => self.open(now, time_ns),
+        };
+        let captured = match self.config.snaplen {
+            Config::HEADERS_ONLY => headers,
+            snaplen => wire.min(snaplen as usize),
+        };
+        Some(Record {
+            time_ns,
+            wire_len: wire as u32,
+            link: LINK,
+            data: &self.buffer[..captured],
+        })
+    }
+
+    /// What a monitor with the default thresholds and timeout has to report of these frames, in the report's order.
+    ///
+    /// It is exact once [`next_frame`](Self::next_frame) has returned `None`. Before, it is what the probes sent so far
+    /// will have led to by the end.
+    #[must_use]
+    pub fn truth(&self) -> Vec<Alert> {
+        let end = self
+            .config
+            .packets
+            .checked_sub(1)
+            .map_or(0, |last| self.clock.time(last));
+        self.scans.alerts(&self.plan, end)
+    }
+
+    /// The owner of the slot sends its packet.
+    #[inline]
+    fn resume(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
+        let draw = self.random.next();
+        let (lengths, wait) = match &mut self.agents[number as usize] {
+            Agent::Tcp(tcp) => tcp.step(&mut self.buffer, self.pace, draw, time_ns),
+            Agent::Udp(udp) => udp.step(&mut self.buffer, self.pace, draw),
+            Agent::Attempt(_) => return self.pursue(number, now),
+        };
+        match wait {
+            Some(delay) => self.calendar.put(self.calendar.find(now, delay), number),
+            None => self.free.push(number),
+        }
+        lengths
+    }
+
+    /// The slot is nobody's: something new begins. Probes of scans go first, so that all scans get done.
+    fn open(&mut self, now: u64, time_ns: u64) -> Lengths {
+        if let Some(scan) = self.scans.due(now) {
+            return self.probe(scan, now, time_ns);
+        }
+        match self.random.below(100) {
+            0 => self.open_dead(now, time_ns),
+            1..20 => self.open_udp(now, false),
+            20..22 => self.open_udp(now, true),
+            _ => self.open_tcp(now, time_ns),
+        }
+    }
+
+    fn open_tcp(&mut self, now: u64, time_ns: u64) -> Lengths {
+        let mut tcp = Tcp::new(&self.plan, self.pace, &mut self.random);
+        // A handshake that the capture's end cuts off would be a failed attempt. Near the end only quick ones fit.
+        let mut slot = self.calendar.find(now, tcp.round_trip());
+        if slot >= self.config.packets {
+            slot = self.calendar.find(now, 1);
+        }
+        if slot >= self.config.packets {
+            return self.open_udp(now, false);
+        }
+        let lengths = tcp.open(&mut self.buffer, time_ns);
+        self.sleep(slot, Agent::Tcp(tcp));
+        lengths
+    }
+
+    fn open_udp(&mut self, now: u64, stream: bool) -> Lengths {
+        let make = if stream { Udp::stream } else { Udp::question };
+        let mut udp = make(&self.plan, self.pace, &mut self.random);
+        let (lengths, wait) = udp.open(&mut self.buffer);
+        if let Some(delay) = wait {
+            self.sleep(self.calendar.find(now, delay), Agent::Udp(udp));
+        }
+        lengths
+    }
+
+    /// An attempt of the background that fails.
+    fn open_dead(&mut self, now: u64, time_ns: u64) -> Lengths {
+        let Dead {
+            ends,
+            refused,
+            again,
+        } = Dead::new(&self.plan, &mut self.random);
+        let next = if refused {
+            Some(Next::Reply(Reply::Reject))
+        } else {
+            Next::again(again, None)
+        };
+        self.attempt(ends, Options::SegmentSize, None, next, now, time_ns)
+    }
+
+    /// A probe of a scan.
+    fn probe(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
+        let probe = self.scans.probe(&self.plan, &mut self.random);
+        let next = match probe.fate {
+            Fate::Answered(reply) => Some(Next::Reply(reply)),
+            Fate::Silent(again) => Next::again(again, None),
+            Fate::Late(reply) => Some(Next::Again(1, Some(reply))),
+        };
+        self.attempt(probe.ends, probe.options, Some(number), next, now, time_ns)
+    }
+
+    /// Opens an attempt with its SYN.
+    fn attempt(
+        &mut self,
+        ends: Ends,
+        options: Options,
+        scan: Option<u32>,
+        next: Option<Next>,
+        now: u64,
+        time_ns: u64,
+    ) -> Lengths {
+        let sequence = self.random.next() as u32;
+        let lengths = syn(&mut self.buffer, &ends, options, sequence);
+        match next {
+            Some(next) => {
+                let mut attempt = Attempt {
+                    ends,
+                    options,
+                    sequence,
+                    opened: time_ns,
+                    scan,
+                    repeated: false,
+                    next,
+                };
+                let slot = self.appoint(&mut attempt, now);
+                self.sleep(slot, Agent::Attempt(attempt));
+            }
+            None => self.settle(scan, time_ns, None),
+        }
+        lengths
+    }
+
+    /// An attempt goes on.
+    fn pursue(&mut self, number: u32, now: u64) -> Lengths {
+        let Agent::Attempt(attempt) = &self.agents[number as usize] else {
+            unreachable!("only attempts are pursued")
+        };
+        let mut attempt = attempt.clone();
+        let (lengths, next) = match attempt.next {
+            Next::Again(more, reply) => {
+                attempt.repeated = true;
+                let lengths = syn(
+                    &mut self.buffer,
+                    &attempt.ends,
+                    attempt.options,
+                    attempt.sequence,
+                );
+                (lengths, Next::again(more - 1, reply))
+            }
+            Next::Reply(reply) => {
+                let flags = if reply == Reply::Accept {
+                    SYN | ACK
+                } else {
+                    RST | ACK
+                };
+                let sequence = if reply == Reply::Accept {
+                    !attempt.sequence
+                } else {
+                    0
+                };
+                let acknowledgement = attempt.sequence.wrapping_add(1);
+                let lengths = bare(
+                    &mut self.buffer,
+                    &attempt.ends,
+                    Side::Server,
+                    [sequence, acknowledgement],
+                    flags,
+                );
+                (lengths, (reply == Reply::Accept).then_some(Next::Drop))
+            }
+            Next::Drop => {
+                let sequence = attempt.sequence.wrapping_add(1);
+                (
+                    bare(
+                        &mut self.buffer,
+                        &attempt.ends,
+                        Side::Client,
+                        [sequence, 0],
+                        RST,
+                    ),
+                    None,
+                )
+            }
+        };
+        if let Some(next) = next {
+            attempt.next = next;
+            let slot = self.appoint(&mut attempt, now);
+            self.calendar.put(slot, number);
+            self.agents[number as usize] = Agent::Attempt(attempt);
+        } else {
+            self.free.push(number);
+        }
+        lengths
+    }
+
+    /// Finds the slot for what is next of an attempt. As soon as that decides what becomes of it, the truth is settled.
+    fn appoint(&mut self, attempt: &mut Attempt, now: u64) -> u64 {
+        let delay = match attempt.next {
+            Next::Again(..) => self.pace.patience(&mut self.random),
+            // This one may come after the deadline.
+            Next::Reply(_) if attempt.repeated => self.pace.think(self.random.next()),
+            Next::Reply(_) => self.pace.round_trip(&mut self.random).into(),
+            Next::Drop => 1,
+        };
+        let slot = self.calendar.find(now, delay);
+        let inside = slot < self.config.packets;
+        match attempt.next {
+            Next::Reply(reply) => {
+                let reply = inside.then(|| (reply, self.clock.time(slot)));
+                self.settle(attempt.scan.take(), attempt.opened, reply);
+            }
+            Next::Again(_, Some(_)) if inside => (),
+            Next::Again(..) => self.settle(attempt.scan.take(), attempt.opened, None),
+            Next::Drop => (),
+        }
+        slot
+    }
+
+    /// What becomes of the attempt is known.
+    fn settle(&mut self, scan: Option<u32>, opened: u64, reply: Option<(Reply, u64)>) {
+        if let (Some(scan), Some(time)) = (scan, failure(opened, reply)) {
+            self.scans.failed(scan, time);
+        }
+    }
+
+    /// Gives the slot to a new agent.
+    fn sleep(&mut self, slot: u64, agent: Agent) {
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.agents[number as usize] = agent;
+                number
+            }
+            None => {
+                self.agents.push(agent);
+                // No more than there are slots.
+                (self.agents.len() - 1) as u32
+            }
+        };
+        self.calendar.put(slot, number);
+    }
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generator")
+            .field("config", &self.config)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A whole capture in memory: the image of a pcap file.
+///
+/// # Errors
+///
+/// A value of `config` that is out of its range.
+pub fn capture(config: Config) -> Result<Vec<u8>, ConfigError> {
+    let mut generator = Generator::new(config)?;
+    let config = generator.config();
+    // With headers only a record takes 100 bytes at most, and 86 on average.
+    let room = config
+        .packets
+        .saturating_mul(if config.snaplen == Config::HEADERS_ONLY {
+            88
+        } else {
+            128
+        });
+    let image = Vec::with_capacity(usize::try_from(room).unwrap_or(0) + 64 * 1024);
+    let snaplen = config.file_snaplen();
+    let mut writer = PcapWriter::new(image, snaplen, LINK).expect(VEC);
+    while let Some(record) = generator.next_frame() {
+        writer
+            .write(record.time_ns, record.wire_len, record.data)
+            .expect(VEC);
+    }
+    Ok(writer.finish().expect(VEC))
+}
+
+/// Why writing cannot fail there; the times are checked with the configuration.
+const VEC: &str = "a Vec takes everything";
+
+/// Writes a SYN of an attempt.
+fn syn(buffer: &mut Buffer, ends: &Ends, options: Options, sequence: u32) -> Lengths {
+    let segment = Segment {
+        sequence,
+        acknowledgement: 0,
+        flags: SYN,
+        window: 1_024,
+        options,
+        payload: 0,
+        id: sequence as u16,
+    };
+    frame::tcp(buffer, ends, Side::Client, &segment)
+}
+
+/// Writes a segment without options or data.
+fn bare(
+    buffer: &mut Buffer,
+    ends: &Ends,
+    side: Side,
+    [sequence, acknowledgement]: [u32; 2],
+    flags: u8,
+) -> Lengths {
+    let segment = Segment {
+        sequence,
+        acknowledgement,
+        flags,
+        window: 0,
+        options: Options::None,
+        payload: 0,
+        id: 0,
+    };
+    frame::tcp(buffer, ends, side, &segment)
+}

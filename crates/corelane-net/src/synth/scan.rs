@@ -1,0 +1,323 @@
+//! The planted scans.
+//!
+//! Every scan has a source of its own, that nothing else uses, so scans never add up with one another or with the
+//! background. Its probes go to different ports of one target, or to one port of different targets, each key once. What
+//! becomes of a probe is settled by the monitor's own rules as soon as the slot of its answer is known.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::address::{Plan, to_ip};
+use super::config::Config;
+use super::frame::{Ends, Options};
+use super::random::{Random, scale};
+use super::traffic::ephemeral;
+use super::truth::{Alert, Reply, Scanned, THRESHOLD, Tally};
+
+/// The fewest failures that a scan aims at, and the most.
+const SIZES: [u64; 2] = [25, 8_000];
+/// Probes of a near miss that are accepted, besides as many that fail as are still no scan.
+const NEAR_MISS_ACCEPTED: u64 = 5;
+/// No more than this part of the packets goes to scans.
+const SHARE: u64 = 4;
+
+/// What becomes of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is answered.
+    Answered(Reply),
+    /// It is not, and the scanner sends it again so often.
+    Silent(u8),
+    /// The scanner sends it again and gets an answer then, perhaps after the deadline.
+    Late(Reply),
+}
+
+/// How a scanned network reacts, in sixteenths of the probes.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    accepted: u64,
+    rejected: u64,
+    late: u64,
+    /// The others are silent; whether the scanner tries those twice.
+    again: bool,
+}
+
+const MANNERS: [Manner; 3] = [
+    // Hosts without a firewall.
+    Manner {
+        accepted: 1,
+        rejected: 15,
+        late: 0,
+        again: false,
+    },
+    // A firewall that drops, or nobody there.
+    Manner {
+        accepted: 1,
+        rejected: 0,
+        late: 0,
+        again: false,
+    },
+    // Everything at once.
+    Manner {
+        accepted: 2,
+        rejected: 6,
+        late: 3,
+        again: true,
+    },
+];
+
+/// What one scan does, and what came of it.
+#[derive(Clone, Debug)]
+struct Scan {
+    horizontal: bool,
+    v6: bool,
+    near_miss: bool,
+    manner: Manner,
+    /// Address of the source.
+    source: u64,
+    /// Where the target or, of a horizontal scan, the first target is; see [`Plan::target`].
+    place: u64,
+    /// The port or, of a vertical scan, the first port less one.
+    port: u16,
+    /// From port to port; a power of two, so that it takes all 65,535 of them to come back.
+    stride: u64,
+    probes: u64,
+    sent: u64,
+    start: u64,
+    /// Packets of the capture from probe to probe.
+    interval: u64,
+    tally: Tally,
+}
+
+/// A probe to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Probe {
+    pub(super) ends: Ends,
+    pub(super) options: Options,
+    pub(super) fate: Fate,
+}
+
+/// All scans of a capture.
+#[derive(Clone, Debug)]
+pub(super) struct Scans {
+    scans: Vec<Scan>,
+    /// When each unfinished one sends next.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Scans {
+    pub(super) fn new(config: &Config, plan: &Plan, random: &mut Random) -> Self {
+        let mut scans = choose(config, plan, random);
+        schedule(&mut scans, config.packets, random);
+        let due = scans
+            .iter()
+            .enumerate()
+            .map(|(number, scan)| Reverse((scan.start, number as u32)))
+            .collect();
+        Self { scans, due }
+    }
+
+    /// The scan that has waited longest for a slot, if one waits.
+    #[inline]
+    pub(super) fn due(&self, now: u64) -> Option<u32> {
+        let &Reverse((due, number)) = self.due.peek()?;
+        (due <= now).then_some(number)
+    }
+
+    /// The next probe of the scan that is [`due`](Self::due).
+    pub(super) fn probe(&mut self, plan: &Plan, random: &mut Random) -> Probe {
+        let Reverse((_, number)) = self.due.pop().expect("a scan is due");
+        let scan = &mut self.scans[number as usize];
+        let probe = scan.probe(plan, random);
+        scan.sent += 1;
+        if scan.sent < scan.probes {
+            self.due
+                .push(Reverse((scan.start + scan.sent * scan.interval, number)));
+        }
+        probe
+    }
+
+    /// A probe of the scan has failed at this time, unless the capture ends before.
+    pub(super) fn failed(&mut self, number: u32, time_ns: u64) {
+        self.scans[number as usize].tally.add(time_ns);
+    }
+
+    /// The scans that are to be reported if the last record has time `end`.
+    pub(super) fn alerts(&self, plan: &Plan, end: u64) -> Vec<Alert> {
+        let mut alerts: Vec<_> = self
+            .scans
+            .iter()
+            .filter_map(|scan| scan.alert(plan, end))
+            .collect();
+        alerts.sort_unstable();
+        alerts
+    }
+}
+
+/// Chooses scans until the wanted number or their share of the packets is reached.
+fn choose(config: &Config, plan: &Plan, random: &mut Random) -> Vec<Scan> {
+    let wanted = u64::from(config.vertical_scans) + u64::from(config.horizontal_scans);
+    let mut budget = config.packets / SHARE;
+    // A probe costs about two packets, and there are near misses too.
+    let largest = (budget / (wanted + wanted / 3).max(1) / 4).clamp(SIZES[0], SIZES[1]);
+    let mut left = [config.vertical_scans, config.horizontal_scans];
+    let mut scans = Vec::new();
+    let mut planted = 0;
+    while left != [0, 0] {
+        // By turns while there are both.
+        let horizontal = left[0] == 0 || (left[1] > 0 && planted % 2 == 1);
+        left[usize::from(horizontal)] -= 1;
+        let near_miss = planted % 3 == 1;
+        for near_miss in [false, true].into_iter().take(1 + usize::from(near_miss)) {
+            let scan = Scan::new(
+                scans.len() as u64,
+                planted,
+                [horizontal, near_miss],
+                largest,
+                plan,
+                random,
+            );
+            let cost = scan.probes * 2;
+            if cost > budget {
+                return scans;
+            }
+            budget -= cost;
+            scans.push(scan);
+        }
+        planted += 1;
+    }
+    scans
+}
+
+/// Spreads the scans over the capture: each starts in its own part of it, most are quick, some last until the end.
+fn schedule(scans: &mut [Scan], packets: u64, random: &mut Random) {
+    let parts = scans.len() as u64;
+    // The last tenth is left for the answers.
+    let usable = packets - packets / 10;
+    for (number, scan) in (0_u64..).zip(scans) {
+        scan.start = scale(random.next(), usable / parts) + usable / parts * number;
+        let quick = (1 + random.below(200)) * scan.probes;
+        let rest = usable - scan.start;
+        let length = match number % 5 {
+            3 => rest,
+            // These may still be at work when the capture ends.
+            4 if parts > 8 && !scan.near_miss => rest + packets / 9,
+            _ => quick.min(rest),
+        };
+        scan.interval = length / scan.probes;
+    }
+}
+
+impl Scan {
+    fn new(
+        number: u64,
+        planted: u64,
+        [horizontal, near_miss]: [bool; 2],
+        largest: u64,
+        plan: &Plan,
+        random: &mut Random,
+    ) -> Self {
+        // Kinds alternate. So twelve scans show both kinds over both IP versions in all three manners, and the first
+        // three already all manners.
+        let v6 = planted / 2 % 2 == 1;
+        let manner = MANNERS[((planted + planted / 4) % 3) as usize];
+        let failures = (SIZES[0] - 1 + random.zipf(largest)).clamp(SIZES[0], largest);
+        // A fourth more for the probes that are accepted, perhaps late.
+        let probes = if near_miss {
+            THRESHOLD as u64 + NEAR_MISS_ACCEPTED
+        } else {
+            failures + failures / 4 + 2
+        };
+        let ports = [22, 23, 80, 443, 445, 1433, 3306, 3389];
+        Self {
+            horizontal,
+            v6,
+            near_miss,
+            manner,
+            source: plan.scanner(v6, number),
+            place: random.below(1 << 16),
+            port: if horizontal {
+                ports[random.below(8) as usize]
+            } else {
+                random.below(65_535) as u16
+            },
+            stride: 1 << random.below(16),
+            probes,
+            sent: 0,
+            start: 0,
+            interval: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    fn probe(&self, plan: &Plan, random: &mut Random) -> Probe {
+        let (place, port) = if self.horizontal {
+            (self.place + self.sent, self.port)
+        } else {
+            (
+                self.place,
+                1 + ((u64::from(self.port) + self.sent * self.stride) % 65_535) as u16,
+            )
+        };
+        let addresses = [self.source, plan.target(self.v6, place)];
+        let ends = Ends {
+            v6: self.v6,
+            addresses,
+            ports: [ephemeral(random), port],
+        };
+        let options = if self.source & 1 == 0 {
+            Options::SegmentSize
+        } else {
+            Options::None
+        };
+        Probe {
+            ends,
+            options,
+            fate: self.fate(random),
+        }
+    }
+
+    fn fate(&self, random: &mut Random) -> Fate {
+        if self.near_miss {
+            // Those that are accepted come first, so that the capture's end does not cut their answers off.
+            return match self.sent {
+                sent if sent < NEAR_MISS_ACCEPTED => Fate::Answered(Reply::Accept),
+                sent if sent % 2 == 0 => Fate::Answered(Reply::Reject),
+                sent => Fate::Silent((sent % 4 / 2) as u8),
+            };
+        }
+        let Manner {
+            accepted,
+            rejected,
+            late,
+            again,
+        } = self.manner;
+        match random.below(16) {
+            draw if draw < accepted => Fate::Answered(Reply::Accept),
+            draw if draw < accepted + rejected => Fate::Answered(Reply::Reject),
+            draw if draw < accepted + rejected + late => Fate::Late(if draw % 2 == 0 {
+                Reply::Accept
+            } else {
+                Reply::Reject
+            }),
+            _ => Fate::Silent(u8::from(again)),
+        }
+    }
+
+    fn alert(&self, plan: &Plan, end: u64) -> Option<Alert> {
+        let (count, time_ns) = self.tally.alert(end)?;
+        let scanned = if self.horizontal {
+            Scanned::Horizontal { port: self.port }
+        } else {
+            Scanned::Vertical {
+                destination: to_ip(self.v6, plan.target(self.v6, self.place)),
+            }
+        };
+        Some(Alert {
+            source: to_ip(self.v6, self.source),
+            scanned,
+            count,
+            time_ns,
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! What a monitor has to find.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::fmt::{self, Write};
+use std::net::IpAddr;
+
+/// An attempt that nobody answers has failed after this time.
+pub(super) const SYN_TIMEOUT_NS: u64 = 3_000_000_000;
+/// More failures than this make a scan.
+pub(super) const THRESHOLD: usize = 20;
+
+/// What was scanned.
+///
+/// The order is that of the kinds' names: horizontal before vertical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scanned {
+    /// One port of many hosts.
+    Horizontal {
+        /// The port.
+        port: u16,
+    },
+    /// Many ports of one host.
+    Vertical {
+        /// The host.
+        destination: IpAddr,
+    },
+}
+
+/// A scan as a monitor with the default threshold and timeout reports it.
+///
+/// The order is that of the report: by time, kind, source, and destination or port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Alert {
+    /// Who scanned.
+    pub source: IpAddr,
+    /// What was scanned.
+    pub scanned: Scanned,
+    /// Failed attempts of the whole capture.
+    pub count: u64,
+    /// When the failure came that was one too many.
+    pub time_ns: u64,
+}
+
+impl Ord for Alert {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let vertical = |alert: &Self| matches!(alert.scanned, Scanned::Vertical { .. });
+        self.time_ns
+            .cmp(&other.time_ns)
+            .then_with(|| vertical(self).cmp(&vertical(other)))
+            .then_with(|| self.source.cmp(&other.source))
+            .then_with(|| self.scanned.cmp(&other.scanned))
+            .then_with(|| self.count.cmp(&other.count))
+    }
+}
+
+impl PartialOrd for Alert {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One JSON object with the keys of the monitor's report.
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            source,
+            scanned,
+            count,
+            time_ns,
+        } = self;
+        match scanned {
+            Scanned::Vertical { destination } => {
+                write!(
+                    f,
+                    r#"{{"kind": "vertical", "source": "{source}", "destination": "{destination}", "#
+                )?;
+            }
+            Scanned::Horizontal { port } => {
+                write!(
+                    f,
+                    r#"{{"kind": "horizontal", "source": "{source}", "port": {port}, "#
+                )?;
+            }
+        }
+        write!(f, r#""count": {count}, "time_ns": {time_ns}}}"#)
+    }
+}
+
+/// The alerts as one JSON array, in the order given.
+///
+/// ```
+/// use corelane_net::synth::{Alert, Scanned, truth_json};
+///
+/// let source = "10.0.0.1".parse()?;
+/// let alert = Alert { source, scanned: Scanned::Horizontal { port: 22 }, count: 21, time_ns: 5 };
+/// assert_eq!(
+///     truth_json(&[alert]),
+///     r#"[{"kind": "horizontal", "source": "10.0.0.1", "port": 22, "count": 21, "time_ns": 5}]"#,
+/// );
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[must_use]
+pub fn truth_json(alerts: &[Alert]) -> String {
+    let mut json = String::from("[");
+    for (i, alert) in alerts.iter().enumerate() {
+        let comma = if i == 0 { "" } else { ", " };
+        write!(json, "{comma}{alert}").expect("a String takes everything");
+    }
+    json.push(']');
+    json
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// SYN+ACK: somebody listens.
+    Accept,
+    /// RST: nobody does.
+    Reject,
+}
+
+/// When an attempt failed, if it did. A deadline may lie after the end of the capture.
+pub(super) fn failure(opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
+    let deadline = opened + SYN_TIMEOUT_NS;
+    match reply {
+        Some((Reply::Accept, time)) if time < deadline => None,
+        Some((Reply::Reject, time)) if time < deadline => Some(time),
+        _ => Some(deadline),
+    }
+}
+
+/// The failures of one scan, as far as an alert needs them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    count: u64,
+    /// The earliest, one more than the threshold; the last of them crossed it.
+    first: BinaryHeap<u64>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, failure: u64) {
+        self.count += 1;
+        self.first.push(failure);
+        if self.first.len() > THRESHOLD + 1 {
+            self.first.pop();
+        }
+    }
+
+    /// Count and time of the alert, if the scan is one, in a capture whose last record has time `end`.
+    ///
+    /// The capture's end cuts deadlines short, but leaves the order of the failures as it is: what crosses the threshold
+    /// is found first and cut then.
+    pub(super) fn alert(&self, end: u64) -> Option<(u64, u64)> {
+        let crossed = *self.first.peek()?;
+        (self.count > THRESHOLD as u64).then_some((self.count, crossed.min(end)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_until_just_before_the_deadline() {
+        const DEADLINE: u64 = 100 + 3_000_000_000;
+        assert_eq!(failure(100, None), Some(DEADLINE));
+        assert_eq!(failure(100, Some((Reply::Accept, DEADLINE - 1))), None);
+        assert_eq!(
+            failure(100, Some((Reply::Accept, DEADLINE))),
+            Some(DEADLINE)
+        );
+        assert_eq!(
+            failure(100, Some((Reply::Reject, DEADLINE - 1))),
+            Some(DEADLINE - 1)
+        );
+        assert_eq!(
+            failure(100, Some((Reply::Reject, DEADLINE))),
+            Some(DEADLINE)
+        );
+    }
+
+    #[test]
+    fn the_twenty_first_failure_in_time_makes_the_alert() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.alert(1_000), None);
+        (0..20).rev().for_each(|time| tally.add(time));
+        assert_eq!(tally.alert(1_000), None);
+        tally.add(500);
+        assert_eq!(tally.alert(1_000), Some((21, 500)));
+        assert_eq!(tally.alert(400), Some((21, 400)));
+        tally.add(30);
+        tally.add(600);
+        assert_eq!(tally.alert(1_000), Some((23, 30)));
+    }
+
+    #[test]
+    fn alerts_sort_by_time_kind_and_numbers() {
+        let alert = |time_ns, scanned, source: &str| Alert {
+            source: source.parse().unwrap(),
+            scanned,
+            count: 21,
+            time_ns,
+        };
+        let vertical = |to: &str| Scanned::Vertical {
+            destination: to.parse().unwrap(),
+        };
+        let sorted = [
+            alert(1, vertical("10.0.0.9"), "::1"),
+            alert(2, Scanned::Horizontal { port: 100 }, "9.0.0.1"),
+            alert(2, Scanned::Horizontal { port: 9 }, "10.0.0.1"),
+            alert(2, Scanned::Horizontal { port: 100 }, "10.0.0.1"),
+            alert(2, Scanned::Horizontal { port: 1 }, "::1"),
+            alert(2, vertical("10.0.0.9"), "9.0.0.1"),
+            alert(2, vertical("10.0.0.10"), "9.0.0.1"),
+            alert(2, vertical("::1"), "9.0.0.1"),
+            alert(2, vertical("1.0.0.1"), "10.0.0.1"),
+        ];
+        let mut mixed = sorted;
+        mixed.reverse();
+        mixed.sort();
+        assert_eq!(mixed, sorted);
+    }
+
+    #[test]
+    fn json_has_the_keys_of_the_report_in_their_order() {
+        assert_eq!(truth_json(&[]), "[]");
+        let alerts = [
+            Alert {
+                source: "2001:db8:0:0::1".parse().unwrap(),
+                scanned: Scanned::Vertical {
+                    destination: "2001:db8::2".parse().unwrap(),
+                },
+                count: 25,
+                time_ns: 1,
+            },
+            Alert {
+                source: "1.2.3.4".parse().unwrap(),
+                scanned: Scanned::Horizontal { port: 443 },
+                count: 30,
+                time_ns: 2,
+            },
+        ];
+        assert_eq!(
+            truth_json(&alerts),
+            r#"[{"kind": "vertical", "source": "2001:db8::1", "destination": "2001:db8::2", "count": 25, "time_ns": 1}, "#
+                .to_owned()
+                + r#"{"kind": "horizontal", "source": "1.2.3.4", "port": 443, "count": 30, "time_ns": 2}]"#
+        );
+    }
+}
