@@ -1,1 +1,59 @@
-//! The monitor.
+//! The monitor: a capture in, connections and port scans out, with one answer however many cores share the work.
+//!
+//! It has the three stages of section III of the MCRingBuffer paper:
+//!
+//! 1. the [`Dispatcher`] decodes each record just enough to know its partition, a hash of the sum of its two addresses,
+//!    and sends its facts on as [`Slot`]s;
+//! 2. a [`SubAnalyzer`] owns whole partitions, and with them all state of their address pairs: flows, connection
+//!    attempts, vertical scans. It sends a [`StateReport`] when an attempt fails, which is the only thing that can
+//!    change the global result;
+//! 3. the [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
+//!
+//! The stages know no threads and no queues. [`run_single`] calls them one after the other.
+//!
+//! # Why the answer is always the same
+//!
+//! - All packets of an address pair have one partition, a partition has one SubAnalyzer, and the slots reach it in the
+//!   order of the capture. Flows and attempts depend on nothing else.
+//! - Nothing that crosses partitions depends on an order of arrival: counts are summed, the time of a scan is that of
+//!   the (threshold + 1)-th failure in order of time, and lists are sorted by orders without ties.
+//! - Table positions come from keyed hashes and differ from run to run, but only sets are ever taken from a table.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use corelane_monitor::{Progress, Settings, run_single};
+//! use corelane_net::capture::{Options, Reader};
+//!
+//! let reader = Reader::open("capture.pcap".as_ref(), &Options::default())?;
+//! let report = run_single([reader], &Settings::default(), &Progress::new(), |_, error| eprintln!("{error}"));
+//! report.write_json(std::io::stdout())?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod analyzer;
+mod dispatch;
+mod groups;
+mod hash;
+mod main_analyzer;
+mod report;
+mod settings;
+mod single;
+pub mod slot;
+mod source;
+mod state_report;
+mod summary;
+mod table;
+mod talkers;
+
+pub use analyzer::{PartialResult, SubAnalyzer};
+pub use dispatch::Dispatcher;
+pub use main_analyzer::MainAnalyzer;
+pub use report::{Alert, Report, Timing};
+pub use settings::{Rule, Settings};
+pub use single::run_single;
+pub use slot::{PARTITIONS, Slot, analyzer_of};
+pub use source::{Progress, Source};
+pub use state_report::{Failure, StateReport};
+pub use summary::Style;
+pub use talkers::{Pair, Talker, Volume};

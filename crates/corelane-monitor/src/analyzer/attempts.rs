@@ -1,0 +1,210 @@
+//! Connection attempts: which SYNs were answered, rejected, or left alone.
+//!
+//! An attempt has the key (source, destination, destination port). A SYN touches the attempt of its own direction, a
+//! SYN-ACK or an RST that of the opposite one. Only these packets touch it, so an attempt is judged by the times of
+//! its own packets, in the order of the file: expiry happens when one of them, or the end of the capture, finds the
+//! deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most once.
+
+use crate::hash::HashKeys;
+use crate::settings::{Rule, Settings};
+use crate::slot::Slot;
+use crate::state_report::Failure;
+use crate::table::{Key, Table};
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+/// What a packet means to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Syn,
+    SynAck,
+    Rst,
+}
+
+#[inline(always)]
+const fn event(flags: u8) -> Option<Event> {
+    if flags & RST != 0 {
+        Some(Event::Rst)
+    } else if flags & (SYN | ACK) == SYN | ACK {
+        Some(Event::SynAck)
+    } else if flags & (SYN | FIN) == SYN {
+        Some(Event::Syn)
+    } else {
+        None
+    }
+}
+
+/// Bit n says whether a packet whose lower five flags are n touches an attempt: a test without a branch.
+const TOUCHING: u32 = {
+    let mut set = 0;
+    let mut flags = 0;
+    while flags < 32 {
+        if event(flags).is_some() {
+            set |= 1 << flags;
+        }
+        flags += 1;
+    }
+    set
+};
+
+/// 1 if the packet touches an attempt, else 0.
+#[inline(always)]
+pub(crate) fn touches(slot: &Slot) -> u64 {
+    u64::from(TOUCHING >> (slot.flags() & 31) & 1)
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum State {
+    /// Of an entry that was made this moment.
+    #[default]
+    New,
+    /// `time` is the opening.
+    Open,
+    /// `time` is the failure.
+    Rejected,
+    /// `time` is the failure.
+    Unanswered,
+    /// Only with [`Rule::Paper`], where an answer may come before its SYN.
+    Answered,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attempt {
+    time: u64,
+    state: State,
+}
+
+impl Attempt {
+    fn fail(&mut self, failure: Failure, time: u64) -> (Failure, u64) {
+        self.time = time;
+        self.state = match failure {
+            Failure::Rejected => State::Rejected,
+            Failure::Unanswered => State::Unanswered,
+        };
+        (failure, time)
+    }
+
+    /// The failure's time, if it has failed.
+    pub(crate) fn failed(&self) -> Option<u64> {
+        matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
+    }
+
+    /// The capture is over: an open attempt fails.
+    pub(crate) fn finish(&mut self, settings: &Settings, max_time: u64) -> Option<(Failure, u64)> {
+        if self.state != State::Open {
+            return None;
+        }
+        let time = match settings.rule {
+            Rule::Timed => self
+                .time
+                .saturating_add(settings.syn_timeout_ns)
+                .min(max_time),
+            Rule::Paper => self.time,
+        };
+        Some(self.fail(Failure::Unanswered, time))
+    }
+}
+
+/// Of a packet that [`touches`] an attempt: whether it runs from the attempt's destination to its source.
+#[inline(always)]
+pub(crate) fn is_reply(slot: &Slot) -> bool {
+    slot.flags() & (RST | ACK) != 0
+}
+
+/// One packet of the attempt `key`. Returns the failure if this packet brings it about or finds it overdue.
+#[inline(always)]
+pub(crate) fn step<K: Key, A: Copy + Default>(
+    table: &mut Table<K, Attempt, A>,
+    keys: &HashKeys,
+    settings: &Settings,
+    key: &K,
+    slot: &Slot,
+) -> Option<(Failure, u64)> {
+    let hash = key.hash(keys);
+    let time = slot.time_ns();
+    let event = event(slot.flags())?;
+    if settings.rule == Rule::Paper {
+        step_paper(table, keys, key, hash, event, time);
+        return None;
+    }
+    let (attempt, position) = match event {
+        Event::Syn => (table.entry(keys, key, hash), None),
+        Event::SynAck | Event::Rst => {
+            let position = table.find(key, hash)?;
+            (table.value_at(position), Some(position))
+        }
+    };
+    if attempt.state == State::New {
+        *attempt = Attempt {
+            time,
+            state: State::Open,
+        };
+        return None;
+    }
+    if attempt.state != State::Open {
+        return None;
+    }
+    let deadline = attempt.time.saturating_add(settings.syn_timeout_ns);
+    if time >= deadline {
+        return Some(attempt.fail(Failure::Unanswered, deadline));
+    }
+    match (event, position) {
+        (Event::Rst, _) => Some(attempt.fail(Failure::Rejected, time)),
+        (Event::SynAck, Some(position)) => {
+            table.remove_at(keys, position);
+            None
+        }
+        _ => None,
+    }
+}
+
+/// [`Rule::Paper`]: two sets of keys, those with a SYN and those with a SYN-ACK. The order of packets does not matter.
+fn step_paper<K: Key, A: Copy + Default>(
+    table: &mut Table<K, Attempt, A>,
+    keys: &HashKeys,
+    key: &K,
+    hash: u64,
+    event: Event,
+    time: u64,
+) {
+    if event == Event::Rst {
+        return;
+    }
+    let attempt = table.entry(keys, key, hash);
+    match (event, attempt.state) {
+        (Event::SynAck, _) => attempt.state = State::Answered,
+        (_, State::New) => {
+            *attempt = Attempt {
+                time,
+                state: State::Open,
+            }
+        }
+        _ => attempt.time = attempt.time.min(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_make_events_as_the_contract_says() {
+        let psh_urg = 0x28;
+        for flags in [SYN, SYN | psh_urg, SYN | 0xc0] {
+            assert_eq!(event(flags), Some(Event::Syn), "{flags:#x}");
+        }
+        for flags in [SYN | ACK, SYN | ACK | FIN, SYN | ACK | 0xe8] {
+            assert_eq!(event(flags), Some(Event::SynAck), "{flags:#x}");
+        }
+        for flags in [RST, RST | ACK, RST | SYN, RST | SYN | ACK, RST | FIN | 0xf8] {
+            assert_eq!(event(flags), Some(Event::Rst), "{flags:#x}");
+        }
+        for flags in [0, FIN, ACK, SYN | FIN, FIN | ACK, psh_urg, 0xe0] {
+            assert_eq!(event(flags), None, "{flags:#x}");
+        }
+    }
+}

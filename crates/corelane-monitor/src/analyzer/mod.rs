@@ -1,0 +1,362 @@
+//! The second stage: all state of the address pairs that a SubAnalyzer owns.
+//!
+//! Every packet touches its flow, and that line is rarely in the cache: the fetch costs more than all the work. So a
+//! [`SubAnalyzer`] takes slots in batches and walks each batch twice:
+//!
+//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt). Walking a set needs no branch on
+//!    what a packet is.
+//! 2. Make each packet's key and hash, and start to fetch the line where its entry should lie; the same for attempts.
+//! 3. Update the flows, whose lines are there or on their way; then the attempts.
+//!
+//! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
+//! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
+//! the other, so that the tables for it stay in the cache and the packets pay nothing for it.
+
+mod attempts;
+mod family;
+mod flows;
+
+use crate::groups::Groups;
+use crate::hash::HashKeys;
+use crate::report::Alert;
+use crate::settings::Settings;
+use crate::slot::{PARTITIONS, Slot};
+use crate::state_report::{Failure, StateReport};
+use crate::table::{Key, Table};
+use crate::talkers::{Talkers, Volume};
+
+use attempts::Attempt;
+use family::Family;
+use flows::Flow;
+use std::collections::HashMap;
+
+/// The most slots that are walked at once: one bit each in a word.
+const CHUNK: usize = 64;
+
+/// The state of some partitions, and what is done to it by their packets.
+#[derive(Debug)]
+pub struct SubAnalyzer {
+    common: Common,
+    v4: Tables<u32>,
+    v6: Tables<u128>,
+    /// The first slot of an IPv6 packet whose second comes with the next batch.
+    half: Option<Slot>,
+    packets: u64,
+}
+
+/// What both address families share.
+#[derive(Debug)]
+struct Common {
+    settings: Settings,
+    keys: HashKeys,
+    rejected: u64,
+    unanswered: u64,
+    outbox: Vec<StateReport>,
+}
+
+type PerPartition<T> = Box<[T; PARTITIONS]>;
+
+/// One address family's state.
+#[derive(Debug)]
+struct Tables<A: Family> {
+    flows: PerPartition<Table<A::Key, Flow, A::FlowAlign>>,
+    attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
+}
+
+/// What a [`SubAnalyzer`] found, for the [`MainAnalyzer`](crate::MainAnalyzer) to put together.
+#[derive(Debug)]
+pub struct PartialResult {
+    pub(crate) packets: u64,
+    pub(crate) flows: u64,
+    pub(crate) pairs: u64,
+    pub(crate) rejected: u64,
+    pub(crate) unanswered: u64,
+    pub(crate) alerts: Vec<Alert>,
+    pub(crate) talkers: Talkers,
+}
+
+impl PartialResult {
+    /// TCP and UDP packets the SubAnalyzer processed.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+}
+
+impl SubAnalyzer {
+    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given.
+    pub fn new(settings: &Settings) -> Self {
+        SubAnalyzer {
+            common: Common {
+                settings: *settings,
+                keys: HashKeys::random(),
+                rejected: 0,
+                unanswered: 0,
+                outbox: Vec::new(),
+            },
+            v4: Tables::default(),
+            v6: Tables::default(),
+            half: None,
+            packets: 0,
+        }
+    }
+
+    /// Processes slots in the order in which the [`Dispatcher`](crate::Dispatcher) gave them. Batches may be of any
+    /// length and end anywhere, also between the two slots of an IPv6 packet; 32 or more at once hide the memory best.
+    /// State reports that result wait until they are [taken](SubAnalyzer::take_reports).
+    pub fn process(&mut self, batch: &[Slot]) {
+        let mut batch = batch;
+        if let Some(first) = self.half
+            && let Some((rest, behind)) = batch.split_first()
+        {
+            self.half = None;
+            self.process_chunk(&[first, *rest]);
+            batch = behind;
+        }
+        while !batch.is_empty() {
+            let mut length = batch.len().min(CHUNK);
+            if batch[length - 1].is_v6() {
+                length -= 1;
+                if length + 1 == batch.len() {
+                    self.half = Some(batch[length]);
+                    batch = &batch[..length];
+                }
+            }
+            let (chunk, behind) = batch.split_at(length);
+            self.process_chunk(chunk);
+            batch = behind;
+        }
+    }
+
+    /// At most [`CHUNK`] slots, IPv6 packets whole.
+    fn process_chunk(&mut self, chunk: &[Slot]) {
+        let (mut v4, mut v6, mut touching) = (0_u64, 0_u64, 0_u64);
+        for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
+            v4 |= u64::from(!(slot.is_v6() | slot.is_v6_rest())) << i;
+            v6 |= u64::from(slot.is_v6()) << i;
+            touching |= attempts::touches(slot) << i;
+        }
+        self.packets += u64::from((v4 | v6).count_ones());
+        self.v4.process(chunk, v4, touching & v4, &mut self.common);
+        if v6 != 0 {
+            self.v6.process(chunk, v6, touching & v6, &mut self.common);
+        }
+    }
+
+    /// The state reports for the MainAnalyzer that wait to be taken.
+    pub fn reports(&self) -> &[StateReport] {
+        &self.common.outbox
+    }
+
+    /// Takes the state reports. They may reach the MainAnalyzer in any order.
+    pub fn take_reports(&mut self) -> std::vec::Drain<'_, StateReport> {
+        self.common.outbox.drain(..)
+    }
+
+    /// The capture is over; `max_time` is the largest time of any record, [`Dispatcher::max_time`]. Attempts that are
+    /// still open fail, so the last state reports are to be taken after this. Leaves the SubAnalyzer without state.
+    ///
+    /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
+    pub fn finish(&mut self, max_time: u64) -> PartialResult {
+        let mut result = PartialResult {
+            packets: std::mem::take(&mut self.packets),
+            flows: 0,
+            pairs: 0,
+            rejected: 0,
+            unanswered: 0,
+            alerts: Vec::new(),
+            talkers: Talkers::new(self.common.settings.top, self.common.keys),
+        };
+        self.v4.finish(max_time, &mut self.common, &mut result);
+        self.v6.finish(max_time, &mut self.common, &mut result);
+        self.half = None;
+        result.rejected = std::mem::take(&mut self.common.rejected);
+        result.unanswered = std::mem::take(&mut self.common.unanswered);
+        result
+    }
+}
+
+impl Common {
+    /// A failure is what can change the global result, so this is when a state report is due.
+    fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
+        match failure {
+            Failure::Rejected => self.rejected += 1,
+            Failure::Unanswered => self.unanswered += 1,
+        }
+        let (source, _, port) = A::attempt(attempt);
+        self.outbox
+            .push(A::state_report(source, port, time_ns, failure));
+    }
+}
+
+/// The positions of the bits of a set, in order.
+#[inline(always)]
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if set == 0 {
+            return None;
+        }
+        let bit = set.trailing_zeros() as usize;
+        set &= set - 1;
+        Some(bit)
+    })
+}
+
+impl<A: Family> Default for Tables<A> {
+    fn default() -> Self {
+        fn tables<T: Default>() -> PerPartition<T> {
+            Box::new(std::array::from_fn(|_| T::default()))
+        }
+        Tables {
+            flows: tables(),
+            attempts: tables(),
+        }
+    }
+}
+
+impl<A: Family> Tables<A> {
+    /// Takes the packets that begin at the slots in `set`, of which those in `touching` touch attempts.
+    #[inline(always)]
+    fn process(&mut self, chunk: &[Slot], set: u64, touching: u64, common: &mut Common) {
+        let keys = common.keys;
+        let mut prepared = [(A::Key::EMPTY, 0); CHUNK];
+        for (i, prepared) in bits(set).zip(&mut prepared) {
+            let key = A::flow_key(chunk, i);
+            let hash = key.hash(&keys);
+            self.flows[usize::from(chunk[i].partition())].prefetch(hash);
+            *prepared = (key, hash);
+        }
+        for i in bits(touching) {
+            let hash = A::attempt_key(chunk, i).hash(&keys);
+            self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
+        }
+        for (i, (key, hash)) in bits(set).zip(&prepared) {
+            let slot = &chunk[i];
+            let flow = self.flows[usize::from(slot.partition())].entry(&keys, key, *hash);
+            flow.add(slot.time_ns(), slot.wire_len());
+        }
+        for i in bits(touching) {
+            let slot = &chunk[i];
+            let key = A::attempt_key(chunk, i);
+            let attempts = &mut self.attempts[usize::from(slot.partition())];
+            if let Some((failure, time_ns)) =
+                attempts::step(attempts, &keys, &common.settings, &key, slot)
+            {
+                common.failed::<A>(&key, failure, time_ns);
+            }
+        }
+    }
+
+    fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) {
+        let settings = common.settings;
+        let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.keys);
+        let mut groups = Groups::new(settings.vertical_threshold, common.keys);
+        for (flows, attempts) in self.flows.iter_mut().zip(self.attempts.iter_mut()) {
+            let flows = std::mem::take(flows);
+            for entry in flows.iter() {
+                let Flow { packets, bytes, .. } = entry.value;
+                pairs.entry(A::pair(entry.key())).or_default().add(&Volume {
+                    flows: 1,
+                    packets,
+                    bytes,
+                });
+            }
+            result.flows += flows.len() as u64;
+            result.pairs += pairs.len() as u64;
+            result.talkers.add(pairs.drain());
+
+            for mut entry in std::mem::take(attempts).iter().copied() {
+                let (source, destination, _) = A::attempt(entry.key());
+                if let Some((failure, time_ns)) = entry.value.finish(&settings, max_time) {
+                    common.failed::<A>(entry.key(), failure, time_ns);
+                }
+                if let Some(time_ns) = entry.value.failed() {
+                    groups.add((source, destination), time_ns);
+                }
+            }
+            result
+                .alerts
+                .extend(groups.drain_scans().map(|scan| Alert::Vertical {
+                    source: scan.key.0.ip(),
+                    destination: scan.key.1.ip(),
+                    count: scan.count,
+                    time_ns: scan.time_ns,
+                }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Align32, Align64, Align128, Entry};
+    use corelane_net::decode::{TCP, Transport};
+
+    const SYN: Transport<u32> = Transport {
+        source: 9,
+        destination: 3,
+        source_port: 1000,
+        destination_port: 80,
+        protocol: TCP,
+        flags: 0x02,
+    };
+
+    #[test]
+    fn an_entry_is_its_share_of_a_cache_line() {
+        assert_eq!(size_of::<Entry<[u64; 2], Flow, Align64>>(), 64);
+        assert_eq!(size_of::<Entry<[u64; 5], Flow, Align128>>(), 128);
+        assert_eq!(size_of::<Entry<[u64; 2], Attempt, Align32>>(), 32);
+        assert_eq!(size_of::<Entry<[u64; 5], Attempt, Align64>>(), 64);
+        assert_eq!(size_of::<Slot>(), 28);
+    }
+
+    #[test]
+    fn a_flow_has_both_directions_and_the_outer_times() {
+        let back = Transport {
+            source: 3,
+            destination: 9,
+            source_port: 80,
+            destination_port: 1000,
+            ..SYN
+        };
+        let mut analyzer = SubAnalyzer::new(&Settings::default());
+        analyzer.process(&[
+            Slot::v4(50, 100, &SYN),
+            Slot::v4(40, 10, &back),
+            Slot::v4(60, 1, &SYN),
+        ]);
+        let flows = &analyzer.v4.flows[usize::from(Slot::v4(0, 0, &SYN).partition())];
+        let all: Vec<_> = flows
+            .iter()
+            .map(|entry| (entry.value.packets, entry.value.bytes, entry.value.times()))
+            .collect();
+        assert_eq!(all, [(3, 111, (40, 60))]);
+    }
+
+    #[test]
+    fn a_state_report_goes_out_when_an_attempt_of_its_own_clock_fails() {
+        let other = Transport {
+            destination_port: 81,
+            ..SYN
+        };
+        let mut analyzer = SubAnalyzer::new(&Settings {
+            syn_timeout_ns: 10,
+            ..Settings::default()
+        });
+        analyzer.process(&[Slot::v4(0, 60, &SYN), Slot::v4(100, 60, &other)]);
+        assert!(analyzer.reports().is_empty());
+        analyzer.process(&[Slot::v4(11, 60, &SYN)]);
+        assert_eq!(
+            analyzer.reports(),
+            [StateReport::v4(9, 80, 10, Failure::Unanswered)]
+        );
+    }
+
+    #[test]
+    fn every_set_of_bits_is_walked_in_order() {
+        for set in [0, 1, 1 << 63, u64::MAX, 0x8421_0000_1248_0001] {
+            let walked: Vec<_> = bits(set).collect();
+            let expected: Vec<_> = (0..64).filter(|bit| set >> bit & 1 == 1).collect();
+            assert_eq!(walked, expected);
+        }
+    }
+}

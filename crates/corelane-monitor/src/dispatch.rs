@@ -1,0 +1,87 @@
+//! The first stage: decode just enough of a record to know which partition it belongs to.
+
+use crate::slot::Slot;
+use corelane_net::capture::Record;
+use corelane_net::decode::{Decoded, TCP, decode};
+
+/// Decodes records, counts what needs no state, and hands the rest on as [slots](crate::slot).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dispatcher {
+    packets: u64,
+    bytes: u64,
+    tcp: u64,
+    malformed: u64,
+    undecoded: u64,
+    times: Option<(u64, u64)>,
+}
+
+impl Dispatcher {
+    /// A Dispatcher that has seen nothing.
+    pub fn new() -> Self {
+        Dispatcher::default()
+    }
+
+    /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4, two for IPv6, each with the
+    /// packet's partition. All slots of a partition have to reach its SubAnalyzer in this order.
+    #[inline(always)]
+    pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
+        self.packets += 1;
+        self.bytes += u64::from(record.wire_len);
+        self.times = Some(match self.times {
+            None => (record.time_ns, record.time_ns),
+            Some((least, largest)) => (least.min(record.time_ns), largest.max(record.time_ns)),
+        });
+        match decode(record.link, record.data) {
+            Decoded::V4(packet) => {
+                self.tcp += u64::from(packet.protocol == TCP);
+                let slot = Slot::v4(record.time_ns, record.wire_len, &packet);
+                sink(slot.partition(), slot);
+            }
+            Decoded::V6(packet) => {
+                self.tcp += u64::from(packet.protocol == TCP);
+                for slot in Slot::v6(record.time_ns, record.wire_len, &packet) {
+                    sink(slot.partition(), slot);
+                }
+            }
+            Decoded::OtherIp => {}
+            Decoded::Undecoded => self.undecoded += 1,
+            Decoded::Malformed => self.malformed += 1,
+        }
+    }
+
+    /// Records so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Their bytes on the wire.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// TCP packets with a whole header.
+    pub fn tcp(&self) -> u64 {
+        self.tcp
+    }
+
+    /// Records with an IP, TCP or UDP header that is wrong or cut.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Records without an IP header.
+    pub fn undecoded(&self) -> u64 {
+        self.undecoded
+    }
+
+    /// The least and the largest time of any record, decoded or not.
+    pub fn times(&self) -> Option<(u64, u64)> {
+        self.times
+    }
+
+    /// The largest time of any record, where the capture ends: what
+    /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) has to be told. 0 without records.
+    pub fn max_time(&self) -> u64 {
+        self.times.map_or(0, |(_, largest)| largest)
+    }
+}

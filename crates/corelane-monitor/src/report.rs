@@ -1,0 +1,382 @@
+//! What an analysis found, and its outputs for machines: one JSON document, the timing line, EVE.
+//!
+//! Nothing here prints: everything is written to what the caller brings.
+
+use crate::talkers::{Pair, Talker};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// A scan.
+///
+/// As JSON its first key is `kind`, `"vertical"` or `"horizontal"`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Alert {
+    /// One source failed at many ports of one destination.
+    Vertical {
+        /// Who scans.
+        source: IpAddr,
+        /// Who is scanned.
+        destination: IpAddr,
+        /// Distinct ports, in the whole capture.
+        count: u64,
+        /// The failure that crossed the threshold, in order of time; nanoseconds since the epoch.
+        time_ns: u64,
+    },
+    /// One source failed at one port of many destinations.
+    Horizontal {
+        /// Who scans.
+        source: IpAddr,
+        /// The port that is scanned.
+        port: u16,
+        /// Distinct destinations, in the whole capture.
+        count: u64,
+        /// The failure that crossed the threshold, in order of time; nanoseconds since the epoch.
+        time_ns: u64,
+    },
+}
+
+impl Alert {
+    /// When the threshold was crossed, in nanoseconds since the epoch.
+    pub fn time_ns(&self) -> u64 {
+        match *self {
+            Alert::Vertical { time_ns, .. } | Alert::Horizontal { time_ns, .. } => time_ns,
+        }
+    }
+
+    /// Who scans.
+    pub fn source(&self) -> IpAddr {
+        match *self {
+            Alert::Vertical { source, .. } | Alert::Horizontal { source, .. } => source,
+        }
+    }
+
+    /// How many distinct ports or destinations.
+    pub fn count(&self) -> u64 {
+        match *self {
+            Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } => count,
+        }
+    }
+
+    /// `vertical` or `horizontal`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Alert::Vertical { .. } => "vertical",
+            Alert::Horizontal { .. } => "horizontal",
+        }
+    }
+
+    /// By time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        let (destination, port) = match *self {
+            Alert::Vertical { destination, .. } => (Some(destination), 0),
+            Alert::Horizontal { port, .. } => (None, port),
+        };
+        (
+            self.time_ns(),
+            self.kind(),
+            self.source(),
+            destination,
+            port,
+        )
+    }
+}
+
+/// What an analysis found. Serialized it has the keys of the JSON report, to which the fields from
+/// [`times`](Report::times) on do not belong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Records of the capture.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// TCP packets with a whole 20-byte header.
+    pub tcp: u64,
+    /// Distinct bidirectional (protocol, address and port, address and port) of TCP and UDP packets.
+    pub flows: u64,
+    /// Distinct address pairs of the flows.
+    pub pairs: u64,
+    /// Records whose IP, TCP or UDP header is wrong or cut.
+    pub malformed: u64,
+    /// Records in which no IP header was reached.
+    pub undecoded: u64,
+    /// Distinct (source, destination, destination port) of failed attempts.
+    pub failed_attempts: u64,
+    /// Those of them that an RST ended.
+    pub rejected: u64,
+    /// Those of them without an answer in time.
+    pub unanswered: u64,
+    /// The scans, in order of time.
+    pub alerts: Vec<Alert>,
+    /// The least and the largest time of any record.
+    #[serde(skip)]
+    pub times: Option<(u64, u64)>,
+    /// TCP and UDP packets that each SubAnalyzer processed.
+    #[serde(skip)]
+    pub analyzer_packets: Vec<u64>,
+    /// The address pairs with the most bytes.
+    #[serde(skip)]
+    pub conversations: Vec<Talker<Pair>>,
+    /// The hosts with the most bytes sent and received.
+    #[serde(skip)]
+    pub hosts: Vec<Talker<IpAddr>>,
+}
+
+/// How long an analysis took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// From the first record to the report.
+    pub wall: Duration,
+    /// Processor time of all threads together.
+    pub cpu: Duration,
+}
+
+impl Timing {
+    /// `count` divided by the wall time; 0 if no time was measured.
+    pub fn per_second(&self, count: u64) -> f64 {
+        let seconds = self.wall.as_secs_f64();
+        if seconds > 0.0 {
+            count as f64 / seconds
+        } else {
+            0.0
+        }
+    }
+}
+
+impl Report {
+    /// Writes the report as one JSON document in one line. It holds only what follows from the packets and the settings.
+    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+        write_line(&mut out, self)
+    }
+
+    /// Writes how long it took, as one JSON document in one line.
+    pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            wall_s: f64,
+            cpu_s: f64,
+            packets_per_second: f64,
+            analyzer_packets: &'a [u64],
+        }
+        let line = Line {
+            wall_s: timing.wall.as_secs_f64(),
+            cpu_s: timing.cpu.as_secs_f64(),
+            packets_per_second: timing.per_second(self.packets),
+            analyzer_packets: &self.analyzer_packets,
+        };
+        write_line(&mut out, &line)
+    }
+
+    /// Writes the scans as `alert` records of Suricata's EVE format, one JSON document a line.
+    ///
+    /// A vertical scan has no `dest_port` and a horizontal one no `dest_ip`, as there are many.
+    pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
+        for alert in &self.alerts {
+            write_line(&mut out, &EveRecord::new(alert))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, document)?;
+    out.write_all(b"\n")
+}
+
+/// The signature numbers lie in the range that is left for local use.
+const SIGNATURE_VERTICAL: u32 = 1_000_001;
+const SIGNATURE_HORIZONTAL: u32 = 1_000_002;
+
+#[derive(Serialize)]
+struct EveRecord {
+    timestamp: String,
+    event_type: &'static str,
+    src_ip: IpAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dest_ip: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dest_port: Option<u16>,
+    proto: &'static str,
+    alert: EveAlert,
+    scan: EveScan,
+}
+
+#[derive(Serialize)]
+struct EveAlert {
+    action: &'static str,
+    gid: u32,
+    signature_id: u32,
+    rev: u32,
+    signature: &'static str,
+    category: &'static str,
+    severity: u32,
+}
+
+/// What Suricata has no field for.
+#[derive(Serialize)]
+struct EveScan {
+    kind: &'static str,
+    count: u64,
+    time_ns: u64,
+}
+
+impl EveRecord {
+    fn new(alert: &Alert) -> Self {
+        let (dest_ip, dest_port, signature_id, signature) = match *alert {
+            Alert::Vertical { destination, .. } => (
+                Some(destination),
+                None,
+                SIGNATURE_VERTICAL,
+                "CORELANE SCAN vertical TCP port scan",
+            ),
+            Alert::Horizontal { port, .. } => (
+                None,
+                Some(port),
+                SIGNATURE_HORIZONTAL,
+                "CORELANE SCAN horizontal TCP port scan",
+            ),
+        };
+        EveRecord {
+            timestamp: Timestamp::of(alert.time_ns()).eve(),
+            event_type: "alert",
+            src_ip: alert.source(),
+            dest_ip,
+            dest_port,
+            proto: "TCP",
+            alert: EveAlert {
+                action: "allowed",
+                gid: 1,
+                signature_id,
+                rev: 1,
+                signature,
+                category: "Detection of a Network Scan",
+                severity: 3,
+            },
+            scan: EveScan {
+                kind: alert.kind(),
+                count: alert.count(),
+                time_ns: alert.time_ns(),
+            },
+        }
+    }
+}
+
+/// A time as a calendar shows it, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timestamp {
+    year: u64,
+    month: u64,
+    day: u64,
+    second_of_day: u64,
+    nanosecond: u64,
+}
+
+impl Timestamp {
+    pub(crate) fn of(time_ns: u64) -> Self {
+        let (seconds, nanosecond) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+        let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+        // Years that begin in March have their leap day at the end. 719_468 days from 0000-03-01 to the epoch.
+        let days = days + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 {
+            month_from_march + 3
+        } else {
+            month_from_march - 9
+        };
+        let year = era * 400 + year_of_era + u64::from(month <= 2);
+        Timestamp {
+            year,
+            month,
+            day,
+            second_of_day,
+            nanosecond,
+        }
+    }
+
+    fn clock(&self) -> (u64, u64, u64) {
+        (
+            self.second_of_day / 3600,
+            self.second_of_day / 60 % 60,
+            self.second_of_day % 60,
+        )
+    }
+
+    /// As Suricata writes it: microseconds, then the offset from UTC.
+    fn eve(&self) -> String {
+        let (hour, minute, second) = self.clock();
+        let (year, month, day, micros) = (self.year, self.month, self.day, self.nanosecond / 1000);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+0000")
+    }
+
+    /// For people: to the millisecond.
+    pub(crate) fn human(&self) -> String {
+        let (hour, minute, second) = self.clock();
+        let (year, month, day, millis) =
+            (self.year, self.month, self.day, self.nanosecond / 1_000_000);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_follow_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00.000000+0000"),
+            (951_782_399, "2000-02-28T23:59:59.000000+0000"),
+            (951_868_799, "2000-02-29T23:59:59.000000+0000"),
+            (951_868_800, "2000-03-01T00:00:00.000000+0000"),
+            (1_321_019_206, "2011-11-11T13:46:46.000000+0000"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000+0000"),
+            (1_735_689_599, "2024-12-31T23:59:59.000000+0000"),
+        ] {
+            assert_eq!(Timestamp::of(seconds * 1_000_000_000).eve(), expected);
+        }
+        assert_eq!(
+            Timestamp::of(1_999_999_999).eve(),
+            "1970-01-01T00:00:01.999999+0000"
+        );
+        assert_eq!(Timestamp::of(u64::MAX).human(), "2554-07-21 23:34:33.709");
+    }
+
+    #[test]
+    fn alerts_are_ordered_by_time_kind_source_and_target() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let vertical = |time_ns, source, destination| Alert::Vertical {
+            source: ip(source),
+            destination: ip(destination),
+            count: 21,
+            time_ns,
+        };
+        let horizontal = |time_ns, source, port| Alert::Horizontal {
+            source: ip(source),
+            port,
+            count: 21,
+            time_ns,
+        };
+        let ordered = [
+            vertical(1, "9.9.9.9", "1.1.1.1"),
+            horizontal(2, "9.0.0.1", 80),
+            horizontal(2, "10.0.0.1", 9),
+            horizontal(2, "10.0.0.1", 80),
+            horizontal(2, "::1", 1),
+            vertical(2, "1.1.1.1", "9.0.0.1"),
+            vertical(2, "1.1.1.1", "10.0.0.1"),
+            vertical(2, "::1", "::2"),
+            vertical(2, "::1", "::10"),
+        ];
+        let mut sorted = ordered.to_vec();
+        sorted.reverse();
+        sorted.sort_by_key(Alert::order);
+        assert_eq!(sorted, ordered);
+    }
+}

@@ -1,0 +1,90 @@
+//! The three stages in one thread: what `--analyzers 0` means, and what every parallel run is measured against.
+
+use crate::analyzer::SubAnalyzer;
+use crate::dispatch::Dispatcher;
+use crate::main_analyzer::MainAnalyzer;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::slot::Slot;
+use crate::source::{Progress, Source};
+use corelane_net::capture::Record;
+
+/// Slots that are gathered before they are processed: enough to hide the memory, few enough to stay in the first cache.
+const BATCH: usize = 64;
+
+/// Records between two looks at [`Progress`].
+const READ: usize = 4096;
+
+struct Run {
+    dispatcher: Dispatcher,
+    analyzer: SubAnalyzer,
+    main: MainAnalyzer,
+    batch: [Slot; BATCH],
+    filled: usize,
+}
+
+impl Run {
+    #[inline(always)]
+    fn record(&mut self, record: &Record<'_>) {
+        let Run {
+            dispatcher,
+            analyzer,
+            batch,
+            filled,
+            ..
+        } = self;
+        dispatcher.record(record, |_, slot| {
+            batch[*filled % BATCH] = slot;
+            *filled += 1;
+            if *filled == BATCH {
+                analyzer.process(&batch[..]);
+                *filled = 0;
+            }
+        });
+    }
+
+    fn take_reports(&mut self) {
+        self.analyzer
+            .take_reports()
+            .for_each(|report| self.main.state_report(report));
+    }
+}
+
+/// Analyses the records of all sources, as one capture in this order, in this thread.
+///
+/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number
+/// of the source it is in; what was whole is in the report.
+pub fn run_single<S: Source>(
+    sources: impl IntoIterator<Item = S>,
+    settings: &Settings,
+    progress: &Progress,
+    mut damage: impl FnMut(usize, S::Error),
+) -> Report {
+    let mut run = Run {
+        dispatcher: Dispatcher::new(),
+        analyzer: SubAnalyzer::new(settings),
+        main: MainAnalyzer::new(settings),
+        batch: [Slot::default(); BATCH],
+        filled: 0,
+    };
+    'sources: for (number, mut source) in sources.into_iter().enumerate() {
+        loop {
+            if progress.is_stopped() {
+                break 'sources;
+            }
+            match source.read(READ, |record| run.record(&record)) {
+                Ok(0) => break,
+                Ok(_) => {
+                    run.take_reports();
+                    progress.set(run.dispatcher.packets(), run.dispatcher.bytes());
+                }
+                Err(error) => damage(number, error),
+            }
+        }
+    }
+    run.analyzer.process(&run.batch[..run.filled]);
+    let result = run.analyzer.finish(run.dispatcher.max_time());
+    run.take_reports();
+    run.main.partial_result(result);
+    run.main.finish(&run.dispatcher)
+}

@@ -1,0 +1,70 @@
+//! Where records come from.
+
+use corelane_net::capture::{ReadError, Reader, Record};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Something that hands out the records of a capture in order: a [`Reader`], or made-up traffic.
+pub trait Source {
+    /// Why some records are missing.
+    type Error;
+
+    /// Hands at most `max` records to `sink` and says how many; 0 is the end. After an error the call may be repeated:
+    /// it goes on behind the damage, or says 0.
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
+}
+
+impl Source for Reader {
+    type Error = ReadError;
+
+    #[inline]
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
+        Reader::read(self, max, sink)
+    }
+}
+
+/// Where a run has come to, and a way to end it early: for another thread to look at and to speak through.
+#[derive(Debug, Default)]
+pub struct Progress {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    /// Nothing done yet.
+    pub const fn new() -> Self {
+        Progress {
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    // All relaxed: the numbers are for show and order nothing, and the stop may be seen a little later.
+
+    /// Records that were read, a little late.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+
+    /// Their bytes on the wire, a little late.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Asks the run to read no further and to report what it found so far.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`stop`](Progress::stop) was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Says how far the run has come.
+    pub fn set(&self, packets: u64, bytes: u64) {
+        self.packets.store(packets, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+}

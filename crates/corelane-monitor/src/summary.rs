@@ -1,0 +1,394 @@
+//! The report for people: aligned tables, large numbers in groups of three.
+
+use crate::report::{Alert, Report, Timestamp, Timing};
+use crate::talkers::{Pair, Talker, Volume};
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// The most scans that are listed; the JSON report has them all.
+const SCANS: usize = 50;
+
+/// How to write a summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Emphasis by terminal escape sequences.
+    pub color: bool,
+}
+
+impl Report {
+    /// Writes the report for people to read.
+    pub fn write_summary(
+        &self,
+        timing: &Timing,
+        style: Style,
+        mut out: impl Write,
+    ) -> io::Result<()> {
+        let mut page = Page {
+            out: &mut out,
+            style,
+        };
+        page.heading("Capture")?;
+        page.table(None, &self.capture_rows())?;
+        page.heading("Speed")?;
+        page.table(None, &self.speed_rows(timing))?;
+        self.write_analyzers(&mut page)?;
+        self.write_scans(&mut page)?;
+        write_talkers(
+            &mut page,
+            "Top conversations",
+            "between",
+            &self.conversations,
+            |Pair(a, b)| format!("{a} - {b}"),
+        )?;
+        write_talkers(
+            &mut page,
+            "Top hosts",
+            "host",
+            &self.hosts,
+            ToString::to_string,
+        )
+    }
+
+    fn capture_rows(&self) -> Vec<Vec<Cell>> {
+        let mut rows = vec![
+            row([
+                left("packets"),
+                number(self.packets),
+                left(format!("{} on the wire", bytes(self.bytes))),
+            ]),
+            row([left("TCP packets"), number(self.tcp)]),
+            row([
+                left("flows"),
+                number(self.flows),
+                left(format!("in {}", plural(self.pairs, "address pair"))),
+            ]),
+        ];
+        if self.malformed > 0 {
+            rows.push(row([
+                left("malformed"),
+                number(self.malformed),
+                left("a header is wrong or cut"),
+            ]));
+        }
+        if self.undecoded > 0 {
+            rows.push(row([
+                left("undecoded"),
+                number(self.undecoded),
+                left("no IP header"),
+            ]));
+        }
+        let how = format!(
+            "{} rejected, {} unanswered",
+            grouped(self.rejected),
+            grouped(self.unanswered)
+        );
+        rows.push(row([
+            left("failed attempts"),
+            number(self.failed_attempts),
+            left(how),
+        ]));
+        if let Some((first, last)) = self.times {
+            let span = format!("from {} UTC", Timestamp::of(first).human());
+            rows.push(row([
+                left("time span"),
+                right(duration(last - first)),
+                left(span),
+            ]));
+        }
+        rows
+    }
+
+    fn speed_rows(&self, timing: &Timing) -> Vec<Vec<Cell>> {
+        let seconds = |time: std::time::Duration| right(format!("{:.3} s", time.as_secs_f64()));
+        vec![
+            row([left("wall time"), seconds(timing.wall)]),
+            row([left("CPU time"), seconds(timing.cpu)]),
+            row([
+                left("packets/s"),
+                right(scaled(timing.per_second(self.packets), "")),
+            ]),
+            row([
+                left("bits/s"),
+                right(scaled(timing.per_second(self.bytes) * 8.0, "bit")),
+            ]),
+        ]
+    }
+
+    fn write_analyzers<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
+        if self.analyzer_packets.len() < 2 {
+            return Ok(());
+        }
+        let total: u64 = self.analyzer_packets.iter().sum();
+        let rows: Vec<_> = (self.analyzer_packets.iter().enumerate())
+            .map(|(number_of, &packets)| {
+                let share = if total == 0 {
+                    0.0
+                } else {
+                    packets as f64 * 100.0 / total as f64
+                };
+                row([
+                    right(number_of),
+                    number(packets),
+                    right(format!("{share:.1} %")),
+                ])
+            })
+            .collect();
+        page.heading("SubAnalyzers")?;
+        page.table(
+            Some(row([right("number"), right("packets"), right("share")])),
+            &rows,
+        )
+    }
+
+    fn write_scans<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
+        if self.alerts.is_empty() {
+            page.heading("Scans")?;
+            return writeln!(page.out, "  none found");
+        }
+        page.heading(&format!("Scans ({})", grouped(self.alerts.len() as u64)))?;
+        let head = row([
+            left("time (UTC)"),
+            left("kind"),
+            left("source"),
+            left("target"),
+            right("failed"),
+        ]);
+        let rows: Vec<_> = (self.alerts.iter().take(SCANS))
+            .map(|alert| {
+                let (target, unit) = match alert {
+                    Alert::Vertical { destination, .. } => (destination.to_string(), "port"),
+                    Alert::Horizontal { port, .. } => (format!("port {port}"), "host"),
+                };
+                row([
+                    left(Timestamp::of(alert.time_ns()).human()),
+                    left(alert.kind()),
+                    left(alert.source()),
+                    left(target),
+                    right(plural(alert.count(), unit)),
+                ])
+            })
+            .collect();
+        page.table(Some(head), &rows)?;
+        match self.alerts.len().saturating_sub(SCANS) {
+            0 => Ok(()),
+            more => writeln!(
+                page.out,
+                "  and {} more, all of which are in the JSON report",
+                grouped(more as u64)
+            ),
+        }
+    }
+}
+
+fn write_talkers<W: Write, I>(
+    page: &mut Page<'_, W>,
+    heading: &str,
+    who: &str,
+    talkers: &[Talker<I>],
+    name: impl Fn(&I) -> String,
+) -> io::Result<()> {
+    if talkers.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = (talkers.iter())
+        .map(|talker| {
+            let Volume {
+                flows,
+                packets,
+                bytes: of_them,
+            } = talker.volume;
+            row([
+                left(name(&talker.id)),
+                right(bytes(of_them)),
+                number(packets),
+                number(flows),
+            ])
+        })
+        .collect();
+    page.heading(heading)?;
+    page.table(
+        Some(row([
+            left(who),
+            right("bytes"),
+            right("packets"),
+            right("flows"),
+        ])),
+        &rows,
+    )
+}
+
+struct Cell {
+    text: String,
+    right: bool,
+}
+
+fn left(text: impl Display) -> Cell {
+    Cell {
+        text: text.to_string(),
+        right: false,
+    }
+}
+
+fn right(text: impl Display) -> Cell {
+    Cell {
+        text: text.to_string(),
+        right: true,
+    }
+}
+
+fn number(value: u64) -> Cell {
+    right(grouped(value))
+}
+
+fn row<const N: usize>(cells: [Cell; N]) -> Vec<Cell> {
+    cells.into()
+}
+
+struct Page<'a, W> {
+    out: &'a mut W,
+    style: Style,
+}
+
+impl<W: Write> Page<'_, W> {
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        if self.style.color {
+            writeln!(self.out, "\x1b[1m{text}\x1b[0m")
+        } else {
+            writeln!(self.out, "{text}")
+        }
+    }
+
+    fn table(&mut self, head: Option<Vec<Cell>>, rows: &[Vec<Cell>]) -> io::Result<()> {
+        let mut widths = Vec::new();
+        for row in head.iter().chain(rows) {
+            for (column, cell) in row.iter().enumerate() {
+                if column == widths.len() {
+                    widths.push(0);
+                }
+                widths[column] = widths[column].max(cell.text.len());
+            }
+        }
+        let line = |row: &Vec<Cell>| {
+            let mut line = String::new();
+            for (cell, &width) in row.iter().zip(&widths) {
+                let text = &cell.text;
+                line += &if cell.right {
+                    format!("  {text:>width$}")
+                } else {
+                    format!("  {text:<width$}")
+                };
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
+        if let Some(head) = &head {
+            let (dim, plain) = if self.style.color {
+                ("\x1b[2m", "\x1b[0m")
+            } else {
+                ("", "")
+            };
+            writeln!(self.out, "{dim}{}{plain}", line(head))?;
+        }
+        for row in rows {
+            writeln!(self.out, "{}", line(row))?;
+        }
+        Ok(())
+    }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn plural(count: u64, one: &str) -> String {
+    format!(
+        "{} {one}{}",
+        grouped(count),
+        if count == 1 { "" } else { "s" }
+    )
+}
+
+/// Three or four digits and a decimal prefix.
+fn scaled(value: f64, unit: &str) -> String {
+    let mut value = value;
+    let mut prefix = "";
+    for larger in ["k", "M", "G", "T", "P", "E"] {
+        if value < 999.95 {
+            break;
+        }
+        value /= 1000.0;
+        prefix = larger;
+    }
+    let digits = usize::from(!prefix.is_empty() && value < 99.95)
+        + usize::from(!prefix.is_empty() && value < 9.995);
+    format!("{value:.digits$} {prefix}{unit}")
+        .trim_end()
+        .to_owned()
+}
+
+fn bytes(count: u64) -> String {
+    scaled(count as f64, "B")
+}
+
+fn duration(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    if days > 0 {
+        format!("{} d {hours} h", grouped(days))
+    } else if hours > 0 {
+        format!("{hours} h {minutes} min")
+    } else if minutes > 0 {
+        format!("{minutes} min {} s", seconds % 60)
+    } else {
+        format!("{:.3} s", ns as f64 / 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        for (value, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(value), text);
+        }
+        assert_eq!(plural(1, "port"), "1 port");
+        assert_eq!(plural(1200, "port"), "1,200 ports");
+        for (value, text) in [
+            (0.0, "0 B"),
+            (999.0, "999 B"),
+            (999.96, "1.00 kB"),
+            (1000.0, "1.00 kB"),
+            (56_789.0, "56.8 kB"),
+            (567_890_123.0, "568 MB"),
+            (1.85e19, "18.5 EB"),
+        ] {
+            assert_eq!(scaled(value, "B"), text);
+        }
+        assert_eq!(scaled(1.234e7, ""), "12.3 M");
+        for (ns, text) in [
+            (0, "0.000 s"),
+            (59_999_000_000, "59.999 s"),
+            (61_000_000_000, "1 min 1 s"),
+            (3_660_000_000_000, "1 h 1 min"),
+            (86_400_000_000_000 * 1000, "1,000 d 0 h"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+}

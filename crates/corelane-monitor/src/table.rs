@@ -1,0 +1,251 @@
+//! Open addressing with linear probing, entries inline: the table behind flows and attempts.
+//!
+//! 1. A position is the upper bits of the keyed hash, so growing moves entries in the order they lie in memory.
+//! 2. An entry is one aligned block (a cache line, or a whole fraction or multiple of it), so finding a key that lies
+//!    at its home position, as most do, touches one line, which [`Table::prefetch`] can have fetched before.
+//! 3. At most 9/16 of the positions are taken; then the table doubles. Nothing is allocated before the first key.
+//! 4. A removed entry is closed over by moving back those behind it, so there are no tombstones to wade through.
+
+use crate::hash::HashKeys;
+
+/// A key of some words, of which the last is never zero: a zero there marks an empty position.
+pub(crate) trait Key: Copy + Eq {
+    const EMPTY: Self;
+    fn is_empty(&self) -> bool;
+    fn hash(&self, keys: &HashKeys) -> u64;
+}
+
+impl<const N: usize> Key for [u64; N] {
+    const EMPTY: Self = [0; N];
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self[N - 1] == 0
+    }
+
+    #[inline(always)]
+    fn hash(&self, keys: &HashKeys) -> u64 {
+        keys.hash(self)
+    }
+}
+
+/// Aligns an entry to 32 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(crate) struct Align32;
+
+/// Aligns an entry to 64 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Align64;
+
+/// Aligns an entry to 128 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Align128;
+
+/// One position of a [`Table`]; `A` is one of the alignments above.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Entry<K, V, A> {
+    key: K,
+    pub(crate) value: V,
+    _align: A,
+}
+
+impl<K: Key, V, A> Entry<K, V, A> {
+    pub(crate) fn key(&self) -> &K {
+        &self.key
+    }
+}
+
+const FIRST_CAPACITY: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Table<K, V, A> {
+    entries: Box<[Entry<K, V, A>]>,
+    /// What is left of a hash after this shift to the right is a position.
+    shift: u32,
+    len: usize,
+    /// The `len` at which the next new key makes the table grow.
+    limit: usize,
+}
+
+impl<K: Key, V: Copy + Default, A: Copy + Default> Default for Table<K, V, A> {
+    fn default() -> Self {
+        Table {
+            entries: Box::default(),
+            shift: 63,
+            len: 0,
+            limit: 0,
+        }
+    }
+}
+
+impl<K: Key, V: Copy + Default, A: Copy + Default> Table<K, V, A> {
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    #[inline(always)]
+    fn next(&self, position: usize) -> usize {
+        (position + 1) & (self.entries.len() - 1)
+    }
+
+    /// Starts to fetch the line where a key of this hash is looked for first.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(entry) = self.entries.get(self.home(hash)) {
+            corelane::prefetch_read(entry);
+        }
+    }
+
+    /// The value of `key`, which starts as the default when the key is new.
+    #[inline(always)]
+    pub(crate) fn entry(&mut self, keys: &HashKeys, key: &K, hash: u64) -> &mut V {
+        let mut position = self.home(hash);
+        loop {
+            match self.entries.get(position) {
+                Some(entry) if entry.key == *key => break,
+                Some(entry) if !entry.key.is_empty() => position = self.next(position),
+                _ if self.len < self.limit => {
+                    self.len += 1;
+                    self.entries[position].key = *key;
+                    break;
+                }
+                _ => {
+                    self.grow(keys);
+                    position = self.home(hash);
+                }
+            }
+        }
+        &mut self.entries[position].value
+    }
+
+    /// Where `key` lies, if it does.
+    #[inline(always)]
+    pub(crate) fn find(&self, key: &K, hash: u64) -> Option<usize> {
+        let mut position = self.home(hash);
+        loop {
+            let entry = self.entries.get(position)?;
+            if entry.key == *key {
+                return Some(position);
+            }
+            if entry.key.is_empty() {
+                return None;
+            }
+            position = self.next(position);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn value_at(&mut self, position: usize) -> &mut V {
+        &mut self.entries[position].value
+    }
+
+    pub(crate) fn remove_at(&mut self, keys: &HashKeys, position: usize) {
+        let mask = self.entries.len() - 1;
+        let mut hole = position;
+        let mut at = position;
+        loop {
+            at = self.next(at);
+            let entry = self.entries[at];
+            if entry.key.is_empty() {
+                break;
+            }
+            // An entry may move back into the hole unless its home lies behind the hole.
+            let home = self.home(entry.key.hash(keys));
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.entries[hole] = entry;
+                hole = at;
+            }
+        }
+        self.entries[hole] = Self::empty();
+        self.len -= 1;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The entries in an order that differs from run to run.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, V, A>> {
+        self.entries.iter().filter(|entry| !entry.key.is_empty())
+    }
+
+    fn empty() -> Entry<K, V, A> {
+        Entry {
+            key: K::EMPTY,
+            value: V::default(),
+            _align: A::default(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, keys: &HashKeys) {
+        let capacity = (self.entries.len() * 2).max(FIRST_CAPACITY);
+        let old = std::mem::replace(
+            &mut self.entries,
+            vec![Self::empty(); capacity].into_boxed_slice(),
+        );
+        self.shift = 64 - capacity.ilog2();
+        self.limit = capacity / 16 * 9 + capacity % 16 * 9 / 16;
+        for entry in old.iter().filter(|entry| !entry.key.is_empty()) {
+            let mut position = self.home(entry.key.hash(keys));
+            while !self.entries[position].key.is_empty() {
+                position = self.next(position);
+            }
+            self.entries[position] = *entry;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn behaves_like_a_map_through_growth_and_removal() {
+        let keys = HashKeys::random();
+        let mut table: Table<[u64; 2], u64, Align32> = Table::default();
+        let mut model: HashMap<[u64; 2], u64> = HashMap::new();
+        let mut state = 1_u64;
+        for step in 0..200_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let key = [(state >> 33) % 5_000, 1 + (state >> 20) % 2];
+            let hash = key.hash(&keys);
+            if state >> 63 == 0 {
+                *table.entry(&keys, &key, hash) += step;
+                *model.entry(key).or_default() += step;
+            } else if let Some(position) = table.find(&key, hash) {
+                assert_eq!(model.remove(&key), Some(*table.value_at(position)));
+                table.remove_at(&keys, position);
+            } else {
+                assert!(!model.contains_key(&key));
+            }
+            assert_eq!(table.len(), model.len());
+        }
+        let mut left: Vec<_> = table
+            .iter()
+            .map(|entry| (*entry.key(), entry.value))
+            .collect();
+        let mut expected: Vec<_> = model.into_iter().collect();
+        left.sort_unstable();
+        expected.sort_unstable();
+        assert!(!left.is_empty());
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn an_empty_table_finds_nothing_and_holds_no_memory() {
+        let table: Table<[u64; 5], u64, Align64> = Table::default();
+        assert_eq!(table.find(&[1; 5], u64::MAX), None);
+        table.prefetch(u64::MAX);
+        assert!(table.entries.is_empty());
+    }
+}

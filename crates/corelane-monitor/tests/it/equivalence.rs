@@ -1,0 +1,214 @@
+//! One answer: for any number of SubAnalyzers, any batches, any interleaving, and the same as the plain reference.
+
+use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN};
+use crate::reference::{self, Findings};
+use corelane_monitor::{
+    Dispatcher, MainAnalyzer, Report, Rule, Settings, Slot, StateReport, SubAnalyzer, analyzer_of,
+};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Any sequence of choices, from a seed.
+struct Choices(u64);
+
+impl Choices {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// Runs the stages with `analyzers` SubAnalyzers that take turns at random, in batches of random length.
+fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64) -> Report {
+    let mut choices = Choices(seed);
+    let mut dispatcher = Dispatcher::new();
+    let mut queues: Vec<Vec<Slot>> = vec![Vec::new(); analyzers];
+    capture.each(|record| {
+        dispatcher.record(&record, |partition, slot| {
+            queues[analyzer_of(partition, analyzers)].push(slot)
+        });
+    });
+    let mut stages: Vec<_> = (0..analyzers).map(|_| SubAnalyzer::new(settings)).collect();
+    let mut taken = vec![0; analyzers];
+    let mut main = MainAnalyzer::new(settings);
+    let mut late: Vec<StateReport> = Vec::new();
+    while taken
+        .iter()
+        .zip(&queues)
+        .any(|(&taken, queue)| taken < queue.len())
+    {
+        let turn = choices.below(analyzers);
+        let longest = [1, 3, 64, 65, 200][choices.below(5)];
+        let left = &queues[turn][taken[turn]..];
+        let batch = &left[..left.len().min(1 + choices.below(longest))];
+        stages[turn].process(batch);
+        taken[turn] += batch.len();
+        for report in stages[turn].take_reports() {
+            if choices.below(2) == 0 {
+                main.state_report(report)
+            } else {
+                late.push(report)
+            }
+        }
+    }
+    let results: Vec<_> = (stages.iter_mut())
+        .map(|stage| stage.finish(dispatcher.max_time()))
+        .collect();
+    late.extend(stages.iter_mut().flat_map(|stage| stage.take_reports()));
+    while !late.is_empty() {
+        main.state_report(late.swap_remove(choices.below(late.len())));
+    }
+    results
+        .into_iter()
+        .for_each(|result| main.partial_result(result));
+    main.finish(&dispatcher)
+}
+
+/// Few hosts, few ports, and times about the time-out, so that packets meet in every way there is.
+fn packets() -> impl Strategy<Value = Vec<Packet>> {
+    let flags = prop_oneof![
+        4 => Just(Some(SYN)),
+        2 => Just(Some(SYN | ACK)),
+        1 => Just(Some(RST)),
+        1 => Just(Some(RST | ACK)),
+        1 => Just(Some(SYN | FIN)),
+        1 => Just(Some(SYN | ACK | FIN)),
+        1 => Just(Some(ACK)),
+        1 => Just(None),
+        1 => any::<u8>().prop_map(Some),
+    ];
+    let packet = (
+        any::<bool>(),
+        0..5_u32,
+        0..5_u32,
+        0..4_u16,
+        0..4_u16,
+        0..8_u64,
+        flags,
+    );
+    prop::collection::vec(packet, 0..400).prop_map(|packets| {
+        let mut now = START;
+        packets
+            .into_iter()
+            .map(
+                |(v6, source, destination, source_port, destination_port, step, flags)| {
+                    // Mostly forwards, sometimes back.
+                    now = now + step * 100 - 250;
+                    let address = |host: u32| -> IpAddr {
+                        if v6 {
+                            Ipv6Addr::from_bits(
+                                u128::from(host) << 64 | 0xfe80 << 112 | u128::from(host % 2),
+                            )
+                            .into()
+                        } else {
+                            Ipv4Addr::from_bits(0x0a00_0000 + host * 77).into()
+                        }
+                    };
+                    let (source, destination) = (address(source), address(destination));
+                    Packet {
+                        time_ns: now,
+                        source,
+                        destination,
+                        source_port,
+                        destination_port,
+                        flags,
+                    }
+                },
+            )
+            .collect()
+    })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let rule = prop_oneof![2 => Just(Rule::Timed), 1 => Just(Rule::Paper)];
+    (0..3000_u64, 0..4_u64, 0..4_u64, rule, 0..4_usize).prop_map(
+        |(timeout, vertical, horizontal, rule, top)| Settings {
+            syn_timeout_ns: timeout,
+            vertical_threshold: vertical,
+            horizontal_threshold: horizontal,
+            rule,
+            top,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_gives_the_report_of_one_thread(
+        packets in packets(), settings in settings(), analyzers in 1..40_usize, seed in any::<u64>(),
+    ) {
+        let single = Capture::of(&packets).run(&settings);
+        let mut split = run_split(&Capture::of(&packets), &settings, analyzers, seed);
+        prop_assert_eq!(split.analyzer_packets.len(), analyzers);
+        prop_assert_eq!(split.analyzer_packets.iter().sum::<u64>(), single.analyzer_packets[0]);
+        split.analyzer_packets.clone_from(&single.analyzer_packets);
+        prop_assert_eq!(split, single);
+    }
+
+    #[test]
+    fn the_report_is_that_of_the_plain_reference(packets in packets(), settings in settings()) {
+        let report = Capture::of(&packets).run(&settings);
+        let findings = Findings {
+            flows: report.flows,
+            pairs: report.pairs,
+            rejected: report.rejected,
+            unanswered: report.unanswered,
+            alerts: report.alerts,
+        };
+        prop_assert_eq!(findings, reference::analyse(&packets, &settings));
+        prop_assert_eq!(report.failed_attempts, report.rejected + report.unanswered);
+        prop_assert_eq!(report.packets, packets.len() as u64);
+        prop_assert_eq!(report.malformed + report.undecoded, 0);
+    }
+
+    #[test]
+    fn with_the_paper_rule_the_order_of_packets_does_not_matter(packets in packets(), seed in any::<u64>()) {
+        let settings = Settings { rule: Rule::Paper, vertical_threshold: 1, horizontal_threshold: 1, ..Settings::default() };
+        let mut shuffled = packets.clone();
+        let mut choices = Choices(seed);
+        for i in (1..shuffled.len()).rev() {
+            shuffled.swap(i, choices.below(i + 1));
+        }
+        prop_assert_eq!(Capture::of(&packets).run(&settings), Capture::of(&shuffled).run(&settings));
+    }
+}
+
+#[test]
+fn talkers_are_the_same_for_any_split_and_add_up() {
+    let packets: Vec<_> = (0..5000_u32)
+        .map(|i| Packet {
+            time_ns: START,
+            source: Ipv4Addr::from_bits(i % 83).into(),
+            destination: Ipv4Addr::from_bits(1000 + i % 7).into(),
+            source_port: (i % 13) as u16,
+            destination_port: 80,
+            flags: (i % 3 != 0).then_some(ACK),
+        })
+        .collect();
+    let settings = Settings {
+        top: 5,
+        ..Settings::default()
+    };
+    let capture = Capture::of(&packets);
+    let one = run_split(&capture, &settings, 1, 1);
+    assert_eq!((one.conversations.len(), one.hosts.len()), (5, 5));
+    let busiest = &one.hosts[0];
+    let mine = |packet: &&Packet| packet.source == busiest.id || packet.destination == busiest.id;
+    assert_eq!(
+        busiest.volume.packets,
+        packets.iter().filter(mine).count() as u64
+    );
+    for analyzers in [2, 3, 7, 16, 256, 300] {
+        let split = run_split(&capture, &settings, analyzers, 7);
+        assert_eq!(
+            (&split.conversations, &split.hosts),
+            (&one.conversations, &one.hosts),
+            "{analyzers}"
+        );
+    }
+}

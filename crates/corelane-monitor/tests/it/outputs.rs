@@ -1,0 +1,147 @@
+//! JSON, timing, EVE and summary.
+
+use crate::packets::{Capture, SECOND, START, SYN, tcp};
+use corelane_monitor::{Report, Settings, Style, Timing};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A scan of each kind, one of them over IPv6.
+fn report() -> Report {
+    let mut packets: Vec<_> = (1..=25)
+        .map(|i| tcp(START + i, "10.0.0.1 40000", &format!("10.0.0.2 {i}"), SYN))
+        .collect();
+    packets.extend((1..=22).map(|i| {
+        tcp(
+            START + i,
+            "2001:db8:0:0:1:0:0:1 40000",
+            &format!("2001:db8::{i:x} 22"),
+            SYN,
+        )
+    }));
+    Capture::of(&packets)
+        .ending(START + 10 * SECOND)
+        .run(&Settings::default())
+}
+
+fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).expect("memory");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+#[test]
+fn json_has_the_keys_in_order() {
+    let json = text(|out| report().write_json(out));
+    let expected = concat!(
+        r#"{"packets":48,"bytes":2321,"tcp":47,"flows":47,"pairs":23,"malformed":0,"undecoded":1,"#,
+        r#""failed_attempts":47,"rejected":0,"unanswered":47,"alerts":["#,
+        r#"{"kind":"horizontal","source":"2001:db8::1:0:0:1","port":22,"count":22,"time_ns":1003000000021},"#,
+        r#"{"kind":"vertical","source":"10.0.0.1","destination":"10.0.0.2","count":25,"time_ns":1003000000021}"#,
+        "]}\n"
+    );
+    // A record of one byte is no IP packet, whether it is called cut or unknown.
+    let found = json.replace(
+        r#""malformed":1,"undecoded":0"#,
+        r#""malformed":0,"undecoded":1"#,
+    );
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn timing_is_one_json_line() {
+    let timing = Timing {
+        wall: Duration::from_millis(500),
+        cpu: Duration::from_millis(750),
+    };
+    let line = text(|out| report().write_timing(&timing, out));
+    assert_eq!(line.lines().count(), 1);
+    let found: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        found,
+        json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]})
+    );
+    assert_eq!(Timing::default().per_second(10), 0.0);
+}
+
+#[test]
+fn eve_has_one_alert_a_line() {
+    let lines = text(|out| report().write_eve(out));
+    let alerts: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        alerts,
+        [
+            json!({
+                "timestamp": "1970-01-01T00:16:43.000000+0000", "event_type": "alert",
+                "src_ip": "2001:db8::1:0:0:1", "dest_port": 22, "proto": "TCP",
+                "alert": {
+                    "action": "allowed", "gid": 1, "signature_id": 1_000_002, "rev": 1,
+                    "signature": "CORELANE SCAN horizontal TCP port scan",
+                    "category": "Detection of a Network Scan", "severity": 3
+                },
+                "scan": {"kind": "horizontal", "count": 22, "time_ns": 1_003_000_000_021_u64}
+            }),
+            json!({
+                "timestamp": "1970-01-01T00:16:43.000000+0000", "event_type": "alert",
+                "src_ip": "10.0.0.1", "dest_ip": "10.0.0.2", "proto": "TCP",
+                "alert": {
+                    "action": "allowed", "gid": 1, "signature_id": 1_000_001, "rev": 1,
+                    "signature": "CORELANE SCAN vertical TCP port scan",
+                    "category": "Detection of a Network Scan", "severity": 3
+                },
+                "scan": {"kind": "vertical", "count": 25, "time_ns": 1_003_000_000_021_u64}
+            })
+        ]
+    );
+}
+
+#[test]
+fn the_summary_says_everything_and_colors_only_when_asked() {
+    let timing = Timing {
+        wall: Duration::from_millis(2),
+        cpu: Duration::from_millis(3),
+    };
+    let mut report = report();
+    report.analyzer_packets = vec![1_000_000, 3_000_000];
+    let plain = text(|out| report.write_summary(&timing, Style::default(), out));
+    for part in [
+        "packets/s",
+        "24.0 k",
+        "vertical",
+        "horizontal",
+        "port 22",
+        "25 ports",
+        "22 hosts",
+        "10.0.0.1 - 10.0.0.2",
+        "75.0 %",
+        "3,000,000",
+        "47 unanswered",
+        "1970-01-01 00:16:43.000",
+    ] {
+        assert!(plain.contains(part), "{part} is missing:\n{plain}");
+    }
+    assert!(!plain.contains('\x1b'));
+    assert!(
+        plain
+            .lines()
+            .all(|line| line == line.trim_end() && line.len() <= 120),
+        "{plain}"
+    );
+    let colored = text(|out| report.write_summary(&timing, Style { color: true }, out));
+    assert!(colored.contains("\x1b[1mScans (2)\x1b[0m"));
+    println!("{plain}");
+}
+
+#[test]
+fn a_summary_of_nothing_is_written_too() {
+    let plain = text(|out| {
+        Capture::default().run(&Settings::default()).write_summary(
+            &Timing::default(),
+            Style::default(),
+            out,
+        )
+    });
+    assert!(plain.contains("none found"), "{plain}");
+}

@@ -1,0 +1,149 @@
+//! Packets made by hand, and captures of them in memory.
+
+use corelane_monitor::{Progress, Report, Settings, Source, run_single};
+use corelane_net::capture::{LinkType, Record};
+use corelane_net::decode::{TCP, UDP};
+use std::convert::Infallible;
+use std::net::IpAddr;
+
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
+pub(crate) const ACK: u8 = 0x10;
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// Where hand-made captures begin.
+pub(crate) const START: u64 = 1_000 * SECOND;
+
+/// A TCP or UDP packet and the time of its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) time_ns: u64,
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    /// None is UDP.
+    pub(crate) flags: Option<u8>,
+}
+
+/// `from` and `to` are written "address port".
+pub(crate) fn tcp(time_ns: u64, from: &str, to: &str, flags: u8) -> Packet {
+    let parse = |endpoint: &str| {
+        let (address, port) = endpoint.split_once(' ').expect("address and port");
+        (
+            address.parse::<IpAddr>().expect("address"),
+            port.parse::<u16>().expect("port"),
+        )
+    };
+    let ((source, source_port), (destination, destination_port)) = (parse(from), parse(to));
+    Packet {
+        time_ns,
+        source,
+        destination,
+        source_port,
+        destination_port,
+        flags: Some(flags),
+    }
+}
+
+impl Packet {
+    /// From the IP header on.
+    pub(crate) fn frame(&self) -> Vec<u8> {
+        let mut transport = Vec::new();
+        transport.extend(self.source_port.to_be_bytes());
+        transport.extend(self.destination_port.to_be_bytes());
+        match self.flags {
+            Some(flags) => {
+                transport.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0])
+            }
+            None => transport.extend([0, 8, 0, 0]),
+        }
+        let protocol = if self.flags.is_some() { TCP } else { UDP };
+        let length = transport.len() as u16;
+        let mut frame = Vec::new();
+        match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                frame.extend([0x45, 0]);
+                frame.extend((length + 20).to_be_bytes());
+                frame.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+                frame.extend(source.octets());
+                frame.extend(destination.octets());
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                frame.extend([0x60, 0, 0, 0]);
+                frame.extend(length.to_be_bytes());
+                frame.extend([protocol, 64]);
+                frame.extend(source.octets());
+                frame.extend(destination.octets());
+            }
+            _ => panic!("two address families in one packet"),
+        }
+        frame.extend(transport);
+        frame
+    }
+}
+
+/// Records in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Capture {
+    pub(crate) records: Vec<(u64, Vec<u8>)>,
+    at: usize,
+}
+
+impl Capture {
+    pub(crate) fn of(packets: &[Packet]) -> Self {
+        Capture {
+            records: packets
+                .iter()
+                .map(|packet| (packet.time_ns, packet.frame()))
+                .collect(),
+            at: 0,
+        }
+    }
+
+    /// Adds a record without an IP packet, which only moves the end of the capture.
+    pub(crate) fn ending(mut self, time_ns: u64) -> Self {
+        self.records.push((time_ns, vec![0x00]));
+        self
+    }
+
+    pub(crate) fn run(self, settings: &Settings) -> Report {
+        run_single(
+            [self],
+            settings,
+            &Progress::new(),
+            |_, never| match never {},
+        )
+    }
+
+    pub(crate) fn each(&self, mut sink: impl FnMut(Record<'_>)) {
+        for (time_ns, data) in &self.records {
+            sink(Record {
+                time_ns: *time_ns,
+                wire_len: data.len() as u32,
+                link: LinkType(101),
+                data,
+            });
+        }
+    }
+}
+
+impl Source for Capture {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let behind = &self.records[self.at..];
+        let now = behind.len().min(max);
+        for (time_ns, data) in &behind[..now] {
+            sink(Record {
+                time_ns: *time_ns,
+                wire_len: data.len() as u32,
+                link: LinkType(101),
+                data,
+            });
+        }
+        self.at += now;
+        Ok(now)
+    }
+}
