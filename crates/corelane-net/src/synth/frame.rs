@@ -25,6 +25,8 @@ pub(super) const ACK: u8 = 0x10;
 
 /// Room for the largest frame. Past the headers it stays zero.
 pub(super) type Buffer = [u8; ETHERNET + MTU];
+/// No frame yet.
+pub(super) const EMPTY: Buffer = [0; ETHERNET + MTU];
 
 /// An end of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,11 @@ const DEAD: u64 = 4;
 /// The ports of dead services; no living service has one of them.
 const DEAD_PORTS: [u16; 8] = [23, 445, 1433, 3389, 5900, 6379, 8443, 9200];
 
+/// Servers that a client prefers.
+const FAVOURITES: u64 = 16;
+/// The first number that [`Plan::trait_of`] takes for them; those below are for the dead services.
+const FIRST_FAVOURITE: u64 = 2 * DEAD;
+
 /// How long things take, in packets of the capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
@@ -98,10 +103,8 @@ struct Step {
 impl Tcp {
     pub(super) fn new(plan: &Plan, pace: Pace, random: &mut Random) -> Self {
         let draw = random.next();
-        let server = random.zipf(plan.servers());
-        let ends = ends(plan, random, server, service(plan, server));
         Self {
-            ends,
+            ends: ends(plan, random, |server| service(plan, server)),
             next: [draw as u32, (draw >> 32) as u32],
             stamps: [0; 2],
             left: random.pareto(),
@@ -281,16 +284,14 @@ pub(super) struct Udp {
 
 impl Udp {
     pub(super) fn question(plan: &Plan, pace: Pace, random: &mut Random) -> Self {
-        let server = random.zipf(plan.servers());
         let port = if random.below(16) == 0 { 123 } else { 53 };
-        Self::new(ends(plan, random, server, port), 1, false, pace, random)
+        Self::new(ends(plan, random, |_| port), 1, false, pace, random)
     }
 
     pub(super) fn stream(plan: &Plan, pace: Pace, random: &mut Random) -> Self {
-        let server = random.zipf(plan.servers());
         let port = [443, 443, 3_478, 5_004][random.below(4) as usize];
         let left = random.pareto();
-        Self::new(ends(plan, random, server, port), left, true, pace, random)
+        Self::new(ends(plan, random, |_| port), left, true, pace, random)
     }
 
     fn new(ends: Ends, left: u32, stream: bool, pace: Pace, random: &mut Random) -> Self {
@@ -381,19 +382,28 @@ pub(super) fn ephemeral(random: &mut Random) -> u16 {
     32_768 + random.below(28_232) as u16
 }
 
-fn ends(plan: &Plan, random: &mut Random, server: u64, port: u16) -> Ends {
+/// A client and its server, with the port of that server.
+fn ends(plan: &Plan, random: &mut Random, port: impl FnOnce(u64) -> u16) -> Ends {
     let client = random.zipf(plan.clients());
+    // Three times of four a client goes where it usually goes.
+    let server = if random.below(4) > 0 {
+        let favourite = plan.trait_of(client, FIRST_FAVOURITE + random.below(FAVOURITES));
+        Random::new(favourite).zipf(plan.servers())
+    } else {
+        random.zipf(plan.servers())
+    };
     let v6 = is_v6(random);
+    let ports = [ephemeral(random), port(server)];
     Ends {
         v6,
         addresses: [plan.client(v6, client), plan.server(v6, server)],
-        ports: [ephemeral(random), port],
+        ports,
     }
 }
 
-/// 15 % of the conversations.
+/// About 15 % of the conversations.
 fn is_v6(random: &mut Random) -> bool {
-    random.below(100) < 15
+    random.below(100) < 16
 }
 
 /// The port that a server listens on.
