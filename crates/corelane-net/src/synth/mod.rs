@@ -315,38 +315,24 @@ impl Generator {
                 (lengths, Next::again(more - 1, reply))
             }
             Next::Reply(reply) => {
-                let flags = if reply == Reply::Accept {
-                    SYN | ACK
-                } else {
-                    RST | ACK
+                let (flags, sequence) = match reply {
+                    Reply::Accept => (SYN | ACK, !attempt.sequence),
+                    Reply::Reject => (RST | ACK, 0),
                 };
-                let sequence = if reply == Reply::Accept {
-                    !attempt.sequence
-                } else {
-                    0
-                };
-                let acknowledgement = attempt.sequence.wrapping_add(1);
+                let numbers = [sequence, attempt.sequence.wrapping_add(1)];
                 let lengths = bare(
                     &mut self.buffer,
                     &attempt.ends,
                     Side::Server,
-                    [sequence, acknowledgement],
+                    numbers,
                     flags,
                 );
                 (lengths, (reply == Reply::Accept).then_some(Next::Drop))
             }
             Next::Drop => {
-                let sequence = attempt.sequence.wrapping_add(1);
-                (
-                    bare(
-                        &mut self.buffer,
-                        &attempt.ends,
-                        Side::Client,
-                        [sequence, 0],
-                        RST,
-                    ),
-                    None,
-                )
+                let numbers = [attempt.sequence.wrapping_add(1), 0];
+                let lengths = bare(&mut self.buffer, &attempt.ends, Side::Client, numbers, RST);
+                (lengths, None)
             }
         };
         if let Some(next) = next {
