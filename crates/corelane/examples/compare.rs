@@ -6,11 +6,12 @@
 //! Quote the medians; a wide range between minimum and maximum says that the machine was busy. The full evaluation,
 //! beside other crates, is the business of `corelane-bench`.
 
+use core_affinity::CoreId;
 use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, Producer};
 use corelane::wait::Spin;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::Instant;
 
@@ -46,7 +47,9 @@ fn race(there: impl FnOnce() + Send, here: impl FnOnce()) -> f64 {
 }
 
 fn pin(cpu: usize) {
-    let cpus = core_affinity::get_core_ids().unwrap_or_default();
+    // Asked once: a pinned thread, and every thread it starts, would be told of its own CPU only.
+    static CPUS: OnceLock<Vec<CoreId>> = OnceLock::new();
+    let cpus = CPUS.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default());
     if cpus.len() > 1 {
         core_affinity::set_for_current(cpus[cpu % cpus.len()]);
     }
@@ -212,7 +215,13 @@ fn main() {
         }
     }
     println!("u64, capacity {CAPACITY}, {rounds} rounds: median (least-most)\n");
-    println!("{:<10}{:>22}{:>26}{:>24}", "", "M items/s, one by one", format!("M items/s, by {BATCH}"), "round trip, ns");
+    println!(
+        "{:<10}{:>22}{:>26}{:>24}",
+        "",
+        "M items/s, one by one",
+        format!("M items/s, by {BATCH}"),
+        "round trip, ns"
+    );
     for contender in &mut contenders {
         let [single, batch, trip] = contender.samples.each_mut().map(|samples| summary(samples));
         println!("{:<10}{single:>22}{batch:>26}{trip:>24}", contender.name);

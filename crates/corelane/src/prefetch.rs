@@ -21,20 +21,3 @@ pub(crate) fn read(line: *const u8) {
     #[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;
 }
-
-/// Asks for the line for writing: other cores' copies are invalidated before the store comes.
-#[inline(always)]
-pub(crate) fn write(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    // SAFETY: a prefetch of any address is allowed; it never faults.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_ET0 }>(line.cast());
-    }
-    #[cfg(all(target_arch = "aarch64", not(loom)))]
-    // SAFETY: PRFM of any address is allowed; it never faults and changes no register.
-    unsafe {
-        core::arch::asm!("prfm pstl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    let _ = line;
-}

@@ -46,9 +46,7 @@ use super::buffer::{Buffer, drop_all};
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use crate::error::ChannelError;
-use crate::sync::{
-    Acquire, Arc, AtomicU8, AtomicUsize, Relaxed, Release, Slot, UnsafeCell, spin_loop,
-};
+use crate::sync::{Acquire, Arc, AtomicU8, AtomicUsize, Relaxed, Release, Slot, UnsafeCell, spin_loop};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -120,20 +118,11 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
-        let count = capacity
-            .checked_next_power_of_two()
-            .ok_or(ChannelError::TooLarge)?;
-        let buffer = Buffer::new(
-            count,
-            size_of::<Cell<T>>(),
-            align_of::<Cell<T>>().max(2 * LINE),
-        )?;
+        let count = capacity.checked_next_power_of_two().ok_or(ChannelError::TooLarge)?;
+        let buffer = Buffer::new(count, size_of::<Cell<T>>(), align_of::<Cell<T>>().max(2 * LINE))?;
         let cells = buffer.start().cast::<Cell<T>>();
         for i in 0..count {
-            let cell = Cell {
-                item: UnsafeCell::new(MaybeUninit::uninit()),
-                flag: AtomicU8::new(FREE),
-            };
+            let cell = Cell { item: UnsafeCell::new(MaybeUninit::uninit()), flag: AtomicU8::new(FREE) };
             // SAFETY: inside the buffer, which nobody else knows yet.
             unsafe { cells.add(i).write(cell) };
         }
@@ -150,13 +139,7 @@ impl<T> Ring<T> {
     #[inline(always)]
     fn cell(&self, position: usize) -> &Cell<T> {
         // SAFETY: the masked position is below the number of cells, all of which are initialised.
-        unsafe {
-            &*self
-                .buffer
-                .start()
-                .cast::<Cell<T>>()
-                .add(position & self.mask)
-        }
+        unsafe { &*self.buffer.start().cast::<Cell<T>>().add(position & self.mask) }
     }
 
     /// True if the item at this position is published; asked by the consumer, of positions it has not popped.
@@ -169,10 +152,7 @@ impl<T> Ring<T> {
     /// producer. The item a capacity before it must have been popped; then so were all before that.
     #[inline(always)]
     fn is_free(&self, position: usize) -> bool {
-        self.cell(position.wrapping_sub(self.capacity))
-            .flag
-            .load(Acquire)
-            == FREE
+        self.cell(position.wrapping_sub(self.capacity)).flag.load(Acquire) == FREE
     }
 }
 
@@ -182,8 +162,7 @@ impl<T> Drop for Ring<T> {
         drop_all(self.pushed.load(Relaxed).wrapping_sub(from), |i| {
             let cell = self.cell(from.wrapping_add(i));
             // SAFETY: both handles are gone; what lies between the positions is published and not popped.
-            cell.item
-                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            cell.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
         });
         #[cfg(loom)]
         for i in 0..=self.mask {
@@ -214,46 +193,21 @@ impl<T: Send> Design<T> for BQueue {
     type Producer = BQueueProducer<T>;
     type Consumer = BQueueConsumer<T>;
 
-    fn create(
-        request: Request<'_, Tuning>,
-    ) -> Result<(BQueueProducer<T>, BQueueConsumer<T>), ChannelError> {
-        let Request {
-            capacity,
-            start,
-            control,
-            tuning,
-        } = request;
-        let batch = tuning
-            .batch_size
-            .unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
+    fn create(request: Request<'_, Tuning>) -> Result<(BQueueProducer<T>, BQueueConsumer<T>), ChannelError> {
+        let Request { capacity, start, control, tuning } = request;
+        let batch = tuning.batch_size.unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
         let batch_max = tuning.batch_max.unwrap_or(batch);
-        let increment = tuning
-            .increment
-            .unwrap_or((LINE / size_of::<Cell<T>>()).max(1));
-        if [batch, batch_max]
-            .iter()
-            .any(|&size| size == 0 || size > capacity)
-            || increment == 0
-        {
+        let increment = tuning.increment.unwrap_or((LINE / size_of::<Cell<T>>()).max(1));
+        if [batch, batch_max].iter().any(|&size| size == 0 || size > capacity) || increment == 0 {
             return Err(ChannelError::BadBatch);
         }
         let shared = Shared::new(control, Ring::new(capacity, start)?);
-        let producer = BQueueProducer {
-            head: start,
-            batch_head: start,
-            batch,
-            halted: false,
-            shared: shared.clone(),
-        };
+        let producer = BQueueProducer { head: start, batch_head: start, batch, halted: false, shared: shared.clone() };
         let consumer = BQueueConsumer {
             tail: start,
             batch_tail: start,
             history: 1,
-            batch: if tuning.backtracking == Backtracking::Adaptive {
-                batch_max
-            } else {
-                batch
-            },
+            batch: if tuning.backtracking == Backtracking::Adaptive { batch_max } else { batch },
             increment,
             ticks: tuning.ticks,
             backtracking: tuning.backtracking,
@@ -394,11 +348,7 @@ impl<T> BQueueConsumer<T> {
             for _ in 0..self.ticks {
                 spin_loop();
             }
-            size = if self.backtracking == Backtracking::None {
-                1
-            } else {
-                size / 2
-            };
+            size = if self.backtracking == Backtracking::None { 1 } else { size / 2 };
         }
         self.history = size;
         self.batch_tail = self.tail.wrapping_add(size);
@@ -406,9 +356,7 @@ impl<T> BQueueConsumer<T> {
 
     fn published_end(&self) -> usize {
         let ring = &self.shared.body;
-        self.tail.wrapping_add(prefix(ring.capacity, |i| {
-            ring.is_filled(self.tail.wrapping_add(i))
-        }))
+        self.tail.wrapping_add(prefix(ring.capacity, |i| ring.is_filled(self.tail.wrapping_add(i))))
     }
 }
 
@@ -445,11 +393,7 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
     }
 
     fn len(&mut self) -> usize {
-        let end = if self.sealed {
-            self.batch_tail
-        } else {
-            self.published_end()
-        };
+        let end = if self.sealed { self.batch_tail } else { self.published_end() };
         end.wrapping_sub(self.tail)
     }
 
@@ -477,16 +421,12 @@ impl<T> Drop for BQueueConsumer<T> {
 
 impl<T> fmt::Debug for BQueueProducer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BQueueProducer")
-            .field("head", &self.head)
-            .finish_non_exhaustive()
+        f.debug_struct("BQueueProducer").field("head", &self.head).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for BQueueConsumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BQueueConsumer")
-            .field("tail", &self.tail)
-            .finish_non_exhaustive()
+        f.debug_struct("BQueueConsumer").field("tail", &self.tail).finish_non_exhaustive()
     }
 }

@@ -27,10 +27,7 @@ impl Buffer {
         let bytes = count.checked_mul(stride).ok_or(ChannelError::TooLarge)?;
         let layout = Layout::from_size_align(bytes, align).map_err(|_| ChannelError::TooLarge)?;
         if bytes == 0 {
-            return Ok(Self {
-                start: NonNull::without_provenance(layout.align().try_into().expect("not 0")),
-                layout,
-            });
+            return Ok(Self { start: NonNull::without_provenance(layout.align().try_into().expect("not 0")), layout });
         }
         // SAFETY: the size is not 0.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(ChannelError::NoMemory)?;
@@ -78,10 +75,5 @@ pub(crate) fn drop_all(count: usize, mut drop_one: impl FnMut(usize)) {
             self.run();
         }
     }
-    Rest {
-        next: 0,
-        count,
-        drop_one: &mut drop_one,
-    }
-    .run();
+    Rest { next: 0, count, drop_one: &mut drop_one }.run();
 }

@@ -13,10 +13,14 @@ pub(crate) const PARKED: u32 = 1;
 pub(crate) const CLOSED: u32 = 1 << 1;
 /// The consumer, which has closed or was dropped, has said behind which item it will never look.
 pub(crate) const SEALED: u32 = 1 << 2;
+/// The consumer would rather have items in blocks than each at once. A hint: it changes no promise.
+const STREAMING: u32 = 1 << 3;
+/// What a publisher has to act on.
+const CONCERNS: u32 = PARKED | CLOSED | SEALED;
 
 /// One end as the other end sees it.
 ///
-/// `state` is 0 while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
+/// `state` holds nothing that concerns a publisher while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
 /// when it wakes the sleeper. Both do so in cold paths only, so the other end's load of it after every publication hits
 /// its own cache.
 pub(crate) struct End {
@@ -42,7 +46,22 @@ impl End {
     #[inline(always)]
     pub(crate) fn after_publication(&self) -> u32 {
         light_barrier();
-        self.state.load(Ordering::Relaxed)
+        self.state.load(Ordering::Relaxed) & CONCERNS
+    }
+
+    /// See [`set_streaming`](Self::set_streaming).
+    #[inline(always)]
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & STREAMING != 0
+    }
+
+    /// Tells the producer whether the consumer finds many items at a time.
+    pub(crate) fn set_streaming(&self, streaming: bool) {
+        if streaming {
+            self.state.fetch_or(STREAMING, Ordering::Relaxed);
+        } else {
+            self.state.fetch_and(!STREAMING, Ordering::Relaxed);
+        }
     }
 
     /// The state, with everything its end did before it set the bits.
@@ -106,18 +125,12 @@ impl Control {
     pub(crate) fn new(producer: Option<Parker>, consumer: Option<Parker>) -> Self {
         // Registers for membarrier here rather than at the first park.
         let _ = crate::sync::parks_are_bounded();
-        Self {
-            producer: Padded(End::new(producer)),
-            consumer: Padded(End::new(consumer)),
-        }
+        Self { producer: Padded(End::new(producer)), consumer: Padded(End::new(consumer)) }
     }
 
     #[cfg(not(feature = "std"))]
     pub(crate) fn new() -> Self {
-        Self {
-            producer: Padded(End::new()),
-            consumer: Padded(End::new()),
-        }
+        Self { producer: Padded(End::new()), consumer: Padded(End::new()) }
     }
 
     /// To be called by the consumer after it has published freed slots.

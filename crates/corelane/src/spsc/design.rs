@@ -18,9 +18,7 @@ pub trait Design<T>: sealed::Sealed + Sized + 'static {
     type Consumer: RawConsumer<T>;
 
     #[doc(hidden)]
-    fn create(
-        request: Request<'_, Self::Tuning>,
-    ) -> Result<(Self::Producer, Self::Consumer), ChannelError>;
+    fn create(request: Request<'_, Self::Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError>;
 
     /// How many slots a queue of this capacity and tuning may withhold: `try_push` may say Full although up to this many
     /// fewer than `capacity` items are inside. 0 below capacity 64, at most capacity / 8 above.

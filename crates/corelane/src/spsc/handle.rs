@@ -125,24 +125,9 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     #[cfg(not(feature = "std"))]
     let control = Control::new();
     let lag = D::release_lag(capacity, &options.tuning);
-    let request = Request {
-        capacity,
-        tuning: &options.tuning,
-        control,
-        start: options.start,
-    };
+    let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
     let (producer, consumer) = D::create(request)?;
-    Ok((
-        Producer {
-            raw: producer,
-            wait: options.wait.clone(),
-            lag,
-        },
-        Consumer {
-            raw: consumer,
-            wait: options.wait,
-        },
-    ))
+    Ok((Producer { raw: producer, wait: options.wait.clone(), lag }, Consumer { raw: consumer, wait: options.wait }))
 }
 
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
@@ -173,18 +158,12 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
             return Ok(());
         }
         // SAFETY: refused and taken back: the item is in the first slot and ours.
-        Err(PushError::Closed(unsafe {
-            self.raw.slot(0).with(|slot| (*slot).assume_init_read())
-        }))
+        Err(PushError::Closed(unsafe { self.raw.slot(0).with(|slot| (*slot).assume_init_read()) }))
     }
 
     #[cold]
     fn refuse(&mut self, item: T) -> PushError<T> {
-        if self.is_closed() {
-            PushError::Closed(item)
-        } else {
-            PushError::Full(item)
-        }
+        if self.is_closed() { PushError::Closed(item) } else { PushError::Full(item) }
     }
 
     /// Publishes n written slots. Returns how many of them were refused because the queue is closed; they are taken back.
@@ -237,19 +216,11 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
             if room == 0 {
                 return pushed;
             }
-            let mut run = Run {
-                producer: self,
-                written: 0,
-            };
+            let mut run = Run { producer: self, written: 0 };
             while run.written < room {
                 let Some(item) = items.next() else { break };
                 // SAFETY: the slot is one of the run's.
-                unsafe {
-                    run.producer
-                        .raw
-                        .slot(run.written)
-                        .with_mut(|slot| (*slot).write(item))
-                };
+                unsafe { run.producer.raw.slot(run.written).with_mut(|slot| (*slot).write(item)) };
                 run.written += 1;
             }
             let ended = run.written < room;
@@ -295,11 +266,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
     /// As for [`try_push`](Self::try_push).
     pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W>, ReserveError> {
         if self.raw.writable() == 0 || self.is_closed() {
-            return Err(if self.is_closed() {
-                ReserveError::Closed
-            } else {
-                ReserveError::Full
-            });
+            return Err(if self.is_closed() { ReserveError::Closed } else { ReserveError::Full });
         }
         Ok(Reserved { producer: self })
     }
@@ -450,12 +417,7 @@ impl<T, D: Design<T>, W> Run<'_, T, D, W> {
         let refused = unsafe { self.producer.hand_over(written) };
         super::buffer::drop_all(refused, |i| {
             // SAFETY: taken back, so the item is ours, and this drops it once.
-            unsafe {
-                self.producer
-                    .raw
-                    .slot(i)
-                    .with_mut(|slot| (*slot).assume_init_drop())
-            };
+            unsafe { self.producer.raw.slot(i).with_mut(|slot| (*slot).assume_init_drop()) };
         });
         refused
     }
@@ -502,12 +464,7 @@ impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
             return Ok(());
         }
         // SAFETY: refused and taken back: the item is in the first slot and ours.
-        Err(Closed(unsafe {
-            self.producer
-                .raw
-                .slot(0)
-                .with(|slot| (*slot).assume_init_read())
-        }))
+        Err(Closed(unsafe { self.producer.raw.slot(0).with(|slot| (*slot).assume_init_read()) }))
     }
 }
 
@@ -557,20 +514,12 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
         if !self.is_closed() {
             return Err(PopError::Empty);
         }
-        if self.raw.readable() == 0 {
-            Err(PopError::Closed)
-        } else {
-            Ok(())
-        }
+        if self.raw.readable() == 0 { Err(PopError::Closed) } else { Ok(()) }
     }
 
     /// The oldest item, in place, if there is one. It stays in the queue unless it is [taken](Peeked::take).
     pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W>> {
-        if self.raw.readable() == 0 {
-            None
-        } else {
-            Some(Peeked { consumer: self })
-        }
+        if self.raw.readable() == 0 { None } else { Some(Peeked { consumer: self }) }
     }
 
     /// Pops up to `max` items and appends them to `items`. Returns how many; 0 if the queue is empty, whether closed or not.
@@ -586,11 +535,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
             // SAFETY: `run` items are readable side by side and there is room for them behind the vector's own; the
             // vector owns them before their slots are released.
             unsafe {
-                copy_out(
-                    self.raw.slot(0),
-                    items.as_mut_ptr().add(items.len()).cast(),
-                    run,
-                );
+                copy_out(self.raw.slot(0), items.as_mut_ptr().add(items.len()).cast(), run);
                 items.set_len(items.len() + run);
                 self.raw.release(run);
             }
@@ -765,12 +710,7 @@ impl<T, D: Design<T>, W> Peeked<'_, T, D, W> {
     /// The item, to be changed in place.
     pub fn as_mut(&mut self) -> &mut T {
         // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
-        unsafe {
-            self.consumer
-                .raw
-                .slot(0)
-                .with_mut(|slot| (*slot).assume_init_mut())
-        }
+        unsafe { self.consumer.raw.slot(0).with_mut(|slot| (*slot).assume_init_mut()) }
     }
 }
 
@@ -779,12 +719,7 @@ impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
 
     fn deref(&self) -> &T {
         // SAFETY: one item is readable, and it stays where it is until this guard is used up.
-        unsafe {
-            self.consumer
-                .raw
-                .slot(0)
-                .with(|slot| (*slot).assume_init_ref())
-        }
+        unsafe { self.consumer.raw.slot(0).with(|slot| (*slot).assume_init_ref()) }
     }
 }
 
@@ -804,10 +739,7 @@ unsafe fn copy_in<T: Copy>(first: &crate::sync::Slot<T>, items: &[T]) {
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        first
-            .cast::<T>()
-            .cast_mut()
-            .copy_from_nonoverlapping(items.as_ptr(), items.len());
+        first.cast::<T>().cast_mut().copy_from_nonoverlapping(items.as_ptr(), items.len());
     }
     #[cfg(loom)]
     for (i, item) in items.iter().enumerate() {
@@ -831,11 +763,7 @@ unsafe fn copy_out<T>(first: &crate::sync::Slot<T>, to: *mut MaybeUninit<T>, cou
     #[cfg(loom)]
     for i in 0..count {
         // SAFETY: the caller's promise.
-        unsafe {
-            to.add(i).write(MaybeUninit::new(
-                (*first.add(i)).with(|slot| (*slot).assume_init_read()),
-            ))
-        };
+        unsafe { to.add(i).write(MaybeUninit::new((*first.add(i)).with(|slot| (*slot).assume_init_read()))) };
     }
 }
 
@@ -888,22 +816,14 @@ fn look<E: Look>(end: &mut E) -> Option<Waited> {
     if end.is_ready() {
         Some(Waited::Ready)
     } else if end.is_over() {
-        Some(if end.is_ready() {
-            Waited::Ready
-        } else {
-            Waited::Closed
-        })
+        Some(if end.is_ready() { Waited::Ready } else { Waited::Closed })
     } else {
         None
     }
 }
 
 #[cfg(feature = "std")]
-fn wait_until<E: Look + Waitable, W: Strategy>(
-    end: &mut E,
-    wait: &W,
-    deadline: Option<Instant>,
-) -> Waited {
+fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: Option<Instant>) -> Waited {
     let mut spell = Spell::new();
     loop {
         if let Some(waited) = look(end) {

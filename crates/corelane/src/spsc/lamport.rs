@@ -56,10 +56,7 @@ struct Ring<T> {
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         // SAFETY: both handles are gone; what lies between the indices is published and not popped.
-        unsafe {
-            self.slots
-                .drop_items(self.read.load(Relaxed), self.write.load(Relaxed))
-        };
+        unsafe { self.slots.drop_items(self.read.load(Relaxed), self.write.load(Relaxed)) };
     }
 }
 
@@ -70,15 +67,8 @@ impl<T: Send> Design<T> for Lamport {
     type Producer = LamportProducer<T>;
     type Consumer = LamportConsumer<T>;
 
-    fn create(
-        request: Request<'_, ()>,
-    ) -> Result<(LamportProducer<T>, LamportConsumer<T>), ChannelError> {
-        let Request {
-            capacity,
-            start,
-            control,
-            ..
-        } = request;
+    fn create(request: Request<'_, ()>) -> Result<(LamportProducer<T>, LamportConsumer<T>), ChannelError> {
+        let Request { capacity, start, control, .. } = request;
         let ring = Ring {
             write: Padded(AtomicUsize::new(start)),
             read: Padded(AtomicUsize::new(start)),
@@ -86,19 +76,8 @@ impl<T: Send> Design<T> for Lamport {
             capacity,
         };
         let shared = Shared::new(control, ring);
-        let producer = LamportProducer {
-            write: start,
-            halted: false,
-            shared: shared.clone(),
-        };
-        Ok((
-            producer,
-            LamportConsumer {
-                read: start,
-                sealed: None,
-                shared,
-            },
-        ))
+        let producer = LamportProducer { write: start, halted: false, shared: shared.clone() };
+        Ok((producer, LamportConsumer { read: start, sealed: None, shared }))
     }
 
     fn release_lag(_: usize, _: &()) -> usize {
@@ -239,16 +218,12 @@ unsafe impl<T: Send> RawConsumer<T> for LamportConsumer<T> {
 
 impl<T> fmt::Debug for LamportProducer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LamportProducer")
-            .field("write", &self.write)
-            .finish_non_exhaustive()
+        f.debug_struct("LamportProducer").field("write", &self.write).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for LamportConsumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LamportConsumer")
-            .field("read", &self.read)
-            .finish_non_exhaustive()
+        f.debug_struct("LamportConsumer").field("read", &self.read).finish_non_exhaustive()
     }
 }

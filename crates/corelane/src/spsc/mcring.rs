@@ -68,14 +68,7 @@ impl Tuning {
     /// The producer's and the consumer's batch for a capacity.
     fn batches(&self, capacity: usize) -> (usize, usize) {
         let batch = self.batch.unwrap_or(PAPER_BATCH).min(capacity);
-        (
-            batch,
-            if capacity < 64 {
-                1
-            } else {
-                batch.min(capacity / 8)
-            },
-        )
+        (batch, if capacity < 64 { 1 } else { batch.min(capacity / 8) })
     }
 }
 
@@ -95,10 +88,7 @@ struct Ring<T> {
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
-        unsafe {
-            self.slots
-                .drop_items(self.popped.load(Relaxed), self.next_write.load(Relaxed))
-        };
+        unsafe { self.slots.drop_items(self.popped.load(Relaxed), self.next_write.load(Relaxed)) };
     }
 }
 
@@ -109,19 +99,9 @@ impl<T: Send> Design<T> for McRing {
     type Producer = McRingProducer<T>;
     type Consumer = McRingConsumer<T>;
 
-    fn create(
-        request: Request<'_, Tuning>,
-    ) -> Result<(McRingProducer<T>, McRingConsumer<T>), ChannelError> {
-        let Request {
-            capacity,
-            start,
-            control,
-            tuning,
-        } = request;
-        if tuning
-            .batch
-            .is_some_and(|batch| batch == 0 || batch > capacity)
-        {
+    fn create(request: Request<'_, Tuning>) -> Result<(McRingProducer<T>, McRingConsumer<T>), ChannelError> {
+        let Request { capacity, start, control, tuning } = request;
+        if tuning.batch.is_some_and(|batch| batch == 0 || batch > capacity) {
             return Err(ChannelError::BadBatch);
         }
         let (write_batch, read_batch) = tuning.batches(capacity);
@@ -230,8 +210,7 @@ unsafe impl<T: Send> RawProducer<T> for McRingProducer<T> {
     }
 
     fn len(&mut self) -> usize {
-        self.next_write
-            .wrapping_sub(self.shared.body.read.load(Acquire))
+        self.next_write.wrapping_sub(self.shared.body.read.load(Acquire))
     }
 
     fn capacity(&self) -> usize {
@@ -266,11 +245,8 @@ impl<T> McRingConsumer<T> {
             let ring = &self.shared.body;
             // After an exact look the shared index may be behind what was seen.
             let write = ring.write.load(Acquire);
-            self.local_write = if write.wrapping_sub(self.next_read) as isize > 0 {
-                write
-            } else {
-                ring.next_write.load(Acquire)
-            };
+            self.local_write =
+                if write.wrapping_sub(self.next_read) as isize > 0 { write } else { ring.next_write.load(Acquire) };
         }
         if self.local_write == self.next_read && self.released != self.next_read {
             self.publish_position();
@@ -318,11 +294,7 @@ unsafe impl<T: Send> RawConsumer<T> for McRingConsumer<T> {
     }
 
     fn len(&mut self) -> usize {
-        let end = if self.sealed {
-            self.local_write
-        } else {
-            self.shared.body.next_write.load(Acquire)
-        };
+        let end = if self.sealed { self.local_write } else { self.shared.body.next_write.load(Acquire) };
         end.wrapping_sub(self.next_read)
     }
 
@@ -350,16 +322,12 @@ impl<T> Drop for McRingConsumer<T> {
 
 impl<T> fmt::Debug for McRingProducer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McRingProducer")
-            .field("next_write", &self.next_write)
-            .finish_non_exhaustive()
+        f.debug_struct("McRingProducer").field("next_write", &self.next_write).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for McRingConsumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McRingConsumer")
-            .field("next_read", &self.next_read)
-            .finish_non_exhaustive()
+        f.debug_struct("McRingConsumer").field("next_read", &self.next_read).finish_non_exhaustive()
     }
 }

@@ -4,11 +4,9 @@
 macro_rules! aliases {
     ($design:ident) => {
         /// The sending end.
-        pub type Producer<T, W = crate::wait::DefaultStrategy> =
-            crate::spsc::Producer<T, $design, W>;
+        pub type Producer<T, W = crate::wait::DefaultStrategy> = crate::spsc::Producer<T, $design, W>;
         /// The receiving end.
-        pub type Consumer<T, W = crate::wait::DefaultStrategy> =
-            crate::spsc::Consumer<T, $design, W>;
+        pub type Consumer<T, W = crate::wait::DefaultStrategy> = crate::spsc::Consumer<T, $design, W>;
 
         /// Makes a queue for `capacity` items with the design's defaults.
         ///
@@ -23,9 +21,7 @@ macro_rules! aliases {
         ///
         /// # Errors
         /// A capacity of 0 or beyond what the indices hold, or no memory.
-        pub fn try_channel<T: Send>(
-            capacity: usize,
-        ) -> Result<(Producer<T>, Consumer<T>), crate::error::ChannelError> {
+        pub fn try_channel<T: Send>(capacity: usize) -> Result<(Producer<T>, Consumer<T>), crate::error::ChannelError> {
             channel_with(capacity, crate::spsc::Options::default())
         }
 
@@ -69,9 +65,7 @@ mod tests {
         for capacity in [1, 2, 3, 7, 63, 64, 100, 2000] {
             let (mut tx, mut rx) = channel_with::<u64, D, crate::wait::Adaptive>(
                 capacity,
-                Options::<()>::default()
-                    .tuning(D::Tuning::default())
-                    .start_at(usize::MAX - 3),
+                Options::<()>::default().tuning(D::Tuning::default()).start_at(usize::MAX - 3),
             )
             .unwrap();
             let mut next = 0;

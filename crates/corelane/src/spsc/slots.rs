@@ -21,25 +21,14 @@ unsafe impl<T: Send> Sync for Slots<T> {}
 impl<T> Slots<T> {
     /// Room for at least `capacity` items.
     pub(crate) fn new(capacity: usize) -> Result<Self, ChannelError> {
-        let count = capacity
-            .checked_next_power_of_two()
-            .ok_or(ChannelError::TooLarge)?;
+        let count = capacity.checked_next_power_of_two().ok_or(ChannelError::TooLarge)?;
         // A line at least, so that no neighbour's data shares the first one.
         let align = align_of::<Slot<T>>().max(128);
         let buffer = Buffer::new(count, size_of::<Slot<T>>(), align)?;
-        let slots = Self {
-            buffer,
-            mask: count - 1,
-            items: PhantomData,
-        };
+        let slots = Self { buffer, mask: count - 1, items: PhantomData };
         for i in 0..count {
             // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe {
-                slots
-                    .start()
-                    .add(i)
-                    .write(UnsafeCell::new(MaybeUninit::uninit()))
-            };
+            unsafe { slots.start().add(i).write(UnsafeCell::new(MaybeUninit::uninit())) };
         }
         Ok(slots)
     }
@@ -68,8 +57,7 @@ impl<T> Slots<T> {
     pub(crate) unsafe fn drop_items(&self, from: usize, to: usize) {
         drop_all(to.wrapping_sub(from), |i| {
             // SAFETY: the caller's promise.
-            self.get(from.wrapping_add(i))
-                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            self.get(from.wrapping_add(i)).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
         });
     }
 }

@@ -232,26 +232,16 @@ impl<E: Waitable + ?Sized> Waitable for &mut E {
 /// # Panics
 /// If an end has another parker than the first: its wake-ups would be missed. If there is no end and no timeout.
 #[cfg(feature = "std")]
-pub fn any<E: Waitable, S: Strategy>(
-    ends: &mut [E],
-    strategy: &S,
-    timeout: Option<Duration>,
-) -> Option<usize> {
+pub fn any<E: Waitable, S: Strategy>(ends: &mut [E], strategy: &S, timeout: Option<Duration>) -> Option<usize> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let parker = match ends.first() {
         Some(first) => first.parker().clone(),
         None => {
-            assert!(
-                deadline.is_some(),
-                "a wait for no queue and without a time would never end"
-            );
+            assert!(deadline.is_some(), "a wait for no queue and without a time would never end");
             Parker::new()
         }
     };
-    assert!(
-        ends.iter().all(|end| end.parker().is(&parker)),
-        "the ends of one wait must share one parker"
-    );
+    assert!(ends.iter().all(|end| end.parker().is(&parker)), "the ends of one wait must share one parker");
     let mut spell = Spell::new();
     loop {
         let ready = ends.iter_mut().position(E::ready);

@@ -49,9 +49,7 @@ impl Default for Parker {
 
 impl fmt::Debug for Parker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Parker")
-            .field(&Arc::as_ptr(&self.0))
-            .finish()
+        f.debug_tuple("Parker").field(&Arc::as_ptr(&self.0)).finish()
     }
 }
 
@@ -83,19 +81,11 @@ mod platform {
                 tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
                 tv_nsec: left.subsec_nanos().into(),
             });
-            let limit = limit
-                .as_ref()
-                .map_or(core::ptr::null(), core::ptr::from_ref);
+            let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
             // SAFETY: the word lives as long as `self`, the time (relative, for FUTEX_WAIT) as long as the call. Every
             // outcome, an error included, is a wake-up that may be spurious.
             unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.0.as_ptr(),
-                    libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-                    0,
-                    limit,
-                );
+                libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 0, limit);
             }
             self.0.swap(0, Acquire);
         }
@@ -104,12 +94,7 @@ mod platform {
             if self.0.swap(1, Release) == 0 {
                 // SAFETY: the word lives as long as `self`.
                 unsafe {
-                    libc::syscall(
-                        libc::SYS_futex,
-                        self.0.as_ptr(),
-                        libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                        1,
-                    );
+                    libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
                 }
             }
         }
@@ -135,26 +120,15 @@ mod platform {
 
     impl Token {
         pub(super) fn new() -> Self {
-            Self {
-                set: Mutex::new(false),
-                changed: Condvar::new(),
-            }
+            Self { set: Mutex::new(false), changed: Condvar::new() }
         }
 
         pub(super) fn wait(&self, timeout: Option<Duration>) {
             let mut set = self.set.lock().expect("nothing panics under this lock");
             if !*set {
                 set = match timeout {
-                    None => self
-                        .changed
-                        .wait(set)
-                        .expect("nothing panics under this lock"),
-                    Some(left) => {
-                        self.changed
-                            .wait_timeout(set, left)
-                            .expect("nothing panics under this lock")
-                            .0
-                    }
+                    None => self.changed.wait(set).expect("nothing panics under this lock"),
+                    Some(left) => self.changed.wait_timeout(set, left).expect("nothing panics under this lock").0,
                 };
             }
             *set = false;
