@@ -40,13 +40,7 @@ pub(super) struct PcapNg {
 impl PcapNg {
     /// For a window that starts with a section header.
     pub(super) fn new() -> Self {
-        Self {
-            order: ByteOrder::Little,
-            interfaces: Vec::new(),
-            warnings: Vec::new(),
-            skipped: 0,
-            told: false,
-        }
+        Self { order: ByteOrder::Little, interfaces: Vec::new(), warnings: Vec::new(), skipped: 0, told: false }
     }
 
     /// Hands the packets of a window to `sink`, at most `max`. `last_time` becomes the time of the last one.
@@ -58,11 +52,7 @@ impl PcapNg {
         last_time: &mut u64,
         sink: &mut impl FnMut(Record<'_>),
     ) -> Step {
-        let mut done = Progress {
-            rest: window,
-            records: 0,
-            max,
-        };
+        let mut done = Progress { rest: window, records: 0, max };
         let stop = loop {
             let stop = match self.order {
                 ByteOrder::Little => self.walk_section::<Little>(&mut done, last_time, sink),
@@ -76,11 +66,7 @@ impl PcapNg {
                 },
             }
         };
-        Step {
-            used: window.len() - done.rest.len(),
-            records: done.records,
-            stop,
-        }
+        Step { used: window.len() - done.rest.len(), records: done.records, stop }
     }
 
     /// Walks to the next section header, for which it answers `None`.
@@ -124,10 +110,7 @@ impl PcapNg {
                 }
                 Err(reason) => {
                     if let Some(reason) = self.skip(reason) {
-                        return Some(Stop::Skip {
-                            reason,
-                            bytes: done.rest.len() - block.next.len(),
-                        });
+                        return Some(Stop::Skip { reason, bytes: done.rest.len() - block.next.len() });
                     }
                     done.rest = block.next;
                 }
@@ -139,9 +122,7 @@ impl PcapNg {
     fn enhanced<'w, O: Order>(&self, body: &'w [u8]) -> Result<Record<'w>, SkipReason> {
         let (header, rest) = body.split_first_chunk::<20>().ok_or(SkipReason::Overrun)?;
         let interface = self.interface_of(O::u32_at(header, 0))?;
-        let data = rest
-            .get(..O::u32_at(header, 12) as usize)
-            .ok_or(SkipReason::Overrun)?;
+        let data = rest.get(..O::u32_at(header, 12) as usize).ok_or(SkipReason::Overrun)?;
         let ticks = u64::from(O::u32_at(header, 4)) << 32 | u64::from(O::u32_at(header, 8));
         Ok(interface.record(interface.clock.time_ns(ticks), O::u32_at(header, 16), data))
     }
@@ -150,20 +131,14 @@ impl PcapNg {
     fn obsolete<'w, O: Order>(&self, body: &'w [u8]) -> Result<Record<'w>, SkipReason> {
         let (header, rest) = body.split_first_chunk::<20>().ok_or(SkipReason::Overrun)?;
         let interface = self.interface_of(u32::from(O::u16_at(header, 0)))?;
-        let data = rest
-            .get(..O::u32_at(header, 12) as usize)
-            .ok_or(SkipReason::Overrun)?;
+        let data = rest.get(..O::u32_at(header, 12) as usize).ok_or(SkipReason::Overrun)?;
         let ticks = u64::from(O::u32_at(header, 4)) << 32 | u64::from(O::u32_at(header, 8));
         Ok(interface.record(interface.clock.time_ns(ticks), O::u32_at(header, 16), data))
     }
 
     /// A simple packet says how long the frame was; what was captured of it follows from the interface's snaplen.
     #[cold]
-    fn simple<'w, O: Order>(
-        &self,
-        body: &'w [u8],
-        last_time: u64,
-    ) -> Result<Record<'w>, SkipReason> {
+    fn simple<'w, O: Order>(&self, body: &'w [u8], last_time: u64) -> Result<Record<'w>, SkipReason> {
         let (header, rest) = body.split_first_chunk::<4>().ok_or(SkipReason::Overrun)?;
         let interface = self.interface_of(0)?;
         let wire_len = O::u32_at(header, 0);
@@ -177,20 +152,14 @@ impl PcapNg {
 
     #[inline]
     fn interface_of(&self, id: u32) -> Result<&Interface, SkipReason> {
-        self.interfaces
-            .get(id as usize)
-            .ok_or(SkipReason::NoInterface(id))
+        self.interfaces.get(id as usize).ok_or(SkipReason::NoInterface(id))
     }
 
     #[cold]
     fn interface<O: Order>(&mut self, body: &[u8]) -> Result<(), Stop> {
-        let interface = Interface::read::<O>(body)
-            .ok_or(Stop::Damaged("an interface description is too short"))?;
+        let interface = Interface::read::<O>(body).ok_or(Stop::Damaged("an interface description is too short"))?;
         if !interface.link.is_supported() {
-            let warning = Warning::UnknownLink {
-                interface: self.interfaces.len(),
-                link: interface.link,
-            };
+            let warning = Warning::UnknownLink { interface: self.interfaces.len(), link: interface.link };
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
@@ -207,10 +176,7 @@ impl PcapNg {
             ByteOrder::Little => Block::read_any::<Little>(window)?,
             ByteOrder::Big => Block::read_any::<Big>(window)?,
         };
-        let major = block
-            .body
-            .get(4..6)
-            .ok_or(Stop::Damaged("a section header is too short"))?;
+        let major = block.body.get(4..6).ok_or(Stop::Damaged("a section header is too short"))?;
         let major = match order {
             ByteOrder::Little => Little::u16_at(major, 0),
             ByteOrder::Big => Big::u16_at(major, 0),
@@ -262,44 +228,28 @@ impl<'w> Block<'w> {
 
     #[inline(always)]
     fn read_any<O: Order>(window: &'w [u8]) -> Result<Self, Stop> {
-        let header = window.first_chunk::<8>().ok_or(Stop::Short {
-            part: Part::Header,
-            needed: 8,
-        })?;
+        let header = window.first_chunk::<8>().ok_or(Stop::Short { part: Part::Header, needed: 8 })?;
         let (kind, length) = (O::u32_at(header, 0), O::u32_at(header, 4));
         if length > LONGEST {
-            return Err(Stop::TooLong {
-                length,
-                limit: LONGEST,
-            });
+            return Err(Stop::TooLong { length, limit: LONGEST });
         }
         let total = length as usize;
         if total < FRAME || !total.is_multiple_of(4) {
             return Err(Stop::Damaged("a block has an impossible length"));
         }
-        let (block, next) = window.split_at_checked(total).ok_or(Stop::Short {
-            part: Part::Data,
-            needed: total,
-        })?;
+        let (block, next) = window.split_at_checked(total).ok_or(Stop::Short { part: Part::Data, needed: total })?;
         let (front, trailer) = block.split_at(total - 4);
         if O::u32_at(trailer, 0) != length {
             return Err(Stop::Damaged("the two lengths of a block differ"));
         }
-        Ok(Self {
-            kind,
-            body: &front[8..],
-            next,
-        })
+        Ok(Self { kind, body: &front[8..], next })
     }
 }
 
 /// The byte order that a section header states.
 fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
     let magic = window.get(8..).and_then(|rest| rest.first_chunk::<4>());
-    let magic = *magic.ok_or(Stop::Short {
-        part: Part::Header,
-        needed: SECTION_HEADER,
-    })?;
+    let magic = *magic.ok_or(Stop::Short { part: Part::Header, needed: SECTION_HEADER })?;
     if u32::from_le_bytes(magic) == BYTE_ORDER_MAGIC {
         Ok(ByteOrder::Little)
     } else if u32::from_be_bytes(magic) == BYTE_ORDER_MAGIC {
@@ -349,12 +299,7 @@ impl Interface {
 
     #[inline]
     fn record<'w>(&self, time_ns: u64, wire_len: u32, data: &'w [u8]) -> Record<'w> {
-        Record {
-            time_ns,
-            wire_len,
-            link: self.link,
-            data,
-        }
+        Record { time_ns, wire_len, link: self.link, data }
     }
 }
 
@@ -391,19 +336,13 @@ impl Clock {
             // Ticks too short for a power of ten in 128 bits: 64 bits of them are no time at all.
             Unit::PerNanosecond(10_u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
         };
-        Self {
-            unit,
-            offset_ns: i128::from(offset_s) * 1_000_000_000,
-        }
+        Self { unit, offset_ns: i128::from(offset_s) * 1_000_000_000 }
     }
 
     #[inline]
     fn time_ns(&self, ticks: u64) -> u64 {
         match *self {
-            Self {
-                unit: Unit::Nanoseconds(unit),
-                offset_ns: 0,
-            } => ticks.saturating_mul(unit),
+            Self { unit: Unit::Nanoseconds(unit), offset_ns: 0 } => ticks.saturating_mul(unit),
             _ => self.uncommon_time_ns(ticks),
         }
     }
@@ -442,9 +381,7 @@ pub(super) fn survey(window: &[u8], whole: bool) -> Result<Survey, OpenError> {
         Err(Stop::Short { needed, .. }) => return Ok(Survey::Short(needed)),
         Err(Stop::Damaged(what)) => return Err(OpenError::BadHeader(what)),
         Err(_) => {
-            return Err(OpenError::BadHeader(
-                "the section header has an impossible length",
-            ));
+            return Err(OpenError::BadHeader("the section header has an impossible length"));
         }
     };
     let mut unknown = None;
@@ -461,21 +398,11 @@ pub(super) fn survey(window: &[u8], whole: bool) -> Result<Survey, OpenError> {
                     continue;
                 }
                 Err(stop) => {
-                    return Ok(end_of_survey(
-                        window.len() - rest.len(),
-                        &stop,
-                        whole,
-                        unknown,
-                    ));
+                    return Ok(end_of_survey(window.len() - rest.len(), &stop, whole, unknown));
                 }
             },
             Err(Some(stop)) => {
-                return Ok(end_of_survey(
-                    window.len() - rest.len(),
-                    &stop,
-                    whole,
-                    unknown,
-                ));
+                return Ok(end_of_survey(window.len() - rest.len(), &stop, whole, unknown));
             }
         };
         match block.kind {
@@ -486,7 +413,7 @@ pub(super) fn survey(window: &[u8], whole: bool) -> Result<Survey, OpenError> {
                 };
                 match interface {
                     Some(interface) if !interface.link.is_supported() => {
-                        unknown = unknown.or(Some(interface.link))
+                        unknown = unknown.or(Some(interface.link));
                     }
                     _ => return Ok(Survey::Readable),
                 }

@@ -1,26 +1,12 @@
 //! The counters of real captures against known truth.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use corelane_net::capture::{Options, ReadError, Reader};
 use corelane_net::decode::{Decoded, TCP, Transport, decode};
 
-/// The folder of captures, or `None` after saying that the test is skipped.
-fn captures() -> Option<PathBuf> {
-    let folder = std::env::var_os("CORELANE_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"),
-        PathBuf::from,
-    );
-    if folder.join("expected-portscans.jsonl").exists() {
-        return Some(folder);
-    }
-    eprintln!(
-        "SKIPPED: no captures in {}; set CORELANE_CAPTURES to test with them",
-        folder.display()
-    );
-    None
-}
+use crate::support::captures;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counters {
@@ -46,10 +32,7 @@ struct Tally {
 impl Tally {
     fn packet(&mut self, is_v6: bool, packet: Transport<u128>) {
         self.counters.tcp += u64::from(packet.protocol == TCP);
-        let ends = [
-            (packet.source, packet.source_port),
-            (packet.destination, packet.destination_port),
-        ];
+        let ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
         let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         self.flows.insert((packet.protocol, is_v6, low, high));
         self.pairs.insert((is_v6, low.0, high.0));
@@ -63,8 +46,7 @@ impl Tally {
 }
 
 fn count(file: &Path, options: &Options, step: usize) -> (Counters, Vec<ReadError>) {
-    let mut reader =
-        Reader::open(file, options).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut reader = Reader::open(file, options).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let mut tally = Tally::default();
     let mut errors = Vec::new();
     loop {
@@ -117,15 +99,9 @@ fn counters_of_real_captures() {
             undecoded: number("undecoded"),
         };
         for (preload, step) in [(false, usize::MAX), (false, 1), (true, 1000)] {
-            let (found, errors) = count(
-                &folder.join(name),
-                &Options::default().preload(preload),
-                step,
-            );
+            let (found, errors) = count(&folder.join(name), &Options::default().preload(preload), step);
             if found != truth {
-                wrong.push(format!(
-                    "{name} (preload {preload}, step {step}): found {found:?}, truth {truth:?}"
-                ));
+                wrong.push(format!("{name} (preload {preload}, step {step}): found {found:?}, truth {truth:?}"));
             }
             let cut = name == "file-cut-http.pcap";
             if errors.len() != usize::from(cut) {
@@ -141,8 +117,6 @@ fn the_cut_capture_says_where() {
     let Some(folder) = captures() else { return };
     let (counters, errors) = count(&folder.join("file-cut-http.pcap"), &Options::default(), 10);
     assert_eq!(counters.packets, 25);
-    let [ReadError::Cut { place, .. }] = &errors[..] else {
-        panic!("{errors:?}")
-    };
+    let [ReadError::Cut { place, .. }] = &errors[..] else { panic!("{errors:?}") };
     assert_eq!(place.record, 26);
 }

@@ -1,0 +1,273 @@
+//! Where bytes may come from, and what may be no capture at all.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use corelane_net::capture::{Compression, OpenError, Options, ReadError, Reader};
+use tempfile::TempDir;
+
+use crate::support::{Order, Pcap, PcapNg, gzip, read_all, read_whole, zstd};
+
+/// Large enough to pass through every buffer several times, with frames of all sizes and one larger than the buffer.
+fn large() -> Vec<u8> {
+    let mut capture = Pcap::usual();
+    for n in 0..20_000_u32 {
+        let len = if n == 7_000 { 900_000 } else { (n.wrapping_mul(2_654_435_761) >> 23) as usize % 300 };
+        capture = capture.record(n, n, &vec![n as u8; len]);
+    }
+    capture.bytes
+}
+
+fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn open(path: &Path, preload: bool) -> Result<Reader, OpenError> {
+    Reader::open(path, &Options::default().preload(preload))
+}
+
+#[test]
+fn a_reader_may_change_threads() {
+    fn assert_send<T: Send>() {}
+    assert_send::<Reader>();
+}
+
+#[test]
+fn every_input_gives_the_same() {
+    let capture = large();
+    let whole = read_whole(&capture);
+    let folder = TempDir::new().unwrap();
+    let middle = capture.len() / 2;
+    let members = [gzip(&capture[..middle]), gzip(&[]), gzip(&capture[middle..])].concat();
+    let frames = [zstd(&capture[..middle]), zstd(&capture[middle..])].concat();
+    let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3], &zstd(&capture)[..]].concat();
+    for (name, bytes) in [
+        ("plain", &capture),
+        ("gzip", &gzip(&capture)),
+        ("members", &members),
+        ("zstd", &zstd(&capture)),
+        ("frames", &frames),
+        ("skippable", &skippable),
+    ] {
+        let path = file(&folder, name, bytes);
+        let same = |reader: Result<Reader, OpenError>, how: &str| {
+            let (records, errors) = read_all(reader.unwrap());
+            assert!(errors.is_empty(), "{name}, {how}: {errors:?}");
+            assert!(records == whole, "{name}, {how}");
+        };
+        same(open(&path, false), "file");
+        same(open(&path, true), "preloaded");
+        same(Reader::from_bytes(bytes.clone()), "bytes");
+    }
+}
+
+#[test]
+fn the_position_runs_up_to_the_size() {
+    let capture = large();
+    let folder = TempDir::new().unwrap();
+    for bytes in [capture.clone(), gzip(&capture), zstd(&capture)] {
+        let path = file(&folder, "capture", &bytes);
+        for preload in [false, true] {
+            let mut reader = open(&path, preload).unwrap();
+            let size = reader.size().unwrap();
+            assert_eq!(size, if preload { capture.len() } else { bytes.len() } as u64);
+            assert!(reader.position() < size);
+            while reader.read(100, |_| {}).unwrap() > 0 {
+                assert!(reader.position() <= size);
+            }
+            assert_eq!(reader.position(), size);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod pipes {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// Writes to a pipe from another thread and reads it by a path.
+    fn through_a_pipe(write: impl FnOnce(std::io::PipeWriter) + Send, read: impl FnOnce(&Path)) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| write(writer));
+            read(Path::new(&format!("/proc/self/fd/{}", reader.as_raw_fd())));
+        });
+    }
+
+    #[test]
+    fn a_pipe_gives_the_same() {
+        let capture = large();
+        let whole = read_whole(&capture);
+        for bytes in [capture.clone(), gzip(&capture), zstd(&capture)] {
+            for preload in [false, true] {
+                through_a_pipe(
+                    |mut writer| writer.write_all(&bytes).unwrap(),
+                    |path| {
+                        let reader = open(path, preload).unwrap();
+                        assert_eq!(reader.size().is_some(), preload);
+                        let (records, errors) = read_all(reader);
+                        assert!(errors.is_empty() && records == whole, "{errors:?}");
+                    },
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_pipe_has_brought_does_not_wait_for_more() {
+        let (ask, asked) = mpsc::channel();
+        through_a_pipe(
+            move |mut writer| {
+                writer.write_all(&Pcap::usual().record(1, 0, &[1; 10]).bytes).unwrap();
+                // Half a record: the first one must not wait for the rest of the second.
+                let second = &Pcap::usual().record(2, 0, &[2; 10]).bytes[24..];
+                writer.write_all(&second[..20]).unwrap();
+                asked.recv().unwrap();
+                writer.write_all(&second[20..]).unwrap();
+            },
+            |path| {
+                let mut reader = open(path, false).unwrap();
+                assert_eq!(reader.read(100, |record| assert_eq!(record.data, [1; 10])).unwrap(), 1);
+                ask.send(()).unwrap();
+                assert_eq!(reader.read(100, |record| assert_eq!(record.data, [2; 10])).unwrap(), 1);
+                assert_eq!(reader.read(100, |_| {}).unwrap(), 0);
+            },
+        );
+    }
+
+    #[test]
+    fn a_device_without_bytes_is_empty() {
+        assert!(matches!(open(Path::new("/dev/null"), false).unwrap_err(), OpenError::Empty));
+    }
+
+    #[test]
+    fn a_device_without_end_is_no_capture() {
+        assert!(matches!(open(Path::new("/dev/zero"), false).unwrap_err(), OpenError::NotACapture { .. }));
+    }
+}
+
+const CHILD: &str = "CORELANE_TEST_READS_STDIN";
+
+/// Run by [`the_standard_input`] as a process of its own.
+#[test]
+fn standard_input_child() {
+    if std::env::var_os(CHILD).is_some() {
+        let (records, errors) = read_all(open(Path::new("-"), false).unwrap());
+        assert!(errors.is_empty() && records == read_whole(&large()), "{errors:?}");
+        println!("read {} records", records.len());
+    }
+}
+
+#[test]
+fn the_standard_input() {
+    for bytes in [large(), gzip(&large())] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "inputs::standard_input_child", "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("read 20000 records"));
+    }
+}
+
+#[test]
+fn what_is_no_capture() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str, bytes: &[u8]| file(&folder, name, bytes);
+    let check = |path: PathBuf, right: fn(&OpenError) -> bool, text: &str| {
+        for preload in [false, true] {
+            let error = open(&path, preload).unwrap_err();
+            assert!(right(&error), "{}: {error:?}", path.display());
+            let line = error.to_string();
+            assert!(line.contains(text), "{line:?} does not say {text:?}");
+            assert!(!line.contains('\n') && !line.contains(path.to_str().unwrap()), "{line:?}");
+        }
+    };
+    check(folder.path().join("none"), |e| matches!(e, OpenError::Open(_)), "no such file");
+    check(folder.path().to_owned(), |e| matches!(e, OpenError::Directory), "directory");
+    check(path("empty", b""), |e| matches!(e, OpenError::Empty), "empty");
+    check(path("short", b"abc"), |e| matches!(e, OpenError::NotACapture { .. }), "61 62 63");
+    check(path("text", b"# a text, not a capture"), |e| matches!(e, OpenError::NotACapture { .. }), "23 20 61 20");
+    check(path("zipped-text", &gzip(b"# a text")), |e| matches!(e, OpenError::NotACapture { .. }), "23 20 61 20");
+    check(path("zipped-nothing", &gzip(b"")), |e| matches!(e, OpenError::Empty), "empty");
+    check(path("gzip-magic", &[0x1f, 0x8b]), |e| matches!(e, OpenError::Read { .. }), "the gzip data end early");
+    check(path("no-gzip", &[0x1f, 0x8b, 1, 2, 3, 4, 5, 6, 7, 8, 9]), |e| matches!(e, OpenError::Read { .. }), "gzip");
+    check(path("no-zstd", &[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]), |e| matches!(e, OpenError::Read { .. }), "zstd");
+    let capture = Pcap::usual().record(1, 0, &[1; 10]).bytes;
+    check(path("cut", &capture[..23]), |e| matches!(e, OpenError::CutHeader { needed: 24, have: 23 }), "23 of 24");
+    let section = PcapNg::new(Order::Little).bytes;
+    check(path("cut-ng", &section[..20]), |e| matches!(e, OpenError::CutHeader { .. }), "20 of 28");
+    let unknown = Pcap::new(Order::Little, crate::support::MICROSECONDS, 0, 105).bytes;
+    check(path("link", &unknown), |e| matches!(e, OpenError::UnknownLink(_)), "link type 105");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = TempDir::new().unwrap();
+    let path = file(&folder, "capture", &Pcap::usual().bytes);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: this user may read files that nobody may read");
+    } else {
+        assert_eq!(open(&path, false).unwrap_err().to_string(), "permission denied");
+    }
+    let denied = OpenError::Open(std::io::ErrorKind::PermissionDenied.into());
+    assert_eq!(denied.to_string(), "permission denied");
+}
+
+#[test]
+fn damaged_packing_keeps_what_came_before() {
+    let capture = large();
+    let whole = read_whole(&capture);
+    let folder = TempDir::new().unwrap();
+    let mut checksum = gzip(&capture);
+    let at = checksum.len() - 8;
+    checksum[at] ^= 1;
+    let mut cases = vec![("checksum", checksum, Compression::Gzip, "damaged")];
+    for (packed, kind) in [(gzip(&capture), Compression::Gzip), (zstd(&capture), Compression::Zstd)] {
+        cases.push(("cut", packed[..packed.len() / 2].to_vec(), kind, "end early"));
+        cases.push(("trailing", [&packed[..], b"and this is not packed at all"].concat(), kind, "damaged"));
+    }
+    for (what, bytes, kind, text) in cases {
+        let path = file(&folder, what, &bytes);
+        for preload in [false, true] {
+            let (records, errors) = read_all(open(&path, preload).unwrap());
+            assert!(!records.is_empty() && records == whole[..records.len()], "{kind} {what}");
+            assert_eq!(records.len() == whole.len(), what != "cut", "{kind} {what}");
+            let [ReadError::Input { place, compression: Some(found), .. }] = &errors[..] else {
+                panic!("{kind} {what}: {errors:?}")
+            };
+            assert_eq!((*found, place.record), (kind, records.len() as u64 + 1));
+            assert!(errors[0].to_string().contains(text), "{kind} {what}: {}", errors[0]);
+        }
+    }
+}
+
+/// The unpackers notice late, or leave it to the reader to find nonsense; but never nobody.
+#[test]
+fn corrupt_packing_is_noticed() {
+    let capture = large();
+    let whole = read_whole(&capture);
+    for mut packed in [gzip(&capture), zstd(&capture)] {
+        let half = packed.len() / 2;
+        packed[half..half + 64].fill(0xa5);
+        let (records, errors) = read_all(Reader::from_bytes(packed).unwrap());
+        assert_eq!(records[..100], whole[..100]);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+}

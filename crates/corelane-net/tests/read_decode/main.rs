@@ -1,0 +1,10 @@
+//! Reading captures and decoding frames, from outside.
+
+mod damage;
+mod frames;
+mod inputs;
+mod oracles;
+mod pcap;
+mod pcapng;
+mod support;
+mod truth;

@@ -1,0 +1,317 @@
+//! The same as others find, where the others look at the same: `pcap-parser` for records, `etherparse` for headers.
+
+use std::io::Cursor;
+use std::net::IpAddr;
+
+use corelane_net::capture::{LinkType, Reader};
+use corelane_net::decode::{Decoded, TCP, UDP, decode};
+use etherparse::{LaxNetSlice, LaxSlicedPacket, PacketBuilder, TransportSlice, VlanId};
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{Block, PcapBlockOwned, PcapHeader};
+use proptest::prelude::*;
+
+use crate::support::{Order, Owned, Pcap, PcapNg, captures, read_all, samples};
+
+#[derive(Clone, Copy)]
+struct Interface {
+    link: u32,
+    snaplen: u32,
+    resolution: u8,
+    offset: i64,
+}
+
+/// What stays the same between blocks.
+#[derive(Default)]
+struct Oracle {
+    header: Option<PcapHeader>,
+    interfaces: Vec<Interface>,
+    records: Vec<Owned>,
+}
+
+impl Oracle {
+    fn block(&mut self, block: PcapBlockOwned<'_>) {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => self.header = Some(header),
+            PcapBlockOwned::Legacy(block) => {
+                let header = self.header.as_ref().unwrap();
+                let unit = if header.is_nanosecond_precision() { 1 } else { 1_000 };
+                self.records.push(Owned {
+                    time_ns: u64::from(block.ts_sec) * 1_000_000_000 + u64::from(block.ts_usec) * unit,
+                    wire_len: block.origlen,
+                    link: header.network.0.cast_unsigned(),
+                    data: block.data.to_vec(),
+                });
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+                self.interfaces.push(Interface {
+                    link: block.linktype.0.cast_unsigned(),
+                    snaplen: block.snaplen,
+                    resolution: block.if_tsresol,
+                    offset: block.if_tsoffset,
+                });
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(block)) => {
+                let Interface { link, snaplen, .. } = self.interfaces[0];
+                let captured = if snaplen == 0 { block.origlen } else { block.origlen.min(snaplen) };
+                self.records.push(Owned {
+                    time_ns: self.records.last().map_or(0, |last| last.time_ns),
+                    wire_len: block.origlen,
+                    link,
+                    data: block.data[..captured as usize].to_vec(),
+                });
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
+                let Interface { link, resolution, offset, .. } = self.interfaces[block.if_id as usize];
+                let exponent = u32::from(resolution & 0x7f);
+                let per_second = if resolution & 0x80 == 0 { 10_i128.pow(exponent) } else { 1 << exponent };
+                let ticks = i128::from(block.ts_high) << 32 | i128::from(block.ts_low);
+                let time = ticks * 1_000_000_000 / per_second + i128::from(offset) * 1_000_000_000;
+                self.records.push(Owned {
+                    time_ns: time as u64,
+                    wire_len: block.origlen,
+                    link,
+                    data: block.packet_data().to_vec(),
+                });
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+    }
+}
+
+fn records_of_the_oracle(capture: &[u8]) -> Vec<Owned> {
+    let mut reader = pcap_parser::create_reader(capture.len() + 1024, Cursor::new(capture)).unwrap();
+    let mut oracle = Oracle::default();
+    loop {
+        match reader.next() {
+            Ok((used, block)) => {
+                oracle.block(block);
+                reader.consume(used);
+            }
+            // The capacity holds everything, so this is the end, a cut, or damage.
+            Err(_) => return oracle.records,
+        }
+    }
+}
+
+fn same_records(name: &str, capture: &[u8]) -> usize {
+    let (ours, _) = read_all(Reader::from_bytes(capture.to_vec()).unwrap());
+    let theirs = records_of_the_oracle(capture);
+    assert_eq!(ours.len(), theirs.len(), "{name}");
+    for (number, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours, theirs, "{name}, record {number}");
+    }
+    ours.len()
+}
+
+#[test]
+fn records_of_samples() {
+    for (name, capture, count) in samples() {
+        // It reads neither the modified format nor obsolete packets.
+        if !["modified", "pcapng"].contains(&name) {
+            assert_eq!(same_records(name, &capture), count);
+        }
+    }
+}
+
+/// All captures that are not packed, with their names.
+fn real_captures() -> Vec<(String, Vec<u8>)> {
+    let Some(folder) = captures() else {
+        return Vec::new();
+    };
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let captures = files.filter(|path| path.extension().is_some_and(|end| end == "pcap" || end == "pcapng"));
+    captures.map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn records_of_real_captures() {
+    for (name, capture) in real_captures() {
+        assert!(same_records(&name, &capture) > 0, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn records_of_pcap_captures(
+        big in any::<bool>(),
+        nanoseconds in any::<bool>(),
+        records in prop::collection::vec((any::<u32>(), 0..1_000_000_u32, prop::collection::vec(any::<u8>(), 0..200)), 0..20),
+    ) {
+        let order = if big { Order::Big } else { Order::Little };
+        let magic = if nanoseconds { crate::support::NANOSECONDS } else { crate::support::MICROSECONDS };
+        let capture = records.iter().fold(Pcap::new(order, magic, 65535, 1), |capture, (seconds, fraction, data)| {
+            capture.record(*seconds, *fraction, data)
+        });
+        prop_assert_eq!(same_records("generated", &capture.bytes), records.len());
+    }
+
+    #[test]
+    fn records_of_pcapng_captures(
+        sections in prop::collection::vec(
+            (any::<bool>(), 0_u8..12, prop::collection::vec((0..1_u64 << 52, prop::collection::vec(any::<u8>(), 1..99)), 0..9)),
+            1..4,
+        ),
+    ) {
+        let mut capture = PcapNg::new(Order::Little);
+        for (big, resolution, records) in &sections {
+            let order = if *big { Order::Big } else { Order::Little };
+            capture = capture.section(order).interface(101, 0, &[]).clocked(*resolution, 0);
+            // Few enough seconds for 64 bits of nanoseconds.
+            let shift = if *resolution < 6 { 30 } else { 0 };
+            for (number, (ticks, data)) in records.iter().enumerate() {
+                capture = capture.enhanced(number as u32 % 2, ticks >> shift, 1500, data);
+            }
+        }
+        let count: usize = sections.iter().map(|(.., records)| records.len()).sum();
+        prop_assert_eq!(same_records("generated", &capture.bytes), count);
+    }
+}
+
+/// Addresses, ports, protocol and flags, of either version.
+type Facts = (IpAddr, IpAddr, u16, u16, u8, u8);
+
+fn our_facts(decoded: Decoded) -> Option<Facts> {
+    match decoded {
+        Decoded::V4(p) => {
+            let (source, destination) = (IpAddr::V4(p.source.into()), IpAddr::V4(p.destination.into()));
+            Some((source, destination, p.source_port, p.destination_port, p.protocol, p.flags))
+        }
+        Decoded::V6(p) => {
+            let (source, destination) = (IpAddr::V6(p.source.into()), IpAddr::V6(p.destination.into()));
+            Some((source, destination, p.source_port, p.destination_port, p.protocol, p.flags))
+        }
+        _ => None,
+    }
+}
+
+/// `None` where it found no transport header, be there one or not.
+fn their_facts(packet: &LaxSlicedPacket<'_>) -> Option<Facts> {
+    let (source, destination) = match packet.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        LaxNetSlice::Ipv6(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        LaxNetSlice::Arp(_) => return None,
+    };
+    match packet.transport.as_ref()? {
+        TransportSlice::Tcp(tcp) => {
+            Some((source, destination, tcp.source_port(), tcp.destination_port(), TCP, tcp.slice()[13]))
+        }
+        TransportSlice::Udp(udp) => Some((source, destination, udp.source_port(), udp.destination_port(), UDP, 0)),
+        _ => None,
+    }
+}
+
+/// Checks one frame and says whether both found a transport header.
+fn same_headers(name: &str, frame: &[u8]) -> bool {
+    let decoded = decode(LinkType::ETHERNET, frame);
+    let ours = our_facts(decoded);
+    let Ok(packet) = LaxSlicedPacket::from_ethernet(frame) else {
+        assert_eq!(decoded, Decoded::Undecoded, "{name}");
+        return false;
+    };
+    let theirs = their_facts(&packet);
+    if theirs.is_some() {
+        assert_eq!(ours, theirs, "{name}");
+        return true;
+    }
+    // Where it stops, for cut options or a length that is not filled in, we may go on; and it opens neither MPLS nor first
+    // fragments.
+    let is_fragment = packet.ip_payload().is_some_and(|payload| payload.fragmented);
+    if packet.net.is_some() && packet.stop_err.is_none() && !is_fragment {
+        assert_eq!(ours, None, "{name}");
+    }
+    false
+}
+
+#[test]
+fn headers_of_real_captures() {
+    for (name, capture) in real_captures() {
+        let mut compared = 0;
+        for record in read_all(Reader::from_bytes(capture).unwrap()).0 {
+            if record.link == 1 {
+                compared += usize::from(same_headers(&name, &record.data));
+            }
+        }
+        // The rest holds other link types, or headers that are wrong on purpose.
+        let few = ["ipv6-http", "multisection", "semantics-cut", "semantics-headers"];
+        assert!(compared > 1 || few.iter().any(|few| name.contains(few)), "{name}: {compared}");
+    }
+}
+
+/// A frame with up to two tags, either version, either transport.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let addresses = any::<(u128, u128)>();
+    (
+        0..3_u8,
+        any::<bool>(),
+        any::<bool>(),
+        addresses,
+        any::<(u16, u16)>(),
+        any::<u8>(),
+        prop::collection::vec(any::<u8>(), 0..64),
+    )
+        .prop_map(|(tags, is_v6, is_tcp, (source, destination), ports, flags, payload)| {
+            let builder = PacketBuilder::ethernet2([1; 6], [2; 6]);
+            let ip = if is_v6 {
+                etherparse::IpHeaders::Ipv6(
+                    etherparse::Ipv6Header {
+                        source: source.to_be_bytes(),
+                        destination: destination.to_be_bytes(),
+                        hop_limit: 9,
+                        ..Default::default()
+                    },
+                    Default::default(),
+                )
+            } else {
+                let header = etherparse::Ipv4Header {
+                    source: (source as u32).to_be_bytes(),
+                    destination: (destination as u32).to_be_bytes(),
+                    time_to_live: 9,
+                    ..Default::default()
+                };
+                etherparse::IpHeaders::Ipv4(header, Default::default())
+            };
+            let id = VlanId::try_new(7).unwrap();
+            let builder = match tags {
+                0 => builder.ip(ip),
+                1 => builder.single_vlan(id).ip(ip),
+                _ => builder.double_vlan(id, id).ip(ip),
+            };
+            let mut frame = Vec::new();
+            if is_tcp {
+                let mut header = etherparse::TcpHeader::new(ports.0, ports.1, 5, 6);
+                (header.fin, header.syn, header.rst, header.psh) =
+                    (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 8 != 0);
+                (header.ack, header.urg, header.ece, header.cwr) =
+                    (flags & 16 != 0, flags & 32 != 0, flags & 64 != 0, flags & 128 != 0);
+                header.set_options_raw(&payload[..payload.len().min(40) / 4 * 4]).unwrap();
+                builder.tcp_header(header).write(&mut frame, &payload).unwrap();
+            } else {
+                builder.udp(ports.0, ports.1).write(&mut frame, &payload).unwrap();
+            }
+            frame
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn headers_of_generated_frames(frame in frame()) {
+        prop_assert!(same_headers("generated", &frame));
+    }
+
+    #[test]
+    fn headers_of_cut_frames(frame in frame(), len in any::<prop::sample::Index>()) {
+        same_headers("cut", &frame[..len.index(frame.len())]);
+    }
+
+    #[test]
+    fn headers_of_mutated_frames(mut frame in frame(), at in any::<prop::sample::Index>(), value in any::<u8>()) {
+        let at = at.index(frame.len().min(80));
+        frame[at] = value;
+        same_headers("mutated", &frame);
+    }
+}
