@@ -11,29 +11,21 @@ use corelane_net::decode::{Decoded, decode};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let file = PathBuf::from(arguments.next().ok_or("usage: walk FILE [ROUNDS]")?);
-    let rounds = arguments
-        .next()
-        .map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<u32>())?;
+    let rounds = arguments.next().map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<u32>())?;
     for _ in 0..rounds {
         walk("walk        ", &file, |_, _| 0)?;
-        walk("walk, decode", &file, |link, data| {
-            match decode(link, data) {
-                Decoded::V4(packet) => {
-                    packet.source.wrapping_add(packet.destination) ^ u32::from(packet.flags)
-                }
-                Decoded::V6(packet) => (packet.source ^ packet.destination) as u32,
-                Decoded::OtherIp => 1,
-                Decoded::Undecoded => 2,
-                Decoded::Malformed => 3,
-            }
+        walk("walk, decode", &file, |link, data| match decode(link, data) {
+            Decoded::V4(packet) => packet.source.wrapping_add(packet.destination) ^ u32::from(packet.flags),
+            Decoded::V6(packet) => (packet.source ^ packet.destination) as u32,
+            Decoded::OtherIp => 1,
+            Decoded::Undecoded => 2,
+            Decoded::Malformed => 3,
         })?;
     }
     let mut kinds = BTreeMap::<&str, u64>::new();
     let mut reader = Reader::open(&file, &Options::default())?;
     while reader.read(1024, |record| {
-        *kinds
-            .entry(name(decode(record.link, record.data)))
-            .or_default() += 1;
+        *kinds.entry(name(decode(record.link, record.data))).or_default() += 1;
     })? > 0
     {}
     println!("{kinds:?}");

@@ -80,10 +80,7 @@ impl fmt::Display for OpenError {
                 f.write_str(")")
             }
             Self::CutHeader { needed, have } => {
-                write!(
-                    f,
-                    "ends inside the capture's header ({have} of {needed} bytes)"
-                )
+                write!(f, "ends inside the capture's header ({have} of {needed} bytes)")
             }
             Self::BadHeader(what) => write!(f, "the capture's header is damaged: {what}"),
             Self::UnknownLink(LinkType(link)) => {
@@ -208,23 +205,12 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place())?;
         match self {
-            Self::Cut {
-                part, needed, have, ..
-            } => match part {
-                Part::Header => write!(
-                    f,
-                    "the input ends inside the header ({have} of {needed} bytes)"
-                ),
-                Part::Data => write!(
-                    f,
-                    "the input ends inside the data ({have} of {needed} bytes with the header)"
-                ),
+            Self::Cut { part, needed, have, .. } => match part {
+                Part::Header => write!(f, "the input ends inside the header ({have} of {needed} bytes)"),
+                Part::Data => write!(f, "the input ends inside the data ({have} of {needed} bytes with the header)"),
             },
             Self::TooLong { length, limit, .. } => {
-                write!(
-                    f,
-                    "a length of {length} bytes is absurd (limit {limit}), the rest cannot be read"
-                )
+                write!(f, "a length of {length} bytes is absurd (limit {limit}), the rest cannot be read")
             }
             Self::Damaged { what, .. } => write!(f, "{what}, the rest cannot be read"),
             Self::Skipped { reason, .. } => match reason {
@@ -233,9 +219,7 @@ impl fmt::Display for ReadError {
                 }
                 SkipReason::Overrun => f.write_str("skipped, the data do not fit into the block"),
             },
-            Self::Input {
-                compression, error, ..
-            } => describe_input(f, *compression, error),
+            Self::Input { compression, error, .. } => describe_input(f, *compression, error),
         }
     }
 }
@@ -265,24 +249,14 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownLink {
-                interface,
-                link: LinkType(link),
-            } => {
-                write!(
-                    f,
-                    "frames of interface {interface} (link type {link}) cannot be decoded"
-                )
+            Self::UnknownLink { interface, link: LinkType(link) } => {
+                write!(f, "frames of interface {interface} (link type {link}) cannot be decoded")
             }
         }
     }
 }
 
-fn describe_input(
-    f: &mut fmt::Formatter<'_>,
-    compression: Option<Compression>,
-    error: &io::Error,
-) -> fmt::Result {
+fn describe_input(f: &mut fmt::Formatter<'_>, compression: Option<Compression>, error: &io::Error) -> fmt::Result {
     match compression {
         None => write!(f, "the input cannot be read: {error}"),
         Some(packed) if error.kind() == io::ErrorKind::UnexpectedEof => {

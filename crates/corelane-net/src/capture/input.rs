@@ -58,10 +58,7 @@ impl Input {
     }
 
     fn from_file(mut file: File, size: u64, preload: bool) -> Result<Self, OpenError> {
-        let failed = |error| OpenError::Read {
-            compression: None,
-            error,
-        };
+        let failed = |error| OpenError::Read { compression: None, error };
         let head = Head::read(&mut file).map_err(failed)?;
         if compression_of(head.bytes()).is_some() {
             return Self::packed_or_plain(head, Box::new(file), Some(size), preload);
@@ -69,11 +66,7 @@ impl Input {
         let len = usize::try_from(size)
             .map_err(|_| OpenError::NoMemory(io::Error::other("larger than the address space")))?;
         if preload {
-            let source = Source {
-                head,
-                inner: Box::new(file),
-                count: 0,
-            };
+            let source = Source { head, inner: Box::new(file), count: 0 };
             let room = Growing::with_len(len).map_err(OpenError::NoMemory)?;
             return Self::load(Unpacker::Plain(source), room, false);
         }
@@ -84,15 +77,8 @@ impl Input {
         }
     }
 
-    fn from_stream(
-        mut inner: Box<dyn Read + Send>,
-        size: Option<u64>,
-        preload: bool,
-    ) -> Result<Self, OpenError> {
-        let head = Head::read(&mut inner).map_err(|error| OpenError::Read {
-            compression: None,
-            error,
-        })?;
+    fn from_stream(mut inner: Box<dyn Read + Send>, size: Option<u64>, preload: bool) -> Result<Self, OpenError> {
+        let head = Head::read(&mut inner).map_err(|error| OpenError::Read { compression: None, error })?;
         Self::packed_or_plain(head, inner, size, preload)
     }
 
@@ -102,32 +88,16 @@ impl Input {
         size: Option<u64>,
         preload: bool,
     ) -> Result<Self, OpenError> {
-        let unpacker = Unpacker::new(Source {
-            head,
-            inner,
-            count: 0,
-        })?;
+        let unpacker = Unpacker::new(Source { head, inner, count: 0 })?;
         if preload {
             let room = Growing::unbounded().map_err(OpenError::NoMemory)?;
             return Self::load(unpacker, room, true);
         }
-        Ok(Self::Stream(Stream {
-            unpacker,
-            size,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            ended: false,
-        }))
+        Ok(Self::Stream(Stream { unpacker, size, buffer: Vec::new(), start: 0, end: 0, ended: false }))
     }
 
     fn whole(bytes: Bytes) -> Self {
-        Self::Whole {
-            bytes,
-            at: 0,
-            failure: None,
-            compression: None,
-        }
+        Self::Whole { bytes, at: 0, failure: None, compression: None }
     }
 
     /// Reads everything into memory. A failure on the way keeps what came before it.
@@ -146,12 +116,7 @@ impl Input {
                 Err(error) => break Some(error),
             }
         };
-        Ok(Self::Whole {
-            bytes: Bytes::Anonymous(room),
-            at: 0,
-            failure,
-            compression,
-        })
+        Ok(Self::Whole { bytes: Bytes::Anonymous(room), at: 0, failure, compression })
     }
 
     /// What is at hand, from the position on.
@@ -175,9 +140,7 @@ impl Input {
     /// Sees to it that the window holds at least `needed` bytes; false if the input ends before.
     pub(super) fn fill(&mut self, needed: usize) -> io::Result<bool> {
         match self {
-            Self::Whole {
-                bytes, at, failure, ..
-            } => {
+            Self::Whole { bytes, at, failure, .. } => {
                 if bytes.len() - *at >= needed {
                     return Ok(true);
                 }
@@ -306,11 +269,7 @@ struct Source {
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut left = &self.head.bytes()[self.head.used..];
-        let count = if left.is_empty() {
-            self.inner.read(buffer)?
-        } else {
-            left.read(buffer)?
-        };
+        let count = if left.is_empty() { self.inner.read(buffer)? } else { left.read(buffer)? };
         if self.head.used < self.head.len {
             self.head.used += count;
         }
@@ -321,9 +280,7 @@ impl Read for Source {
 
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
-            .field("count", &self.count)
-            .finish_non_exhaustive()
+        f.debug_struct("Source").field("count", &self.count).finish_non_exhaustive()
     }
 }
 
@@ -392,9 +349,7 @@ fn compression_of(start: &[u8]) -> Option<Compression> {
     match start {
         [0x1f, 0x8b, ..] => Some(Compression::Gzip),
         // A frame, or one of the frames that a reader is to skip.
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Some(Compression::Zstd)
-        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
         _ => None,
     }
 }

@@ -57,10 +57,7 @@ pub(super) struct Growing {
 impl Growing {
     /// Room for exactly `len` bytes.
     pub(super) fn with_len(len: usize) -> io::Result<Self> {
-        Ok(Self {
-            map: anonymous(len, false)?,
-            len: 0,
-        })
+        Ok(Self { map: anonymous(len, false)?, len: 0 })
     }
 
     /// Room for as much as may come.

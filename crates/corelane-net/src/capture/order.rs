@@ -21,9 +21,7 @@ pub(super) trait Order {
 
 #[inline(always)]
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {
-    bytes[at..]
-        .first_chunk()
-        .expect("the caller checked the length")
+    bytes[at..].first_chunk().expect("the caller checked the length")
 }
 
 /// Least significant byte first.

@@ -48,11 +48,7 @@ pub(super) fn recognise(start: [u8; 4]) -> Option<(ByteOrder, u32)> {
 
 impl Pcap {
     /// Reads a file header that [`recognise`] found to be one.
-    pub(super) fn new(
-        order: ByteOrder,
-        magic: u32,
-        header: &[u8; FILE_HEADER],
-    ) -> Result<Self, OpenError> {
+    pub(super) fn new(order: ByteOrder, magic: u32, header: &[u8; FILE_HEADER]) -> Result<Self, OpenError> {
         let word = |at| match order {
             ByteOrder::Little => Little::u32_at(header, at),
             ByteOrder::Big => Big::u32_at(header, at),
@@ -82,18 +78,10 @@ impl Pcap {
         sink: &mut impl FnMut(Record<'_>),
     ) -> Step {
         match (self.order, self.modified) {
-            (ByteOrder::Little, false) => {
-                self.walk_as::<Little, RECORD_HEADER>(window, max, last_time, sink)
-            }
-            (ByteOrder::Big, false) => {
-                self.walk_as::<Big, RECORD_HEADER>(window, max, last_time, sink)
-            }
-            (ByteOrder::Little, true) => {
-                self.walk_as::<Little, MODIFIED_RECORD_HEADER>(window, max, last_time, sink)
-            }
-            (ByteOrder::Big, true) => {
-                self.walk_as::<Big, MODIFIED_RECORD_HEADER>(window, max, last_time, sink)
-            }
+            (ByteOrder::Little, false) => self.walk_as::<Little, RECORD_HEADER>(window, max, last_time, sink),
+            (ByteOrder::Big, false) => self.walk_as::<Big, RECORD_HEADER>(window, max, last_time, sink),
+            (ByteOrder::Little, true) => self.walk_as::<Little, MODIFIED_RECORD_HEADER>(window, max, last_time, sink),
+            (ByteOrder::Big, true) => self.walk_as::<Big, MODIFIED_RECORD_HEADER>(window, max, last_time, sink),
         }
     }
 
@@ -106,12 +94,7 @@ impl Pcap {
         last_time: &mut u64,
         sink: &mut impl FnMut(Record<'_>),
     ) -> Step {
-        let Self {
-            unit_ns,
-            limit,
-            link,
-            ..
-        } = *self;
+        let Self { unit_ns, limit, link, .. } = *self;
         let mut time_ns = *last_time;
         let mut rest = window;
         let mut records = 0;
@@ -120,38 +103,22 @@ impl Pcap {
                 break Stop::Full;
             }
             let Some((header, body)) = rest.split_first_chunk::<HEADER>() else {
-                break Stop::Short {
-                    part: Part::Header,
-                    needed: HEADER,
-                };
+                break Stop::Short { part: Part::Header, needed: HEADER };
             };
             let length = O::u32_at(header, 8);
             if length > limit {
                 break Stop::TooLong { length, limit };
             }
             let Some((data, next)) = body.split_at_checked(length as usize) else {
-                break Stop::Short {
-                    part: Part::Data,
-                    needed: HEADER + length as usize,
-                };
+                break Stop::Short { part: Part::Data, needed: HEADER + length as usize };
             };
             // Cannot overflow: 2^32 seconds and 2^32 microseconds are less than 2^63 nanoseconds.
-            time_ns = u64::from(O::u32_at(header, 0)) * 1_000_000_000
-                + u64::from(O::u32_at(header, 4)) * unit_ns;
-            sink(Record {
-                time_ns,
-                wire_len: O::u32_at(header, 12),
-                link,
-                data,
-            });
+            time_ns = u64::from(O::u32_at(header, 0)) * 1_000_000_000 + u64::from(O::u32_at(header, 4)) * unit_ns;
+            sink(Record { time_ns, wire_len: O::u32_at(header, 12), link, data });
             rest = next;
             records += 1;
         };
         *last_time = time_ns;
-        Step {
-            used: window.len() - rest.len(),
-            records,
-            stop,
-        }
+        Step { used: window.len() - rest.len(), records, stop }
     }
 }

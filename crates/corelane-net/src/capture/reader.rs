@@ -76,15 +76,7 @@ impl Reader {
     fn new(mut input: Input) -> Result<Self, OpenError> {
         let (format, used) = recognise(&mut input)?;
         input.consume(used);
-        Ok(Self {
-            input,
-            format,
-            offset: used as u64,
-            records: 0,
-            last_time: 0,
-            pending: None,
-            ended: false,
-        })
+        Ok(Self { input, format, offset: used as u64, records: 0, last_time: 0, pending: None, ended: false })
     }
 
     /// Hands up to `max` records to `sink`, in the order of the file, and says how many; 0 is the end.
@@ -100,11 +92,7 @@ impl Reader {
     ///
     /// If `max` is 0, as the answer would look like the end.
     #[inline]
-    pub fn read(
-        &mut self,
-        max: usize,
-        mut sink: impl FnMut(Record<'_>),
-    ) -> Result<usize, ReadError> {
+    pub fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
         assert!(max > 0, "at least one record has to be asked for");
         loop {
             if let Some(error) = self.pending.take() {
@@ -136,22 +124,12 @@ impl Reader {
             Stop::Short { .. } if step.records > 0 && self.input.is_stream() => {}
             Stop::Short { part, needed } => self.fill(part, needed),
             Stop::TooLong { length, limit } => {
-                self.end(Some(ReadError::TooLong {
-                    place: self.place(),
-                    length,
-                    limit,
-                }));
+                self.end(Some(ReadError::TooLong { place: self.place(), length, limit }));
             }
-            Stop::Damaged(what) => self.end(Some(ReadError::Damaged {
-                place: self.place(),
-                what,
-            })),
+            Stop::Damaged(what) => self.end(Some(ReadError::Damaged { place: self.place(), what })),
             Stop::Skip { reason, bytes } => {
                 // The format has counted this one already.
-                let place = Place {
-                    record: self.records + self.skipped(),
-                    offset: self.offset,
-                };
+                let place = Place { record: self.records + self.skipped(), offset: self.offset };
                 self.pending = Some(ReadError::Skipped { place, reason });
                 self.consume(bytes);
             }
@@ -163,21 +141,12 @@ impl Reader {
             Ok(true) => {}
             Ok(false) => {
                 let have = self.input.window().len();
-                let cut = ReadError::Cut {
-                    place: self.place(),
-                    part,
-                    needed,
-                    have,
-                };
+                let cut = ReadError::Cut { place: self.place(), part, needed, have };
                 self.end((have > 0).then_some(cut));
             }
             Err(error) => {
                 let compression = self.input.compression();
-                self.end(Some(ReadError::Input {
-                    place: self.place(),
-                    compression,
-                    error,
-                }));
+                self.end(Some(ReadError::Input { place: self.place(), compression, error }));
             }
         }
     }
@@ -194,10 +163,7 @@ impl Reader {
 
     /// Of the next record.
     fn place(&self) -> Place {
-        Place {
-            record: self.records + self.skipped() + 1,
-            offset: self.offset,
-        }
+        Place { record: self.records + self.skipped() + 1, offset: self.offset }
     }
 
     /// Bytes of the input that have been used: of the packed ones if it is packed, unless it was preloaded.
@@ -247,9 +213,7 @@ fn recognise(input: &mut Input) -> Result<(Format, usize), OpenError> {
     if !fill(input, 4)? {
         return Err(match input.window() {
             [] => OpenError::Empty,
-            start => OpenError::NotACapture {
-                start: start.to_vec(),
-            },
+            start => OpenError::NotACapture { start: start.to_vec() },
         });
     }
     let start = *input.window().first_chunk::<4>().expect("just filled");
@@ -257,20 +221,12 @@ fn recognise(input: &mut Input) -> Result<(Format, usize), OpenError> {
         return recognise_pcapng(input).map(|format| (format, 0));
     }
     let Some((order, magic)) = pcap::recognise(start) else {
-        return Err(OpenError::NotACapture {
-            start: start.to_vec(),
-        });
+        return Err(OpenError::NotACapture { start: start.to_vec() });
     };
     fill(input, pcap::FILE_HEADER)?;
     let window = input.window();
-    let header = window.first_chunk().ok_or(OpenError::CutHeader {
-        needed: pcap::FILE_HEADER,
-        have: window.len(),
-    })?;
-    Ok((
-        Format::Pcap(Pcap::new(order, magic, header)?),
-        pcap::FILE_HEADER,
-    ))
+    let header = window.first_chunk().ok_or(OpenError::CutHeader { needed: pcap::FILE_HEADER, have: window.len() })?;
+    Ok((Format::Pcap(Pcap::new(order, magic, header)?), pcap::FILE_HEADER))
 }
 
 fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
@@ -280,10 +236,7 @@ fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
             Survey::Readable => return Ok(Format::PcapNg(PcapNg::new())),
             Survey::UnknownLink(link) => return Err(OpenError::UnknownLink(link)),
             Survey::Short(needed) if at_end => {
-                return Err(OpenError::CutHeader {
-                    needed,
-                    have: input.window().len(),
-                });
+                return Err(OpenError::CutHeader { needed, have: input.window().len() });
             }
             Survey::Short(needed) => at_end = !fill(input, needed)?,
         }
@@ -291,8 +244,5 @@ fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
 }
 
 fn fill(input: &mut Input, needed: usize) -> Result<bool, OpenError> {
-    input.fill(needed).map_err(|error| OpenError::Read {
-        compression: input.compression(),
-        error,
-    })
+    input.fill(needed).map_err(|error| OpenError::Read { compression: input.compression(), error })
 }

@@ -35,11 +35,7 @@ pub(super) fn decode_v4(data: &[u8]) -> Decoded {
     }
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
     // Shorter than the header: the card was to cut this segment and fill in the length.
-    let end = if total_len < header_len {
-        data.len()
-    } else {
-        total_len.min(data.len())
-    };
+    let end = if total_len < header_len { data.len() } else { total_len.min(data.len()) };
     if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET != 0 {
         return Decoded::OtherIp;
     }
@@ -68,11 +64,7 @@ pub(super) fn decode_v6(data: &[u8]) -> Decoded {
     }
     let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     // 0 is a length beyond 16 bits, or one that the card was to fill in.
-    let end = if payload_len == 0 {
-        rest.len()
-    } else {
-        payload_len.min(rest.len())
-    };
+    let end = if payload_len == 0 { rest.len() } else { payload_len.min(rest.len()) };
     let (protocol, payload) = match skip_extensions(header[6], &rest[..end]) {
         Ok(upper) => upper,
         Err(decoded) => return decoded,
@@ -93,11 +85,7 @@ pub(super) fn decode_v6(data: &[u8]) -> Decoded {
 
 #[inline]
 fn address(header: &[u8; 40], at: usize) -> u128 {
-    u128::from_be_bytes(
-        *header[at..]
-            .first_chunk()
-            .expect("two addresses fit into the header"),
-    )
+    u128::from_be_bytes(*header[at..].first_chunk().expect("two addresses fit into the header"))
 }
 
 /// The protocol behind the extension headers, and its bytes. Every header takes at least eight bytes, so this ends.
@@ -124,8 +112,5 @@ fn skip_extensions(mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), Deco
 
 /// The length field of an extension header, in units and without an offset that both depend on the header.
 fn extension_len(payload: &[u8]) -> Result<usize, Decoded> {
-    payload
-        .get(1)
-        .map(|&len| usize::from(len))
-        .ok_or(Decoded::Malformed)
+    payload.get(1).map(|&len| usize::from(len)).ok_or(Decoded::Malformed)
 }

@@ -38,18 +38,14 @@ pub(super) fn decode(link: LinkType, data: &[u8]) -> Decoded {
 
 fn ethernet(data: &[u8]) -> Decoded {
     match data.split_first_chunk::<14>() {
-        Some((header, payload)) => {
-            ether_type(u16::from_be_bytes([header[12], header[13]]), payload)
-        }
+        Some((header, payload)) => ether_type(u16::from_be_bytes([header[12], header[13]]), payload),
         None => Decoded::Undecoded,
     }
 }
 
 fn cooked(data: &[u8]) -> Decoded {
     match data.split_first_chunk::<16>() {
-        Some((header, payload)) => {
-            ether_type(u16::from_be_bytes([header[14], header[15]]), payload)
-        }
+        Some((header, payload)) => ether_type(u16::from_be_bytes([header[14], header[15]]), payload),
         None => Decoded::Undecoded,
     }
 }

@@ -74,14 +74,7 @@ pub fn decode(link: LinkType, data: &[u8]) -> Decoded {
 fn ethernet_ipv4_tcp(data: &[u8]) -> Option<Decoded> {
     let headers = data.first_chunk::<54>()?;
     let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
-    let word = |at: usize| {
-        u32::from_be_bytes([
-            headers[at],
-            headers[at + 1],
-            headers[at + 2],
-            headers[at + 3],
-        ])
-    };
+    let word = |at: usize| u32::from_be_bytes([headers[at], headers[at + 1], headers[at + 2], headers[at + 3]]);
     let plain = half(12) == link::IPV4
         && headers[14] == 0x45
         && half(16) >= 40
