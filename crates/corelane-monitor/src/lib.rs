@@ -9,7 +9,8 @@
 //!    change the global result;
 //! 3. the [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
-//! The stages know no threads and no queues. [`run_single`] calls them one after the other.
+//! The stages know no threads and no queues. [`run_single`] calls them one after the other; [`run`] makes threads of them
+//! and joins them by the queues a [`Plan`] names.
 //!
 //! # Why the answer is always the same
 //!
@@ -36,6 +37,7 @@ mod dispatch;
 mod groups;
 mod hash;
 mod main_analyzer;
+mod pipeline;
 mod report;
 mod settings;
 mod single;
@@ -49,6 +51,7 @@ mod talkers;
 pub use analyzer::{PartialResult, SubAnalyzer};
 pub use dispatch::Dispatcher;
 pub use main_analyzer::MainAnalyzer;
+pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use report::{Alert, Report, Timing};
 pub use settings::{Rule, Settings};
 pub use single::run_single;

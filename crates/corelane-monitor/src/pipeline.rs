@@ -1,0 +1,382 @@
+//! The three stages as threads joined by queues: Figure 12 of the MCRingBuffer paper.
+//!
+//! ```text
+//!                 slots            state reports
+//!              ┌─ queue ─▶ SubAnalyzer 0 ─ queue ─┐
+//! Dispatcher ──┼─ queue ─▶ SubAnalyzer 1 ─ queue ─┼─▶ MainAnalyzer
+//!              └─ queue ─▶ SubAnalyzer n ─ queue ─┘
+//! ```
+//!
+//! The Dispatcher runs in the calling thread. It closes its queues when the capture ends; a SubAnalyzer that has drained its
+//! queue finishes, sends its last state reports and closes its own; the MainAnalyzer ends when all of those are drained.
+//! No queue leads back, so a full queue only ever makes the stage before it wait, and nothing can wait in a circle.
+
+use crate::analyzer::{PartialResult, SubAnalyzer};
+use crate::dispatch::Dispatcher;
+use crate::main_analyzer::MainAnalyzer;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::single::run_single;
+use crate::slot::{PARTITIONS, Slot, analyzer_of};
+use crate::source::{Progress, Source};
+use crate::state_report::StateReport;
+use core_affinity::CoreId;
+use corelane::error::ChannelError;
+use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, Producer, bqueue, mcring};
+use corelane::wait::{self, Adaptive, Parker};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::thread;
+
+/// Which queue joins the stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// [`corelane::spsc::lane`].
+    #[default]
+    Lane,
+    /// [`corelane::spsc::bqueue`].
+    BQueue,
+    /// [`corelane::spsc::mcring`].
+    McRing,
+    /// [`corelane::spsc::lamport`].
+    Lamport,
+}
+
+impl QueueKind {
+    /// Every kind.
+    pub const ALL: [QueueKind; 4] = [QueueKind::Lane, QueueKind::BQueue, QueueKind::McRing, QueueKind::Lamport];
+
+    /// The name by which users choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueKind::Lane => "lane",
+            QueueKind::BQueue => "bqueue",
+            QueueKind::McRing => "mcring",
+            QueueKind::Lamport => "lamport",
+        }
+    }
+
+    /// Whether the design has a batch size to choose.
+    pub fn has_batch(self) -> bool {
+        matches!(self, QueueKind::BQueue | QueueKind::McRing)
+    }
+}
+
+impl fmt::Display for QueueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for QueueKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        QueueKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| format!("no queue is called '{name}'"))
+    }
+}
+
+/// How the work is spread. The report does not depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// SubAnalyzers; with 0 one thread does everything, without queues.
+    pub analyzers: usize,
+    /// What joins the stages.
+    pub queue: QueueKind,
+    /// Capacity of each queue in slots, or in state reports.
+    pub capacity: usize,
+    /// Batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the design's
+    /// own. The queues of state reports always have batches of 1: reports are rare, and wanted at once (section III-B1).
+    pub batch: Option<usize>,
+    /// CPUs to pin the stages to: the Dispatcher, the SubAnalyzers, the MainAnalyzer, in this order and starting over when
+    /// the list is used up. Empty leaves them to the kernel.
+    pub cpus: Vec<usize>,
+}
+
+impl Plan {
+    /// The most SubAnalyzers: each owns a partition at least.
+    pub const MOST_ANALYZERS: usize = PARTITIONS;
+    /// About what the paper used (2,000), and a power of two.
+    pub const CAPACITY: usize = 2048;
+}
+
+impl Default for Plan {
+    /// A SubAnalyzer for every CPU but one, and at least one.
+    fn default() -> Self {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        Plan {
+            analyzers: (cpus - 1).clamp(1, Plan::MOST_ANALYZERS),
+            queue: QueueKind::default(),
+            capacity: Plan::CAPACITY,
+            batch: None,
+            cpus: Vec::new(),
+        }
+    }
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// More SubAnalyzers than partitions.
+    TooManyAnalyzers,
+    /// A batch size for a kind of queue that has none.
+    NoBatch(QueueKind),
+    /// A queue that cannot be made.
+    Queue(ChannelError),
+    /// A CPU that this process may not run on.
+    NoSuchCpu(usize),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::TooManyAnalyzers => write!(f, "at most {PARTITIONS} analyzers can share the work"),
+            PlanError::NoBatch(kind) => write!(f, "the queue {kind} has no batch size"),
+            PlanError::Queue(error) => error.fmt(f),
+            PlanError::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu} to run on"),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Analyses the records of all sources, as one capture in this order.
+///
+/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number of the
+/// source it is in; what was whole is in the report.
+///
+/// # Errors
+/// If the plan cannot be carried out; then nothing was read.
+///
+/// # Panics
+/// If a stage panics, with its panic.
+pub fn run<S: Source>(
+    sources: impl IntoIterator<Item = S>,
+    settings: &Settings,
+    plan: &Plan,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error),
+) -> Result<Report, PlanError> {
+    if plan.analyzers > Plan::MOST_ANALYZERS {
+        return Err(PlanError::TooManyAnalyzers);
+    }
+    if plan.batch.is_some() && !plan.queue.has_batch() {
+        return Err(PlanError::NoBatch(plan.queue));
+    }
+    let pins = Pins::new(&plan.cpus)?;
+    if plan.analyzers == 0 {
+        pins.pin(0);
+        return Ok(run_single(sources, settings, progress, damage));
+    }
+    let stages = Stages { settings, plan, pins: &pins };
+    match plan.queue {
+        QueueKind::Lane => stages.run::<S, Lane>(sources, (), (), progress, damage),
+        QueueKind::Lamport => stages.run::<S, Lamport>(sources, (), (), progress, damage),
+        QueueKind::McRing => {
+            let (slots, reports) = (mcring::Tuning { batch: plan.batch }, mcring::Tuning { batch: Some(1) });
+            stages.run::<S, McRing>(sources, slots, reports, progress, damage)
+        }
+        QueueKind::BQueue => {
+            let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
+            stages.run::<S, BQueue>(sources, tuning(plan.batch), tuning(Some(1)), progress, damage)
+        }
+    }
+}
+
+/// The CPUs of the stages.
+struct Pins(Vec<CoreId>);
+
+impl Pins {
+    fn new(cpus: &[usize]) -> Result<Self, PlanError> {
+        if cpus.is_empty() {
+            return Ok(Pins(Vec::new()));
+        }
+        let all = core_affinity::get_core_ids().unwrap_or_default();
+        let find = |&cpu| all.iter().find(|core| core.id == cpu).copied().ok_or(PlanError::NoSuchCpu(cpu));
+        Ok(Pins(cpus.iter().map(find).collect::<Result<_, _>>()?))
+    }
+
+    /// Pins the calling thread, stage number `stage`.
+    fn pin(&self, stage: usize) {
+        if !self.0.is_empty() {
+            core_affinity::set_for_current(self.0[stage % self.0.len()]);
+        }
+    }
+}
+
+/// Slots that a SubAnalyzer takes at a time: enough to hide the memory latency of its tables.
+const BATCH: usize = 128;
+
+/// State reports that the MainAnalyzer takes from one queue before it turns to the next.
+const REPORTS: usize = 64;
+
+/// Records between two looks at [`Progress`].
+const READ: usize = 4096;
+
+#[derive(Clone, Copy)]
+struct Stages<'a> {
+    settings: &'a Settings,
+    plan: &'a Plan,
+    pins: &'a Pins,
+}
+
+impl Stages<'_> {
+    fn run<S: Source, D: Design<Slot> + Design<StateReport>>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        slot_tuning: <D as Design<Slot>>::Tuning,
+        report_tuning: <D as Design<StateReport>>::Tuning,
+        progress: &Progress,
+        damage: impl FnMut(usize, S::Error),
+    ) -> Result<Report, PlanError> {
+        let analyzers = self.plan.analyzers;
+        // The Dispatcher waits for one queue at a time, each SubAnalyzer for its own two; the MainAnalyzer for all of its.
+        let main_parker = Parker::new();
+        let mut slot_ends = Vec::with_capacity(analyzers);
+        let mut report_ends = Vec::with_capacity(analyzers);
+        for _ in 0..analyzers {
+            let options = Options::<()>::new().tuning(slot_tuning.clone());
+            slot_ends
+                .push(spsc::channel_with::<Slot, D, Adaptive>(self.plan.capacity, options).map_err(PlanError::Queue)?);
+            let options = Options::<()>::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
+            report_ends.push(
+                spsc::channel_with::<StateReport, D, Adaptive>(self.plan.capacity, options)
+                    .map_err(PlanError::Queue)?,
+            );
+        }
+        let (slot_producers, slot_consumers): (Vec<_>, Vec<_>) = slot_ends.into_iter().unzip();
+        let (report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
+        // Set before the Dispatcher closes its queues, read after they were found closed.
+        let max_time = &OnceLock::new();
+        Ok(thread::scope(|scope| {
+            let subs: Vec<_> = slot_consumers
+                .into_iter()
+                .zip(report_producers)
+                .enumerate()
+                .map(|(number, (slots, reports))| {
+                    let body = move || {
+                        self.pins.pin(1 + number);
+                        sub_analysis(self.settings, slots, reports, || max_time.get().copied().unwrap_or(0))
+                    };
+                    spawn(scope, &format!("analyzer {number}"), body)
+                })
+                .collect();
+            let main = spawn(scope, "main analyzer", move || {
+                self.pins.pin(1 + analyzers);
+                main_analysis(self.settings, report_consumers)
+            });
+            self.pins.pin(0);
+            let dispatcher = dispatch(sources, slot_producers, progress, damage, |time| {
+                let _ = max_time.set(time);
+            });
+            let results: Vec<PartialResult> = subs.into_iter().map(join).collect();
+            let mut main = join(main);
+            for result in results {
+                main.partial_result(result);
+            }
+            main.finish(&dispatcher)
+        }))
+    }
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> thread::ScopedJoinHandle<'scope, T> {
+    thread::Builder::new()
+        .name(name.to_string())
+        .spawn_scoped(scope, body)
+        .unwrap_or_else(|error| panic!("cannot start the thread of {name}: {error}"))
+}
+
+/// The thread's result; its panic goes on here.
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The first stage. Tells `ended` the largest time before it closes the queues.
+fn dispatch<S: Source, D: Design<Slot>>(
+    sources: impl IntoIterator<Item = S>,
+    mut producers: Vec<Producer<Slot, D>>,
+    progress: &Progress,
+    mut damage: impl FnMut(usize, S::Error),
+    ended: impl FnOnce(u64),
+) -> Dispatcher {
+    let owner: [u8; PARTITIONS] = std::array::from_fn(|partition| analyzer_of(partition as u8, producers.len()) as u8);
+    let mut dispatcher = Dispatcher::new();
+    'sources: for (number, mut source) in sources.into_iter().enumerate() {
+        loop {
+            if progress.is_stopped() {
+                break 'sources;
+            }
+            let read = source.read(READ, |record| {
+                dispatcher.record(&record, |partition, slot| {
+                    let producer = &mut producers[usize::from(owner[usize::from(partition)])];
+                    // A SubAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+                    let _ = producer.push(slot);
+                });
+            });
+            match read {
+                Ok(0) => break,
+                Ok(_) => progress.set(dispatcher.packets(), dispatcher.bytes()),
+                Err(error) => damage(number, error),
+            }
+        }
+    }
+    ended(dispatcher.max_time());
+    dispatcher
+}
+
+/// The second stage, until its queue is drained.
+fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
+    settings: &Settings,
+    mut slots: Consumer<Slot, D>,
+    mut reports: Producer<StateReport, D>,
+    max_time: impl FnOnce() -> u64,
+) -> PartialResult {
+    let mut analyzer = SubAnalyzer::new(settings);
+    let mut batch = [Slot::default(); BATCH];
+    while slots.wait_for_item().is_ok() {
+        loop {
+            let popped = slots.pop_slice(&mut batch);
+            if popped == 0 {
+                break;
+            }
+            analyzer.process(&batch[..popped]);
+            send(&mut analyzer, &mut reports);
+        }
+    }
+    let result = analyzer.finish(max_time());
+    send(&mut analyzer, &mut reports);
+    result
+}
+
+fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport, D>) {
+    for report in analyzer.take_reports() {
+        // A MainAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+        let _ = reports.push(report);
+    }
+}
+
+/// The third stage, until all queues are drained: takes state reports from one after the other.
+fn main_analysis<D: Design<StateReport>>(
+    settings: &Settings,
+    mut queues: Vec<Consumer<StateReport, D>>,
+) -> MainAnalyzer {
+    let mut main = MainAnalyzer::new(settings);
+    let mut batch = [StateReport::default(); REPORTS];
+    while !queues.is_empty() {
+        wait::any(&mut queues, &Adaptive, None);
+        queues.retain_mut(|queue| {
+            let popped = queue.pop_slice(&mut batch);
+            batch[..popped].iter().for_each(|&report| main.state_report(report));
+            popped > 0 || !queue.is_closed() || !queue.is_empty()
+        });
+    }
+    main
+}
