@@ -239,10 +239,10 @@ impl Stages<'_> {
         let mut slot_ends = Vec::with_capacity(analyzers);
         let mut report_ends = Vec::with_capacity(analyzers);
         for _ in 0..analyzers {
-            let options = Options::<()>::new().tuning(slot_tuning.clone());
+            let options = Options::new().tuning(slot_tuning.clone());
             slot_ends
                 .push(spsc::channel_with::<Slot, D, Adaptive>(self.plan.capacity, options).map_err(PlanError::Queue)?);
-            let options = Options::<()>::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
+            let options = Options::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
             report_ends.push(
                 spsc::channel_with::<StateReport, D, Adaptive>(self.plan.capacity, options)
                     .map_err(PlanError::Queue)?,

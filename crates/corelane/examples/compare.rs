@@ -24,7 +24,7 @@ const ROUND_TRIPS: u64 = 100_000;
 type Ends<D> = (Producer<u64, D, Spin>, Consumer<u64, D, Spin>);
 
 fn channel<D: Design<u64>>() -> Ends<D> {
-    let options = Options::<()>::new().tuning(D::Tuning::default()).wait(Spin);
+    let options = Options::new().tuning(D::Tuning::default()).wait(Spin);
     spsc::channel_with(CAPACITY, options).expect("2048 items fit into memory")
 }
 

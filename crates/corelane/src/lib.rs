@@ -1,4 +1,56 @@
-//! Queues between cores.
+//! Queues between cores: each design from its paper, behind one contract, and one flagship, the lane.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::channel(1024);
+//!
+//! let worker = std::thread::spawn(move || {
+//!     let mut sum = 0;
+//!     // Waits for items; ends when the producer is gone and everything was popped.
+//!     while let Ok(item) = consumer.pop() {
+//!         sum += item;
+//!     }
+//!     sum
+//! });
+//! for item in 1..=1000_u64 {
+//!     producer.push(item).expect("the worker is there");
+//! }
+//! drop(producer);
+//! assert_eq!(worker.join().unwrap(), 500_500);
+//! ```
+//!
+//! # Which queue?
+//!
+//! All of them are bounded queues from one producer to one consumer. Start with the [lane](spsc::lane): [`spsc::channel`].
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | anything, or you are unsure | [`spsc::lane`] | lowest latency and highest rate of single items |
+//! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
+//! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
+//! | a comparison with the published designs | [`spsc::lamport`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
+//!
+//! Several threads on one side: give each its own queue and let the other side serve them all; [`wait::any`] sleeps once for
+//! many queues.
+//!
+//! # What every queue promises
+//!
+//! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside.
+//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence. `Empty` is exact: an item whose push
+//!   has returned is never held back. `Full` may come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for
+//!   small queues and at most an eighth of the capacity.
+//! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most `capacity - release_lag`
+//!   items are in flight.
+//! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
+//! - Either side may close, by call or by drop. Each item is then either given back by its push or there to be popped. What
+//!   nobody pops is dropped exactly once.
+//!
+//! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
+//! small cases.
+//!
+//! # Features
+//!
+//! `std` (default): parking, timed waits, the [adaptive](wait::Adaptive) strategy. Without it the crate is `no_std` with
+//! `alloc`, and waits spin.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;

@@ -49,8 +49,8 @@ pub struct Options<O = (), W = DefaultStrategy> {
     consumer_parker: Option<Parker>,
 }
 
-impl<O: Default> Options<O> {
-    /// The defaults of the design and of the waits.
+impl Options {
+    /// The defaults. For a design with options of its own, those are still to be given by [`tuning`](Self::tuning).
     pub fn new() -> Self {
         Self::default()
     }

@@ -24,7 +24,7 @@
 //!    both, which on some processors is what an upgrade from shared to exclusive waits for.
 //! 4. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
 //!    eighth of the capacity) and before it says Empty, and which the producer caches.
-//! 5. A consumer that finds the block [`TAKE`] blocks ahead full takes all up to there without looking at their headers
+//! 5. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
 //!    again. When it is not full yet it may wait a moment for it (the slip), and abstains for longer after each time
 //!    that did not help, so a slow producer's items are not held up.
 //!

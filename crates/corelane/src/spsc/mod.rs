@@ -1,4 +1,72 @@
-//! Queues between one producer and one consumer.
+//! Bounded queues between one producer and one consumer.
+//!
+//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`. Those of
+//! this module are the lane's. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
+//! parameter, so code can be generic over it without dynamic dispatch:
+//!
+//! ```
+//! use corelane::spsc::{self, Design, McRing, Options};
+//! use corelane::wait::Spin;
+//!
+//! fn relay<A: Design<u32>, B: Design<u32>>(from: &mut spsc::Consumer<u32, A>, to: &mut spsc::Producer<u32, B>) {
+//!     while let Ok(item) = from.try_pop() {
+//!         to.push(item).expect("the other side is there");
+//!     }
+//! }
+//!
+//! let (mut a, mut relay_in) = spsc::channel(8);
+//! let (mut relay_out, mut b) = spsc::mcring::channel(8);
+//! a.push(7).unwrap();
+//! relay(&mut relay_in, &mut relay_out);
+//! assert_eq!(b.pop(), Ok(7));
+//!
+//! // A design's own options, and another way to wait.
+//! let options = Options::new().tuning(spsc::mcring::Tuning { batch: Some(10) }).wait(Spin);
+//! let (mut producer, mut consumer) = spsc::mcring::channel_with(2000, options).unwrap();
+//! producer.push_slice(&[1, 2, 3]);
+//! let mut items = Vec::new();
+//! assert_eq!(consumer.pop_into(&mut items, 100), 3);
+//! ```
+//!
+//! # What the other thread can change
+//!
+//! - A queue that is not full can only become full by its producer's own pushes; a full one may have room at any time.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::channel(1);
+//! assert_eq!(producer.try_push(1), Ok(()));
+//! assert!(producer.try_push(2).unwrap_err().is_full());
+//! assert_eq!(consumer.try_pop(), Ok(1));
+//! assert_eq!(producer.try_push(2), Ok(()));
+//! ```
+//!
+//! - A queue that is not empty can only become empty by its consumer's own pops; an empty one may have items at any time.
+//!   `len` is an upper bound for the producer and a lower bound for the consumer.
+//! - A closed queue stays closed. After the producer is gone, the consumer still gets everything:
+//!
+//! ```
+//! use corelane::error::{PopError, PushError};
+//!
+//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
+//! producer.push('a').unwrap();
+//! drop(producer);
+//! assert_eq!(consumer.try_pop(), Ok('a'));
+//! assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+//!
+//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
+//! producer.push('a').unwrap();
+//! consumer.close();
+//! assert_eq!(producer.try_push('b'), Err(PushError::Closed('b')));
+//! assert_eq!(consumer.try_pop(), Ok('a'));
+//! ```
+//!
+//! Without membarrier (systems other than Linux) an item that is pushed at the very moment the consumer closes may be accepted
+//! and then dropped with the queue, and no thread sleeps longer than 1 ms at a time.
+//!
+//! # How it is built
+//!
+//! An algorithm is one file: where items lie, who publishes what, when. It implements a producer's and a consumer's half
+//! of a few calls each. Everything else of the contract is written once over those halves.
 
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {
