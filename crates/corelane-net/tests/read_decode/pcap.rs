@@ -40,6 +40,16 @@ fn any_number_of_records_a_call() {
 }
 
 #[test]
+fn the_last_time_is_known() {
+    let mut reader = Reader::from_bytes(Pcap::usual().record(5, 6, &[]).record(3, 4, &[]).bytes).unwrap();
+    assert_eq!(reader.last_time_ns(), 0);
+    reader.read(1, |_| {}).unwrap();
+    assert_eq!(reader.last_time_ns(), 5_000_006_000);
+    reader.read(1, |_| {}).unwrap();
+    assert_eq!(reader.last_time_ns(), 3_000_004_000);
+}
+
+#[test]
 #[should_panic(expected = "at least one record")]
 fn no_records_a_call_would_look_like_the_end() {
     let _ = Reader::from_bytes(Pcap::usual().bytes).unwrap().read(0, |_| {});

@@ -139,6 +139,20 @@ fn a_packet_of_no_interface_is_skipped_and_told_once_a_section() {
 }
 
 #[test]
+fn skipped_packets_count_in_the_place_of_a_later_error() {
+    let mut bytes = PcapNg::new(Order::Little)
+        .interface(1, 0, &[])
+        .enhanced(0, 1, 1, &[1])
+        .enhanced(1, 2, 1, &[2])
+        .enhanced(0, 3, 1, &[3])
+        .enhanced(0, 4, 1, &[4])
+        .bytes;
+    bytes.pop();
+    let (_, errors) = read_all(Reader::from_bytes(bytes).unwrap());
+    assert_eq!(errors.iter().map(|error| error.place().record).collect::<Vec<_>>(), [2, 4]);
+}
+
+#[test]
 fn a_packet_that_overruns_its_block_is_skipped() {
     let overrun = Order::Little.words(&[0, 0, 0, 1000, 1000, 0]);
     for (kind, body) in [(6, &overrun[..]), (6, &overrun[..16]), (2, &overrun), (2, &[]), (3, &[0xff; 8]), (3, &[])] {
