@@ -1,3 +1,32 @@
-//! The binary `corelane`.
+//! The binary `corelane`: reads the command line, asks the libraries, shows what they found.
 
-fn main() {}
+mod args;
+mod demo;
+mod exit;
+mod generate;
+mod input;
+mod interrupt;
+mod monitor;
+mod output;
+mod progress;
+
+use args::{Arguments, Command};
+use clap::{CommandFactory, Parser};
+use interrupt::Interrupt;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let interrupt = Interrupt::install();
+    let exit = match arguments.command {
+        Command::Monitor(arguments) => monitor::run(&arguments, &interrupt),
+        Command::Gen(arguments) => generate::run(&arguments, &interrupt),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "corelane", &mut script);
+            Output::stdout().write(|out| out.write_all(&script)).unwrap_or_else(exit::refused)
+        }
+    };
+    exit.into()
+}

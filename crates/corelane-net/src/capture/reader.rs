@@ -1,5 +1,6 @@
 //! The reader: an input, a format, and where the two have come to.
 
+use std::io::Read;
 use std::path::Path;
 
 use super::error::{OpenError, Part, Place, ReadError, Warning};
@@ -71,6 +72,11 @@ impl Reader {
     /// Takes a capture that is in memory, packed or not.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::new(Input::from_bytes(bytes)?)
+    }
+
+    /// Takes a capture from anything that can be read, packed or not. `size` is how many bytes it has, where that is known.
+    pub fn from_read(source: impl Read + Send + 'static, size: Option<u64>, options: &Options) -> Result<Self, OpenError> {
+        Self::new(Input::from_stream(Box::new(source), size, options.preload)?)
     }
 
     fn new(mut input: Input) -> Result<Self, OpenError> {

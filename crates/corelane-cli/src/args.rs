@@ -1,0 +1,336 @@
+//! The command line.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use corelane_monitor::{Plan, QueueKind, Rule};
+use corelane_net::synth::Config;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Analyses network captures on many cores, joined by fast queues.
+#[derive(Debug, Parser)]
+#[command(
+    name = "corelane",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Exit codes: 0 done; 1 something is missing of the input or the output; 2 wrong usage or nothing
+readable; 130 after Ctrl-C."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Finds connections and port scans in captures
+    Monitor(MonitorArguments),
+    /// Writes a synthetic capture with planted port scans
+    Gen(GenArguments),
+    /// Writes a script that completes commands in a shell
+    #[command(
+        after_help = "Example:\n  corelane completions bash > ~/.local/share/bash-completion/completions/corelane"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Finds connections and port scans in captures.
+///
+/// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same for
+/// any number of analyzers, any queue, any capacity.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane monitor --demo                          a first look, no capture needed
+  corelane monitor capture.pcap                    what is in it, who scans whom
+  corelane monitor monday.pcap.gz tuesday.pcapng   several files are one capture
+  tcpdump -w - | corelane monitor -                until Ctrl-C
+  corelane monitor --format json capture.pcap | jq .alerts
+  corelane monitor --analyzers 0 --preload --timing alone.json capture.pcap
+
+Exit codes:
+  0  done, also if the reader of the output has gone away
+  1  some input is missing or damaged: what was whole is reported, a warning says what is not
+  2  wrong usage, or nothing could be read
+  130  ended by Ctrl-C, after a report of what was found so far; a second Ctrl-C ends at once")]
+pub(crate) struct MonitorArguments {
+    /// Captures, one after the other; `-` is the standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "demo")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Analyses 2,000,000 made-up packets, and checks that exactly the planted scans are found
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) demo: bool,
+
+    #[command(flatten)]
+    pub(crate) detection: Detection,
+
+    #[command(flatten)]
+    pub(crate) spread: Spread,
+
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+/// What counts as a scan.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Detection")]
+pub(crate) struct Detection {
+    /// An attempt without an answer for so long has failed
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub(crate) syn_timeout: Duration,
+
+    /// A vertical scan is more than so many failed ports of one host
+    #[arg(long, value_name = "PORTS", default_value_t = 20)]
+    pub(crate) vertical_threshold: u64,
+
+    /// A horizontal scan is more than so many failed hosts on one port
+    #[arg(long, value_name = "HOSTS", default_value_t = 20)]
+    pub(crate) horizontal_threshold: u64,
+
+    /// When an attempt has failed
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = RuleName::Timed)]
+    pub(crate) rule: RuleName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleName {
+    /// After an RST, or without an answer in time
+    Timed,
+    /// Without a SYN-ACK in the whole capture, as in the MCRingBuffer paper
+    Paper,
+}
+
+impl From<RuleName> for Rule {
+    fn from(name: RuleName) -> Self {
+        match name {
+            RuleName::Timed => Rule::Timed,
+            RuleName::Paper => Rule::Paper,
+        }
+    }
+}
+
+/// How the work is spread.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Speed (the report does not depend on it)")]
+pub(crate) struct Spread {
+    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1]
+    #[arg(long, value_name = "N", value_parser = analyzers())]
+    pub(crate) analyzers: Option<u16>,
+
+    /// What joins the threads
+    #[arg(long, value_name = "KIND", default_value = QueueKind::default().name(), value_parser = queues())]
+    pub(crate) queue: QueueKind,
+
+    /// Room in each queue
+    #[arg(long, value_name = "ITEMS", default_value_t = Plan::CAPACITY)]
+    pub(crate) queue_capacity: usize,
+
+    /// Items that are handed over at a time, for bqueue and mcring [default: the queue's own]
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) queue_batch: Option<usize>,
+
+    /// Pins the threads to these CPUs, for example 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    pub(crate) cpus: Option<Cpus>,
+
+    /// Reads all input into memory before the clock starts
+    #[arg(long)]
+    pub(crate) preload: bool,
+}
+
+/// What is shown where.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Outputs {
+    /// How to write the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// How many of the busiest conversations and hosts to list in the text
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+
+    /// Writes the scans as Suricata-style EVE alerts, one JSON document a line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) eve: Option<PathBuf>,
+
+    /// Writes how long it took, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) timing: Option<PathBuf>,
+
+    /// Shows no progress; there is none anyway where the standard error is no terminal
+    #[arg(short, long, visible_alias = "no-progress")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables for people
+    Text,
+    /// One document, the same for any spread of the work
+    Json,
+}
+
+/// Writes a synthetic capture with planted port scans.
+///
+/// Heavy-tailed conversations between many hosts over IPv4 and IPv6, as pcap. The same options give the same bytes. An OUT
+/// that exists is overwritten; one that cannot be completed is removed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane gen trace.pcap --packets 82M --truth scans.json   the size of the MCRingBuffer paper's trace
+  corelane gen - --seed 7 | corelane monitor -
+  corelane gen - | gzip > trace.pcap.gz")]
+pub(crate) struct GenArguments {
+    /// The capture to write; `-` is the standard output
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+
+    /// How many packets; k, M and G may follow
+    #[arg(short = 'n', long, value_name = "N", default_value = "2M", value_parser = count)]
+    pub(crate) packets: u64,
+
+    /// How many hosts talk; k and M may follow
+    #[arg(long, value_name = "N", default_value = "50k", value_parser = count_u32)]
+    pub(crate) hosts: u32,
+
+    /// Chooses one of many captures alike
+    #[arg(long, value_name = "N", default_value_t = Config::default().seed)]
+    pub(crate) seed: u64,
+
+    /// Bytes kept of each packet; 0 keeps its headers only
+    #[arg(long, value_name = "BYTES", default_value_t = Config::HEADERS_ONLY)]
+    pub(crate) snaplen: u32,
+
+    /// Packets a second of captured time [default: as in the paper's trace, 22,778]
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) rate: Option<u32>,
+
+    /// Vertical scans to plant
+    #[arg(long, value_name = "N", default_value_t = Config::default().vertical_scans)]
+    pub(crate) vertical_scans: u32,
+
+    /// Horizontal scans to plant
+    #[arg(long, value_name = "N", default_value_t = Config::default().horizontal_scans)]
+    pub(crate) horizontal_scans: u32,
+
+    /// Writes the scans that a monitor has to find, in the shape of its report's `alerts`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) truth: Option<PathBuf>,
+
+    /// Shows no progress; there is none anyway where the standard error is no terminal
+    #[arg(short, long, visible_alias = "no-progress")]
+    pub(crate) quiet: bool,
+}
+
+fn analyzers() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(0..=Plan::MOST_ANALYZERS as i64)
+}
+
+fn queues() -> impl TypedValueParser<Value = QueueKind> {
+    PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| name.parse::<QueueKind>())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    // As many as a pcap file can count.
+    if !(0.0..=f64::from(u32::MAX)).contains(&seconds) {
+        return Err(format!("must be 0 to {}", u32::MAX));
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// A list of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cpus(pub(crate) Vec<usize>);
+
+/// No system numbers its CPUs beyond this.
+const MOST_CPUS: usize = 1 << 16;
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    let number = |text: &str| match text.trim().parse::<usize>() {
+        Ok(cpu) if cpu < MOST_CPUS => Ok(cpu),
+        _ => Err(format!("'{text}' is no CPU number")),
+    };
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            None => list.push(number(part)?),
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last {
+                    return Err(format!("'{part}' runs backwards"));
+                }
+                list.extend(first..=last);
+            }
+        }
+    }
+    Ok(Cpus(list))
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number")?;
+    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+}
+
+fn count_u32(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text)?).map_err(|_| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_libraries() {
+        let Command::Monitor(monitor) = Arguments::parse_from(["corelane", "monitor", "-"]).command else { panic!() };
+        let settings = corelane_monitor::Settings::default();
+        assert_eq!(monitor.detection.syn_timeout, Duration::from_nanos(settings.syn_timeout_ns));
+        assert_eq!(monitor.detection.vertical_threshold, settings.vertical_threshold);
+        assert_eq!(monitor.detection.horizontal_threshold, settings.horizontal_threshold);
+        assert_eq!(Rule::from(monitor.detection.rule), settings.rule);
+        assert_eq!(monitor.outputs.top, settings.top);
+        let Command::Gen(gen_) = Arguments::parse_from(["corelane", "gen", "-"]).command else { panic!() };
+        assert_eq!((gen_.packets, gen_.hosts), (Config::default().packets, Config::default().hosts));
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpus("0,2-3"), Ok(Cpus(vec![0, 2, 3])));
+        assert_eq!(cpus("7"), Ok(Cpus(vec![7])));
+        for wrong in ["", "a", "1,", "3-1", "-1", "1-", "99999999"] {
+            assert!(cpus(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counts_and_seconds() {
+        for (text, value) in [("0", 0), ("2_000", 2_000), ("3k", 3_000), ("82M", 82_000_000), ("1g", 1_000_000_000)] {
+            assert_eq!(count(text), Ok(value));
+        }
+        for wrong in ["", "k", "1.5M", "-1", "1kk", "99999999999G", "ü"] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "x", "-1", "NaN", "inf", "1e12"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The captures of a run as one source of records.
+
+use crate::interrupt::Interrupt;
+use crate::progress::Gauge;
+use corelane::error::PopTimeoutError;
+use corelane::spsc::{self, Consumer};
+use corelane_monitor::Source;
+use corelane_net::capture::{OpenError, Options, ReadError, Reader, Record, Warning};
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Something to tell about one of the captures.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    name: String,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Unreadable(OpenError),
+    Damaged(ReadError),
+    /// So many records, of which one has been told.
+    Skipped(u64),
+    Note(Warning),
+}
+
+impl Fault {
+    /// Whether something of the input is missing in the report.
+    pub(crate) fn is_loss(&self) -> bool {
+        !matches!(self.what, What::Note(_))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match &self.what {
+            What::Unreadable(error) => error.fmt(f),
+            What::Damaged(error) => error.fmt(f),
+            What::Skipped(records) => write!(f, "{records} records were skipped in all"),
+            What::Note(warning) => warning.fmt(f),
+        }
+    }
+}
+
+/// What readers of slow inputs look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pub(crate) interrupt: Interrupt,
+    pub(crate) gauge: Arc<Gauge>,
+}
+
+/// The captures, opened one after the other as they are needed, or all before.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    watch: Watch,
+    preload: bool,
+    waiting: VecDeque<PathBuf>,
+    open: VecDeque<Open>,
+    faults: VecDeque<Fault>,
+    /// What was preloaded stays until the clock has stopped: giving back gigabytes takes time.
+    finished: Vec<Reader>,
+    /// Bytes of the captures that are finished.
+    done: u64,
+    last_time_ns: u64,
+    readable: usize,
+    cut_short: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    name: String,
+    reader: Reader,
+    skips_told: u64,
+}
+
+impl Inputs {
+    pub(crate) fn new(files: &[PathBuf], preload: bool, watch: &Watch) -> Self {
+        Inputs {
+            watch: watch.clone(),
+            preload,
+            waiting: files.iter().cloned().collect(),
+            open: VecDeque::new(),
+            faults: VecDeque::new(),
+            finished: Vec::new(),
+            done: 0,
+            last_time_ns: 0,
+            readable: 0,
+            cut_short: false,
+        }
+    }
+
+    /// A capture that is in memory already.
+    pub(crate) fn of(name: &str, reader: Reader, watch: &Watch) -> Self {
+        let mut inputs = Inputs::new(&[], true, watch);
+        inputs.readable = 1;
+        inputs.open.push_back(Open { name: name.to_owned(), reader, skips_told: 0 });
+        inputs
+    }
+
+    /// How many bytes there are to read, if all have a size.
+    pub(crate) fn size(&self) -> Option<u64> {
+        let open = self.open.iter().map(|open| open.reader.size());
+        // What cannot be read counts as nothing.
+        let waiting = self.waiting.iter().map(|path| match fs::metadata(path) {
+            _ if is_stdin(path) => None,
+            Ok(facts) if facts.is_file() => Some(facts.len()),
+            Ok(facts) if !facts.is_dir() => None,
+            _ => Some(0),
+        });
+        open.chain(waiting).sum()
+    }
+
+    /// Opens captures: the first that can be read, or all to preload them. Tells whether there is one.
+    pub(crate) fn open(&mut self) -> bool {
+        while (self.preload || self.open.is_empty()) && self.open_next() {}
+        self.readable > 0
+    }
+
+    /// What there is to tell up to here.
+    pub(crate) fn faults(&mut self) -> impl Iterator<Item = Fault> {
+        self.faults.drain(..)
+    }
+
+    /// Whether the user ended the reading before the input did.
+    pub(crate) fn was_cut_short(&self) -> bool {
+        self.cut_short
+    }
+
+    /// Opens the next capture, if there is one.
+    fn open_next(&mut self) -> bool {
+        let Some(path) = self.waiting.pop_front() else { return false };
+        let name = if is_stdin(&path) { "standard input".to_owned() } else { path.display().to_string() };
+        let opened = open(&path, self.preload, &self.watch);
+        if self.watch.interrupt.is_set() {
+            // What is wrong with an input that was cut is nobody's fault.
+            self.cut_short = true;
+            return false;
+        }
+        match opened {
+            Ok(reader) => {
+                self.readable += 1;
+                self.open.push_back(Open { name, reader, skips_told: 0 });
+            }
+            Err(error) => self.faults.push_back(Fault { name, what: What::Unreadable(error) }),
+        }
+        true
+    }
+
+    /// The first open capture has ended.
+    fn finish(&mut self) {
+        let Some(Open { name, mut reader, skips_told }) = self.open.pop_front() else { return };
+        self.last_time_ns = reader.last_time_ns();
+        self.done += reader.size().unwrap_or(0);
+        if reader.skipped() > skips_told {
+            self.faults.push_back(Fault { name: name.clone(), what: What::Skipped(reader.skipped()) });
+        }
+        for warning in reader.take_warnings() {
+            self.faults.push_back(Fault { name: name.clone(), what: What::Note(warning) });
+        }
+        if self.preload {
+            self.finished.push(reader);
+        }
+        self.open();
+        if let Some(next) = self.open.front_mut() {
+            next.reader.set_last_time_ns(self.last_time_ns);
+        }
+    }
+}
+
+impl Source for Inputs {
+    type Error = Fault;
+
+    #[inline]
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Fault> {
+        loop {
+            if let Some(fault) = self.faults.pop_front() {
+                return Err(fault);
+            }
+            let Some(Open { name, reader, skips_told }) = self.open.front_mut() else { return Ok(0) };
+            if self.watch.interrupt.is_set() {
+                self.cut_short = true;
+                return Ok(0);
+            }
+            let read = reader.read(max, &mut sink);
+            self.watch.gauge.set(self.done + reader.position());
+            match read {
+                // The end, unless it was the interrupt that ended it.
+                Ok(0) if !self.watch.interrupt.is_set() => self.finish(),
+                Ok(0) => {}
+                Ok(records) => return Ok(records),
+                Err(_) if self.watch.interrupt.is_set() => {}
+                // Only the first skipped record of a capture is told by itself: damage may be everywhere.
+                Err(error) if error.goes_on() && *skips_told > 0 => {}
+                Err(error) => {
+                    *skips_told += u64::from(error.goes_on());
+                    return Err(Fault { name: name.clone(), what: What::Damaged(error) });
+                }
+            }
+        }
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn open(path: &Path, preload: bool, watch: &Watch) -> Result<Reader, OpenError> {
+    let options = Options::default().preload(preload);
+    if is_stdin(path) {
+        if io::stdin().is_terminal() {
+            return Err(OpenError::Open(io::Error::other("it is a terminal, not a capture")));
+        }
+        return Reader::from_read(Pump::start(|| Ok(io::stdin()), watch), None, &options);
+    }
+    let facts = fs::metadata(path).map_err(OpenError::Open)?;
+    if facts.is_dir() {
+        return Err(OpenError::Directory);
+    }
+    if !facts.is_file() {
+        // A pipe may already keep us waiting while it is opened.
+        let path = path.to_owned();
+        return Reader::from_read(Pump::start(|| File::open(path), watch), None, &options);
+    }
+    if preload {
+        let file = File::open(path).map_err(OpenError::Open)?;
+        return Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options);
+    }
+    Reader::open(path, &options)
+}
+
+/// A file that is loaded, with its progress. It ends when the user says so.
+struct Watched {
+    file: File,
+    watch: Watch,
+}
+
+/// Read at once: small enough to end soon after the user says so.
+const STEP: usize = 8 << 20;
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.watch.interrupt.is_set() {
+            return Ok(0);
+        }
+        let step = buffer.len().min(STEP);
+        let count = self.file.read(&mut buffer[..step])?;
+        self.watch.gauge.advance(count as u64);
+        Ok(count)
+    }
+}
+
+/// What keeps us waiting as long as it likes, a pipe above all, read by a thread of its own: then the user's interrupt is
+/// heard while nothing comes. It comes here through a lane.
+struct Pump {
+    chunks: Consumer<io::Result<Vec<u8>>>,
+    chunk: Vec<u8>,
+    used: usize,
+    watch: Watch,
+}
+
+/// Pipes hold no more than 64 KiB, unless asked for.
+const CHUNK: usize = 256 << 10;
+const CHUNKS: usize = 8;
+/// Between two looks at the interrupt while nothing comes.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+impl Pump {
+    fn start<R: Read>(open: impl FnOnce() -> io::Result<R> + Send + 'static, watch: &Watch) -> Self {
+        let (mut filled, chunks) = spsc::channel(CHUNKS);
+        let pump = move || {
+            let mut source = match open() {
+                Ok(source) => source,
+                Err(error) => return drop(filled.push(Err(error))),
+            };
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                let chunk = match source.read(&mut buffer) {
+                    Ok(0) => return,
+                    Ok(count) => Ok(buffer[..count].to_vec()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Err(error),
+                };
+                let failed = chunk.is_err();
+                // Nobody takes chunks any more: the analysis has ended.
+                if filled.push(chunk).is_err() || failed {
+                    return;
+                }
+            }
+        };
+        // Without the thread the queue is closed and the input empty: as good an end as any when no thread can start.
+        let _ = thread::Builder::new().name("input".to_owned()).spawn(pump);
+        Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() }
+    }
+}
+
+impl Read for Pump {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.used == self.chunk.len() {
+            if self.watch.interrupt.is_set() {
+                return Ok(0);
+            }
+            match self.chunks.pop_timeout(PATIENCE) {
+                Ok(chunk) => {
+                    self.chunk = chunk?;
+                    self.used = 0;
+                }
+                Err(PopTimeoutError::Timeout) => {}
+                Err(PopTimeoutError::Closed) => return Ok(0),
+            }
+        }
+        let count = (&self.chunk[self.used..]).read(buffer)?;
+        self.used += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,105 @@
+//! Where results go: the standard output or a file, with the errors that matter told apart.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Exit;
+
+/// An output that is open already, so that it is known to be there before the work begins.
+#[derive(Debug)]
+pub(crate) struct Output {
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    Stdout,
+    File(File, PathBuf),
+}
+
+/// What went wrong with which output.
+#[derive(Debug)]
+pub(crate) struct OutputError {
+    name: String,
+    error: io::Error,
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: cannot be written: {}", self.name, self.error)
+    }
+}
+
+impl Output {
+    /// The standard output.
+    pub(crate) fn stdout() -> Self {
+        Output { to: To::Stdout }
+    }
+
+    /// Creates a file, or empties it; `-` is the standard output.
+    pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::stdout());
+        }
+        match File::create(path) {
+            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()) }),
+            Err(error) => Err(OutputError { name: path.display().to_string(), error }),
+        }
+    }
+
+    /// Whether a person would see the bytes themselves.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match &self.to {
+            To::Stdout => io::stdout().is_terminal(),
+            To::File(file, _) => file.is_terminal(),
+        }
+    }
+
+    /// Writes all of it. A reader that has gone away has seen enough: that is no error.
+    pub(crate) fn write(&self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Exit, OutputError> {
+        let written = match &self.to {
+            To::Stdout => through(io::stdout().lock(), body),
+            To::File(file, _) => through(file, body),
+        };
+        match written {
+            Ok(()) => Ok(Exit::Done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+            Err(error) => Err(OutputError { name: self.to_string(), error }),
+        }
+    }
+
+    /// Takes away a file that is not whole. Devices and pipes stay.
+    pub(crate) fn remove(self) {
+        if let To::File(file, path) = self.to
+            && file.metadata().is_ok_and(|facts| facts.is_file())
+        {
+            // It was told already that the output failed.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.to {
+            To::Stdout => f.write_str("standard output"),
+            To::File(_, path) => path.display().fmt(f),
+        }
+    }
+}
+
+fn through<W: Write>(to: W, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::with_capacity(64 << 10, to);
+    body(&mut buffered)?;
+    buffered.flush()
+}
+
+/// Whether both names lead to one file that exists.
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b && a.is_file(),
+        _ => false,
+    }
+}

@@ -1,0 +1,156 @@
+//! The progress bar: one line on the standard error, if that is a terminal.
+
+use corelane_monitor::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Where the work has come to. The worker writes it a few thousand times a second at most, the bar looks at it.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    /// Packets, and their bytes on the wire.
+    pub(crate) packets: Progress,
+    /// Of the total, in its own unit.
+    position: AtomicU64,
+}
+
+// Relaxed: for show only.
+impl Gauge {
+    pub(crate) fn set(&self, position: u64) {
+        self.position.store(position, Ordering::Relaxed);
+    }
+
+    pub(crate) fn advance(&self, by: u64) {
+        self.position.fetch_add(by, Ordering::Relaxed);
+    }
+
+    fn position(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+}
+
+/// What the line says beside the bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Packets,
+    Bytes,
+}
+
+/// A progress bar that lives as long as the work.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    ticker: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+/// Between two looks at the gauge.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Meter {
+    /// Shows `gauge` under the name `what` until dropped, as a bar if the total is known.
+    pub(crate) fn start(what: &'static str, shows: Shows, total: Option<u64>, gauge: &Arc<Gauge>, quiet: bool) -> Self {
+        if quiet || !io::stderr().is_terminal() || dumb() {
+            return Meter { bar: ProgressBar::hidden(), ticker: None };
+        }
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(style(total.is_some()));
+        bar.set_prefix(what);
+        let stop = Arc::new(AtomicBool::new(false));
+        let ticker = {
+            let (bar, gauge, stop) = (bar.clone(), Arc::clone(gauge), Arc::clone(&stop));
+            thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, shows, &gauge, &stop))
+        };
+        // Without a thread there is no progress to see, and all else works.
+        Meter { bar, ticker: ticker.ok().map(|thread| (stop, thread)) }
+    }
+
+    /// Takes the bar away while something else is written.
+    pub(crate) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
+        self.bar.suspend(write)
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.ticker.take() {
+            stop.store(true, Ordering::Relaxed);
+            thread.thread().unpark();
+            // A panic there has been told already and is no reason to lose the report.
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
+    let count = || match shows {
+        Shows::Packets => gauge.packets.packets(),
+        Shows::Bytes => gauge.position(),
+    };
+    let unit = match shows {
+        Shows::Packets => "packets",
+        Shows::Bytes => "bytes",
+    };
+    let (mut before, mut looked, mut rate) = (count(), Instant::now(), None);
+    while !stop.load(Ordering::Relaxed) {
+        thread::park_timeout(TICK);
+        let (now, seconds) = (count(), looked.elapsed().as_secs_f64());
+        if seconds < TICK.as_secs_f64() / 2.0 {
+            continue;
+        }
+        let latest = now.saturating_sub(before) as f64 / seconds;
+        // Evened out over about a second.
+        let rate = rate.insert(rate.map_or(latest, |rate: f64| rate * 0.9 + latest * 0.1));
+        (before, looked) = (now, Instant::now());
+        bar.set_position(gauge.position());
+        bar.set_message(format!("{} {unit}  {}/s", scaled(now as f64), scaled(*rate)));
+        bar.tick();
+    }
+}
+
+fn style(has_total: bool) -> ProgressStyle {
+    let template = match (has_total, color(io::stderr().is_terminal())) {
+        (true, true) => "{prefix} {wide_bar:.cyan/dim} {percent:>3} %  {msg}  {eta:>3} left",
+        (true, false) => "{prefix} {wide_bar} {percent:>3} %  {msg}  {eta:>3} left",
+        (false, true) => "{spinner:.cyan} {prefix}  {msg}  {elapsed}",
+        (false, false) => "{spinner} {prefix}  {msg}  {elapsed}",
+    };
+    ProgressStyle::with_template(template).expect("the templates are right").progress_chars("━╸─")
+}
+
+/// Whether escape sequences are welcome: on terminals, unless the user says no (<https://no-color.org>).
+pub(crate) fn color(is_terminal: bool) -> bool {
+    is_terminal && !dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Always seven columns wide, so that the line does not jump.
+fn scaled(value: f64) -> String {
+    let mut value = value;
+    for prefix in [" ", "k", "M", "G", "T"] {
+        if value < 999.95 {
+            return if prefix == " " { format!("{value:>5.0}  ") } else { format!("{value:>5.1} {prefix}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:>5.0} P")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled;
+
+    #[test]
+    fn numbers_have_one_width() {
+        for (value, text) in [(0.0, "    0  "), (999.0, "  999  "), (1000.0, "  1.0 k"), (23_456_789.0, " 23.5 M")] {
+            assert_eq!(scaled(value), text);
+        }
+        assert_eq!(scaled(999_960.0), "  1.0 M");
+    }
+}
