@@ -385,7 +385,7 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
             self.shared.body.cell(self.tail).flag.store(FREE, Release);
             self.tail = self.tail.wrapping_add(1);
         }
-        self.shared.control.slots_freed();
+        self.shared.control.slots_freed(self.tail);
     }
 
     fn position(&self) -> usize {

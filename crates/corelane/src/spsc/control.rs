@@ -27,6 +27,8 @@ pub(crate) struct End {
     state: AtomicU32,
     /// Written once, before `SEALED` is set.
     sealed_at: AtomicUsize,
+    /// A sleeping producer wants to be woken when the consumer's position has reached this. Written before `PARKED` is set.
+    wake_at: AtomicUsize,
     #[cfg(feature = "std")]
     parker: Parker,
 }
@@ -36,6 +38,7 @@ impl End {
         Self {
             state: AtomicU32::new(0),
             sealed_at: AtomicUsize::new(0),
+            wake_at: AtomicUsize::new(0),
             #[cfg(feature = "std")]
             parker: parker.unwrap_or_default(),
         }
@@ -98,6 +101,12 @@ impl End {
         heavy_barrier();
     }
 
+    /// Says when [`arm`](Self::arm)'s sleeper, a producer, wants to be woken. To be called before it.
+    #[cfg(feature = "std")]
+    pub(crate) fn wake_at(&self, position: usize) {
+        self.wake_at.store(position, Ordering::Relaxed);
+    }
+
     #[cfg(feature = "std")]
     pub(crate) fn disarm(&self) {
         self.state.fetch_and(!PARKED, Ordering::AcqRel);
@@ -133,9 +142,28 @@ impl Control {
         Self { producer: Padded(End::new()), consumer: Padded(End::new()) }
     }
 
-    /// To be called by the consumer after it has published freed slots.
+    /// To be called by the consumer after it has published `position` as its own.
     #[inline(always)]
-    pub(crate) fn slots_freed(&self) {
+    pub(crate) fn slots_freed(&self, position: usize) {
+        if self.producer.after_publication() & PARKED != 0 {
+            self.wake_producer(position);
+        }
+    }
+
+    /// Wakes the producer if enough slots are free for it.
+    #[cold]
+    #[inline(never)]
+    fn wake_producer(&self, position: usize) {
+        // Acquire, for the position that was written before the flag.
+        if self.producer.acquire() & PARKED != 0
+            && position.wrapping_sub(self.producer.wake_at.load(Ordering::Relaxed)) as isize >= 0
+        {
+            self.producer.wake();
+        }
+    }
+
+    /// Tells the producer, asleep or not, that the consumer has closed.
+    pub(crate) fn wake_closed_producer(&self) {
         if self.producer.after_publication() & PARKED != 0 {
             self.producer.wake();
         }

@@ -127,7 +127,7 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     let lag = D::release_lag(capacity, &options.tuning);
     let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
     let (producer, consumer) = D::create(request)?;
-    Ok((Producer { raw: producer, wait: options.wait.clone(), lag }, Consumer { raw: consumer, wait: options.wait }))
+    Ok((Producer { raw: producer, wait: options.wait.clone(), lag, room: 1 }, Consumer { raw: consumer, wait: options.wait }))
 }
 
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
@@ -137,6 +137,8 @@ pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy> {
     raw: D::Producer,
     wait: W,
     lag: usize,
+    /// Free slots that a wait in progress is for.
+    room: usize,
 }
 
 impl<T, D: Design<T>, W> Producer<T, D, W> {
@@ -357,10 +359,27 @@ impl<T, D: Design<T>, W: Strategy> Producer<T, D, W> {
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
     pub fn wait_for_space(&mut self) -> Result<(), Closed<()>> {
+        self.wait_for_room(1)
+    }
+
+    /// Waits until at least `slots` slots are free, as far as [`release_lag`](Self::release_lag) lets the producer know.
+    ///
+    /// A producer that is ahead of its consumer sleeps less often, and costs the consumer fewer wake-ups, when it waits for
+    /// half the queue instead of one slot. The consumer has to go on popping for that: it is not for queues in a ring.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone.
+    ///
+    /// # Panics
+    /// If `slots` is more than the capacity.
+    pub fn wait_for_room(&mut self, slots: usize) -> Result<(), Closed<()>> {
+        assert!(slots <= self.capacity(), "a queue never has more free slots than its capacity");
+        self.room = slots;
         #[cfg(feature = "std")]
         let waited = self.wait(None);
         #[cfg(not(feature = "std"))]
         let waited = self.wait();
+        self.room = 1;
         match waited {
             Waited::Closed => Err(Closed(())),
             _ => Ok(()),
@@ -595,7 +614,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
         heavy_barrier();
         let end = self.raw.seal();
         self.raw.control().consumer.seal(end);
-        self.raw.control().slots_freed();
+        self.raw.control().wake_closed_producer();
     }
 
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
@@ -676,7 +695,7 @@ impl<T, D: Design<T>, W> Drop for Consumer<T, D, W> {
         if control.consumer.acquire() & SEALED == 0 {
             // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
             control.consumer.seal(self.raw.position());
-            control.slots_freed();
+            control.wake_closed_producer();
         }
     }
 }
@@ -793,7 +812,7 @@ trait Look {
 
 impl<T, D: Design<T>, W> Look for Producer<T, D, W> {
     fn is_ready(&mut self) -> bool {
-        self.raw.writable() != 0
+        self.raw.writable() != 0 && (self.room <= 1 || self.raw.capacity() - self.raw.len() >= self.room)
     }
 
     fn is_over(&self) -> bool {
@@ -865,7 +884,9 @@ impl<T, D: Design<T>, W> Waitable for Producer<T, D, W> {
     }
 
     fn arm(&self) {
-        self.raw.control().producer.arm();
+        let end = &self.raw.control().producer;
+        end.wake_at(self.raw.position().wrapping_add(self.room).wrapping_sub(self.raw.capacity()));
+        end.arm();
     }
 
     fn disarm(&self) {

@@ -189,7 +189,7 @@ unsafe impl<T: Send> RawConsumer<T> for LamportConsumer<T> {
     unsafe fn release(&mut self, n: usize) {
         self.read = self.read.wrapping_add(n);
         self.shared.body.read.store(self.read, Release);
-        self.shared.control.slots_freed();
+        self.shared.control.slots_freed(self.read);
     }
 
     fn position(&self) -> usize {

@@ -606,7 +606,7 @@ impl<T> LaneConsumer<T> {
     fn publish_position(&mut self) {
         self.released = position::<T>(self.at, self.popped);
         self.ring().consumed.store(self.released, Release);
-        self.shared.control.slots_freed();
+        self.shared.control.slots_freed(self.released);
     }
 
     /// The place behind the last published item.

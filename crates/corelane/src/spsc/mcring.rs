@@ -257,7 +257,7 @@ impl<T> McRingConsumer<T> {
     fn publish_position(&mut self) {
         self.released = self.next_read;
         self.shared.body.read.store(self.next_read, Release);
-        self.shared.control.slots_freed();
+        self.shared.control.slots_freed(self.released);
     }
 }
 
