@@ -78,7 +78,11 @@ impl Input {
     }
 
     /// Takes what can be read only once, from the front.
-    pub(super) fn from_stream(mut inner: Box<dyn Read + Send>, size: Option<u64>, preload: bool) -> Result<Self, OpenError> {
+    pub(super) fn from_stream(
+        mut inner: Box<dyn Read + Send>,
+        size: Option<u64>,
+        preload: bool,
+    ) -> Result<Self, OpenError> {
         let head = Head::read(&mut inner).map_err(|error| OpenError::Read { compression: None, error })?;
         Self::packed_or_plain(head, inner, size, preload)
     }

@@ -75,7 +75,11 @@ impl Reader {
     }
 
     /// Takes a capture from anything that can be read, packed or not. `size` is how many bytes it has, where that is known.
-    pub fn from_read(source: impl Read + Send + 'static, size: Option<u64>, options: &Options) -> Result<Self, OpenError> {
+    pub fn from_read(
+        source: impl Read + Send + 'static,
+        size: Option<u64>,
+        options: &Options,
+    ) -> Result<Self, OpenError> {
         Self::new(Input::from_stream(Box::new(source), size, options.preload)?)
     }
 
