@@ -192,8 +192,11 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
-        // Enough that the slots of a block are free whenever fewer than `capacity` items are inside at its first item.
-        let blocks = (capacity - 1)
+        // Enough that the slots of a block are free whenever fewer than `capacity` items are inside at its first item. Where
+        // each pop publishes, that may already be so when the last item of a block was popped but its header not stored
+        // again (step 3): then enough that one item of the next block has to be popped too.
+        let reach = if release_every::<T>(capacity) == 0 { capacity } else { capacity - 1 };
+        let blocks = reach
             .div_ceil(Block::<T>::ITEMS)
             .checked_add(1)
             .and_then(usize::checked_next_power_of_two)
@@ -609,7 +612,7 @@ impl<T> LaneConsumer<T> {
         self.shared.control.slots_freed(self.released);
     }
 
-    /// The place behind the last published item.
+    /// The place behind the last published item; never the end of a block, but the start of the next one.
     fn published_end(&self) -> (usize, usize) {
         // Full blocks are a prefix of those ahead: the last one is found by bisection.
         let (mut full, mut not) = (0, self.ring().mask + 2);
@@ -624,7 +627,11 @@ impl<T> LaneConsumer<T> {
         let block = self.at.wrapping_add(full);
         let counted = self.ring().published(block);
         let pushed = self.ring().pushed.load(Acquire).wrapping_sub(position::<T>(block, 0)) as isize;
-        (block, counted.max(Block::<T>::ITEMS.min(pushed.max(0) as usize)))
+        match counted.max(Block::<T>::ITEMS.min(pushed.max(0) as usize)) {
+            // Filled up since the bisection saw it.
+            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
+            n => (block, n),
+        }
     }
 }
 

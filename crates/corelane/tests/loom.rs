@@ -1,0 +1,460 @@
+//! Every design under every interleaving of small cases. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
+//!
+//! Under loom the lane's blocks hold two items, it looks two blocks ahead and one find switches it to streaming, so the
+//! few items of a model reach every path. What loom cannot show: `SeqCst` accesses are modelled as acquire and release (the
+//! crate uses none), there is no time, and the membarrier of the park protocol is modelled by a full fence on both sides.
+#![cfg(loom)]
+
+use corelane::error::{PopError, PushError};
+use corelane::spsc::{self, BQueue, Design, Lamport, Lane, McRing, Options};
+use corelane::wait::{self, Park, Parker, Spin, Strategy};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Explores a model with so many preemptions, and says how many executions that took.
+#[track_caller]
+fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 5_000;
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let start = std::time::Instant::now();
+    builder.check(move || {
+        counter.fetch_add(1, Relaxed);
+        model();
+    });
+    let name = thread_name();
+    println!("{name}: {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or("model").to_owned()
+}
+
+/// What happened to the items of one execution: how often each was dropped. Loom does not see it.
+#[derive(Clone, Default)]
+struct Ledger(Arc<[AtomicUsize; 8]>);
+
+impl Ledger {
+    fn item(&self, id: usize) -> Item {
+        Item { id, written: Box::new(UnsafeCell::new(0)), ledger: self.clone() }.filled()
+    }
+
+    #[track_caller]
+    fn assert_each_dropped_once(&self, items: usize) {
+        let drops = self.0.iter().map(|drops| drops.load(Relaxed)).collect::<Vec<_>>();
+        for (id, &drops) in drops.iter().enumerate() {
+            assert_eq!(drops, usize::from(id < items), "drops of item {id}");
+        }
+    }
+}
+
+/// An item with memory of its own, so that loom sees who reads it before it was handed over.
+struct Item {
+    id: usize,
+    written: Box<UnsafeCell<usize>>,
+    ledger: Ledger,
+}
+
+impl Item {
+    /// Written by the pushing thread after it was made.
+    fn filled(self) -> Self {
+        // SAFETY: loom checks that nobody else accesses it now.
+        self.written.with_mut(|value| unsafe { *value = self.id + 100 });
+        self
+    }
+
+    fn read(&self) -> usize {
+        // SAFETY: loom checks that nobody else writes it now.
+        assert_eq!(self.written.with(|value| unsafe { *value }), self.id + 100);
+        self.id
+    }
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        // The first failure is the one to report.
+        if std::thread::panicking() {
+            return;
+        }
+        self.read();
+        self.ledger.0[self.id].fetch_add(1, Relaxed);
+    }
+}
+
+/// A design under test.
+trait Tested: Design<Item, Tuning = Self::Options> + Design<usize, Tuning = Self::Options> {
+    type Options: Clone + Default + Send + Sync + 'static;
+}
+
+impl<D, O: Clone + Default + Send + Sync + 'static> Tested for D
+where
+    D: Design<Item, Tuning = O> + Design<usize, Tuning = O>,
+{
+    type Options = O;
+}
+
+type Ends<T, D, W> = (spsc::Producer<T, D, W>, spsc::Consumer<T, D, W>);
+
+fn queue_from<T: Send, D: Design<T>, W: Strategy>(start: usize, capacity: usize, wait: W) -> Ends<T, D, W> {
+    let options = Options::new().tuning(D::Tuning::default()).wait(wait).start_at(start);
+    spsc::channel_with(capacity, options).unwrap()
+}
+
+fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Spin> {
+    queue_from(0, capacity, Spin)
+}
+
+fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
+    queue_from(0, capacity, Park)
+}
+
+/// A queue of 4 in which a lane's consumer has found whole blocks and asked for them: the next single item is published
+/// beside its block.
+fn streaming<D: Tested>() -> Ends<usize, D, Spin> {
+    let (mut producer, mut consumer) = queue::<usize, D>(4);
+    assert_eq!(producer.push_slice(&[0; 4]), 4);
+    assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
+    (producer, consumer)
+}
+
+fn push<T: Send, D: Design<T>, W>(producer: &mut spsc::Producer<T, D, W>, mut item: T) {
+    loop {
+        match producer.try_push(item) {
+            Ok(()) => return,
+            Err(PushError::Full(refused)) => item = refused,
+            Err(PushError::Closed(_)) => panic!("nobody closed"),
+        }
+        thread::yield_now();
+    }
+}
+
+fn pop<T: Send, D: Design<T>, W>(consumer: &mut spsc::Consumer<T, D, W>) -> Option<T> {
+    loop {
+        match consumer.try_pop() {
+            Ok(item) => return Some(item),
+            Err(PopError::Empty) => thread::yield_now(),
+            Err(PopError::Closed) => return None,
+        }
+    }
+}
+
+/// A producer pushes `items` items one by one while the consumer pops them one by one.
+fn one_by_one<D: Tested>(preemptions: usize, start: usize, capacity: usize, items: usize) {
+    explore(preemptions, move || {
+        let (mut producer, mut consumer) = queue_from::<Item, D, _>(start, capacity, Spin);
+        let ledger = Ledger::default();
+        let pushed = ledger.clone();
+        let pusher = thread::spawn(move || {
+            for id in 0..items {
+                push(&mut producer, pushed.item(id));
+            }
+        });
+        for id in 0..items {
+            assert_eq!(pop(&mut consumer).unwrap().read(), id);
+        }
+        pusher.join().unwrap();
+        drop(consumer);
+        ledger.assert_each_dropped_once(items);
+    });
+}
+
+mod models {
+    use super::*;
+
+    pub(super) fn items_are_handed_over_with_their_memory<D: Tested>() {
+        one_by_one::<D>(3, 0, 4, 3);
+    }
+
+    pub(super) fn a_queue_of_one_wraps<D: Tested>() {
+        one_by_one::<D>(3, 0, 1, 3);
+    }
+
+    pub(super) fn a_queue_of_two_wraps<D: Tested>() {
+        one_by_one::<D>(2, 0, 2, 5);
+    }
+
+    pub(super) fn indices_wrap_around<D: Tested>() {
+        one_by_one::<D>(2, usize::MAX, 2, 4);
+    }
+
+    /// Each item is either given back or drained.
+    pub(super) fn consumer_closes_while_items_are_pushed<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                (0..3)
+                    .take_while(|&id| match producer.try_push(pushed.item(id)) {
+                        Ok(()) => true,
+                        Err(PushError::Closed(item)) => {
+                            assert_eq!(item.read(), id);
+                            false
+                        }
+                        Err(PushError::Full(_)) => panic!("the queue has room for all"),
+                    })
+                    .count()
+            });
+            consumer.close();
+            let mut drained = 0;
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item.read(), drained);
+                drained += 1;
+            }
+            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(pusher.join().unwrap(), drained);
+            drop(consumer);
+            ledger.assert_each_dropped_once((drained + 1).min(3));
+        });
+    }
+
+    pub(super) fn consumer_goes_while_items_are_pushed<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher =
+                thread::spawn(move || (0..3).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
+            let popped = usize::from(consumer.try_pop().is_ok());
+            drop(consumer);
+            let accepted = pusher.join().unwrap();
+            assert!(popped <= accepted);
+            ledger.assert_each_dropped_once((accepted + 1).min(3));
+        });
+    }
+
+    pub(super) fn producer_goes_while_items_are_popped<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                push(&mut producer, pushed.item(0));
+                push(&mut producer, pushed.item(1));
+            });
+            let mut popped = 0;
+            while let Some(item) = pop(&mut consumer) {
+                assert_eq!(item.read(), popped);
+                popped += 1;
+            }
+            assert_eq!(popped, 2);
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Loom reports a lost wake-up as a deadlock, in this model and the next ones.
+    pub(super) fn producer_goes_while_the_consumer_parks<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            let pusher = thread::spawn(move || producer.try_push(7).unwrap());
+            assert_eq!(consumer.pop(), Ok(7));
+            assert!(consumer.pop().is_err());
+            pusher.join().unwrap();
+        });
+    }
+
+    pub(super) fn consumer_goes_while_the_producer_parks<D: Tested>() {
+        explore(3, || {
+            let (mut producer, consumer) = parking::<usize, D>(1);
+            producer.try_push(1).unwrap();
+            let popper = thread::spawn(move || drop(consumer));
+            assert_eq!(producer.push(2).unwrap_err().0, 2);
+            popper.join().unwrap();
+        });
+    }
+
+    pub(super) fn consumer_closes_while_the_producer_parks<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(1);
+            producer.try_push(1).unwrap();
+            let popper = thread::spawn(move || {
+                consumer.close();
+                assert_eq!(consumer.try_pop(), Ok(1));
+                assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+            });
+            assert_eq!(producer.push(2).unwrap_err().0, 2);
+            popper.join().unwrap();
+        });
+    }
+
+    pub(super) fn a_push_wakes_the_parked_consumer<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                producer.try_push(1).unwrap();
+                producer.try_push(2).unwrap();
+                producer
+            });
+            assert_eq!(consumer.pop(), Ok(1));
+            assert_eq!(consumer.pop(), Ok(2));
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn a_pop_wakes_the_parked_producer<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(1);
+            producer.try_push(1).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(1));
+                consumer
+            });
+            assert!(producer.push(2).is_ok());
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+        });
+    }
+
+    pub(super) fn both_ends_park_in_turn<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(1);
+            let pusher = thread::spawn(move || (0..3).for_each(|item| producer.push(item).unwrap()));
+            for item in 0..3 {
+                assert_eq!(consumer.pop(), Ok(item));
+            }
+            pusher.join().unwrap();
+        });
+    }
+
+    /// One sleep for two queues: a push to either ends it.
+    pub(super) fn one_parker_serves_two_queues<D: Tested>() {
+        for to in 0..2 {
+            explore(2, move || {
+                let parker = Parker::new();
+                let (mut producers, mut consumers) = (Vec::new(), Vec::new());
+                for _ in 0..2 {
+                    let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
+                    let (producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
+                    producers.push(producer);
+                    consumers.push(consumer);
+                }
+                let pusher = thread::spawn(move || {
+                    producers[to].try_push(5).unwrap();
+                    producers
+                });
+                assert_eq!(wait::any(&mut consumers, &Park, None), Some(to));
+                assert_eq!(consumers[to].try_pop(), Ok(5));
+                drop(pusher.join().unwrap());
+            });
+        }
+    }
+
+    /// An item whose push has returned is there, though its batch or its block is not full.
+    pub(super) fn what_was_pushed_is_never_held_back<D: Tested>() {
+        late_publication(queue::<usize, D>);
+    }
+
+    pub(super) fn what_was_pushed_beside_its_block_is_never_held_back<D: Tested>() {
+        late_publication(|_| streaming::<D>());
+    }
+
+    fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
+        explore(3, move || {
+            let (mut producer, mut consumer) = make(4);
+            let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
+            let tell = told.clone();
+            let pusher = thread::spawn(move || {
+                for (item, told) in tell.iter().enumerate() {
+                    producer.try_push(item).unwrap();
+                    told.store(true, Release);
+                }
+                producer
+            });
+            let mut popped = 0;
+            for (item, told) in told.iter().enumerate() {
+                let there = told.load(Acquire);
+                if popped == item {
+                    match consumer.try_pop() {
+                        Ok(got) => {
+                            assert_eq!(got, item);
+                            popped += 1;
+                        }
+                        Err(PopError::Empty) => assert!(!there, "the push of {item} had returned"),
+                        Err(PopError::Closed) => panic!("nobody closed"),
+                    }
+                }
+            }
+            let producer = pusher.join().unwrap();
+            for item in popped..3 {
+                assert_eq!(consumer.try_pop(), Ok(item));
+            }
+            assert_eq!(consumer.try_pop(), Err(PopError::Empty));
+            drop(producer);
+        });
+    }
+
+    /// A slot whose pop has returned is free.
+    pub(super) fn what_was_popped_is_free<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(2);
+            producer.try_push(0).unwrap();
+            producer.try_push(1).unwrap();
+            let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+            let tell = told.clone();
+            let popper = thread::spawn(move || {
+                for (item, told) in tell.iter().enumerate() {
+                    assert_eq!(consumer.try_pop(), Ok(item));
+                    told.store(true, Release);
+                }
+                consumer
+            });
+            for (item, told) in told.iter().enumerate() {
+                let free = told.load(Acquire);
+                match producer.try_push(item + 2) {
+                    Ok(()) => {}
+                    Err(PushError::Full(_)) => assert!(!free, "the pop of {item} had returned"),
+                    Err(PushError::Closed(_)) => panic!("nobody closed"),
+                }
+            }
+            drop(popper.join().unwrap());
+        });
+    }
+}
+
+/// One test for every model and design.
+macro_rules! designs {
+    ($($name:ident: $design:ty),+ $(,)? => $models:tt) => {
+        $(mod $name {
+            use super::*;
+            designs!(@ $design, $models);
+        })+
+    };
+    (@ $design:ty, [$($model:ident),+ $(,)?]) => {
+        $(#[test]
+        fn $model() {
+            models::$model::<$design>();
+        })+
+    };
+}
+
+designs! {
+    lane: Lane,
+    lamport: Lamport,
+    mcring: McRing,
+    bqueue: BQueue,
+    => [
+        items_are_handed_over_with_their_memory,
+        a_queue_of_one_wraps,
+        a_queue_of_two_wraps,
+        indices_wrap_around,
+        consumer_closes_while_items_are_pushed,
+        consumer_goes_while_items_are_pushed,
+        producer_goes_while_items_are_popped,
+        producer_goes_while_the_consumer_parks,
+        consumer_goes_while_the_producer_parks,
+        consumer_closes_while_the_producer_parks,
+        a_push_wakes_the_parked_consumer,
+        a_pop_wakes_the_parked_producer,
+        both_ends_park_in_turn,
+        one_parker_serves_two_queues,
+        what_was_pushed_is_never_held_back,
+        what_was_pushed_beside_its_block_is_never_held_back,
+        what_was_popped_is_free,
+    ]
+}
