@@ -62,3 +62,6 @@ mod sync;
 pub mod wait;
 
 pub use prefetch::prefetch_read;
+#[cfg(loom)]
+#[doc(hidden)]
+pub use sync::without_fences;

@@ -14,26 +14,27 @@ use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
-/// Explores a model with so many preemptions, and says how many executions that took.
-#[track_caller]
+/// Explores a model in which somebody parks or closes, with so many preemptions.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 5_000;
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     builder.check(move || {
         counter.fetch_add(1, Relaxed);
         model();
     });
-    let name = thread_name();
+    let name = std::thread::current().name().unwrap_or("model").to_owned();
     println!("{name}: {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
 }
 
-fn thread_name() -> String {
-    std::thread::current().name().unwrap_or("model").to_owned()
+/// Explores a model in which nobody parks, and nobody closes before the other side is done.
+fn explore_without_fences(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    corelane::without_fences(|| explore(preemptions, model));
 }
 
 /// What happened to the items of one execution: how often each was dropped. Loom does not see it.
@@ -146,7 +147,7 @@ fn pop<T: Send, D: Design<T>, W>(consumer: &mut spsc::Consumer<T, D, W>) -> Opti
 
 /// A producer pushes `items` items one by one while the consumer pops them one by one.
 fn one_by_one<D: Tested>(preemptions: usize, start: usize, capacity: usize, items: usize) {
-    explore(preemptions, move || {
+    explore_without_fences(preemptions, move || {
         let (mut producer, mut consumer) = queue_from::<Item, D, _>(start, capacity, Spin);
         let ledger = Ledger::default();
         let pushed = ledger.clone();
@@ -355,7 +356,7 @@ mod models {
     }
 
     fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
-        explore(3, move || {
+        explore_without_fences(3, move || {
             let (mut producer, mut consumer) = make(4);
             let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
             let tell = told.clone();
@@ -391,7 +392,7 @@ mod models {
 
     /// A slot whose pop has returned is free.
     pub(super) fn what_was_popped_is_free<D: Tested>() {
-        explore(3, || {
+        explore_without_fences(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
             producer.try_push(1).unwrap();

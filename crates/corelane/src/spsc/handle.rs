@@ -127,7 +127,10 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     let lag = D::release_lag(capacity, &options.tuning);
     let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
     let (producer, consumer) = D::create(request)?;
-    Ok((Producer { raw: producer, wait: options.wait.clone(), lag, room: 1 }, Consumer { raw: consumer, wait: options.wait }))
+    Ok((
+        Producer { raw: producer, wait: options.wait.clone(), lag, room: 1 },
+        Consumer { raw: consumer, wait: options.wait },
+    ))
 }
 
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.

@@ -377,8 +377,9 @@ impl<T> LaneProducer<T> {
         if self.filled == Block::<T>::ITEMS {
             self.at = self.at.wrapping_add(1);
             if self.at & self.ring().mask == 0 {
-                // Once a lap, so that it never falls half the number range behind and looks ahead of the consumer.
-                self.ring().pushed.store(self.first.wrapping_add(self.filled), Relaxed);
+                // Once a lap, so that it never falls half the number range behind and looks ahead of the consumer. Release,
+                // because a consumer whose look at the header came too early takes the last items by this.
+                self.ring().pushed.store(self.first.wrapping_add(self.filled), Release);
             }
             self.line = self.ring().block(self.at);
             self.tag = Block::<T>::tag(self.at);
