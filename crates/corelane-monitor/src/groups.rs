@@ -28,10 +28,7 @@ pub(crate) struct Scan<K> {
 
 impl<K: Hash + Eq + Copy> Groups<K> {
     pub(crate) fn new(threshold: u64, keys: HashKeys) -> Self {
-        Groups {
-            threshold,
-            groups: HashMap::with_hasher(keys),
-        }
+        Groups { threshold, groups: HashMap::with_hasher(keys) }
     }
 
     pub(crate) fn add(&mut self, key: K, time_ns: u64) {
@@ -52,13 +49,7 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         self.groups
             .drain()
             .filter(move |(_, group)| group.count > threshold)
-            .filter_map(|(key, group)| {
-                Some(Scan {
-                    key,
-                    count: group.count,
-                    time_ns: *group.smallest.peek()?,
-                })
-            })
+            .filter_map(|(key, group)| Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()? }))
     }
 }
 
@@ -70,17 +61,12 @@ mod tests {
     fn the_time_is_the_one_that_crosses_the_threshold_whatever_the_order() {
         for times in [[5, 1, 4, 2, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1]] {
             let mut groups = Groups::new(2, HashKeys::random());
-            times
-                .iter()
-                .for_each(|&time| groups.add((1_u32, 2_u16), time));
+            times.iter().for_each(|&time| groups.add((1_u32, 2_u16), time));
             groups.add((1, 3), 1);
             groups.add((1, 3), 1);
             let scans: Vec<_> = groups.drain_scans().collect();
             assert_eq!(scans.len(), 1);
-            assert_eq!(
-                (scans[0].key, scans[0].count, scans[0].time_ns),
-                ((1, 2), 5, 3)
-            );
+            assert_eq!((scans[0].key, scans[0].count, scans[0].time_ns), ((1, 2), 5, 3));
         }
     }
 }

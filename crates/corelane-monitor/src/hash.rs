@@ -48,10 +48,7 @@ impl BuildHasher for HashKeys {
 
     #[inline]
     fn build_hasher(&self) -> FoldHasher {
-        FoldHasher {
-            hash: self.0[0],
-            secret: self.0[1],
-        }
+        FoldHasher { hash: self.0[0], secret: self.0[1] }
     }
 }
 

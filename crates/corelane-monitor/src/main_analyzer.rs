@@ -36,11 +36,9 @@ impl MainAnalyzer {
     #[inline]
     pub fn state_report(&mut self, report: StateReport) {
         if report.is_v6() {
-            self.groups_v6
-                .add((report.source_v6(), report.port()), report.time_ns());
+            self.groups_v6.add((report.source_v6(), report.port()), report.time_ns());
         } else {
-            self.groups_v4
-                .add((report.source_v4(), report.port()), report.time_ns());
+            self.groups_v4.add((report.source_v4(), report.port()), report.time_ns());
         }
     }
 
@@ -61,25 +59,12 @@ impl MainAnalyzer {
     /// All SubAnalyzers' reports and results are here: makes the report, with the Dispatcher's own counts.
     pub fn finish(mut self, dispatcher: &Dispatcher) -> Report {
         fn horizontal<A: Address>(scan: Scan<(A, u16)>) -> Alert {
-            let Scan {
-                key: (source, port),
-                count,
-                time_ns,
-            } = scan;
-            Alert::Horizontal {
-                source: source.ip(),
-                port,
-                count,
-                time_ns,
-            }
+            let Scan { key: (source, port), count, time_ns } = scan;
+            Alert::Horizontal { source: source.ip(), port, count, time_ns }
         }
         let mut report = self.report;
-        report
-            .alerts
-            .extend(self.groups_v4.drain_scans().map(horizontal));
-        report
-            .alerts
-            .extend(self.groups_v6.drain_scans().map(horizontal));
+        report.alerts.extend(self.groups_v4.drain_scans().map(horizontal));
+        report.alerts.extend(self.groups_v6.drain_scans().map(horizontal));
         report.alerts.sort_unstable_by_key(Alert::order);
         report.packets = dispatcher.packets();
         report.bytes = dispatcher.bytes();

@@ -74,13 +74,7 @@ impl Alert {
             Alert::Vertical { destination, .. } => (Some(destination), 0),
             Alert::Horizontal { port, .. } => (None, port),
         };
-        (
-            self.time_ns(),
-            self.kind(),
-            self.source(),
-            destination,
-            port,
-        )
+        (self.time_ns(), self.kind(), self.source(), destination, port)
     }
 }
 
@@ -137,11 +131,7 @@ impl Timing {
     /// `count` divided by the wall time; 0 if no time was measured.
     pub fn per_second(&self, count: u64) -> f64 {
         let seconds = self.wall.as_secs_f64();
-        if seconds > 0.0 {
-            count as f64 / seconds
-        } else {
-            0.0
-        }
+        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
     }
 }
 
@@ -225,18 +215,12 @@ struct EveScan {
 impl EveRecord {
     fn new(alert: &Alert) -> Self {
         let (dest_ip, dest_port, signature_id, signature) = match *alert {
-            Alert::Vertical { destination, .. } => (
-                Some(destination),
-                None,
-                SIGNATURE_VERTICAL,
-                "CORELANE SCAN vertical TCP port scan",
-            ),
-            Alert::Horizontal { port, .. } => (
-                None,
-                Some(port),
-                SIGNATURE_HORIZONTAL,
-                "CORELANE SCAN horizontal TCP port scan",
-            ),
+            Alert::Vertical { destination, .. } => {
+                (Some(destination), None, SIGNATURE_VERTICAL, "CORELANE SCAN vertical TCP port scan")
+            }
+            Alert::Horizontal { port, .. } => {
+                (None, Some(port), SIGNATURE_HORIZONTAL, "CORELANE SCAN horizontal TCP port scan")
+            }
         };
         EveRecord {
             timestamp: Timestamp::of(alert.time_ns()).eve(),
@@ -254,11 +238,7 @@ impl EveRecord {
                 category: "Detection of a Network Scan",
                 severity: 3,
             },
-            scan: EveScan {
-                kind: alert.kind(),
-                count: alert.count(),
-                time_ns: alert.time_ns(),
-            },
+            scan: EveScan { kind: alert.kind(), count: alert.count(), time_ns: alert.time_ns() },
         }
     }
 }
@@ -280,32 +260,17 @@ impl Timestamp {
         // Years that begin in March have their leap day at the end. 719_468 days from 0000-03-01 to the epoch.
         let days = days + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = if month_from_march < 10 {
-            month_from_march + 3
-        } else {
-            month_from_march - 9
-        };
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
         let year = era * 400 + year_of_era + u64::from(month <= 2);
-        Timestamp {
-            year,
-            month,
-            day,
-            second_of_day,
-            nanosecond,
-        }
+        Timestamp { year, month, day, second_of_day, nanosecond }
     }
 
     fn clock(&self) -> (u64, u64, u64) {
-        (
-            self.second_of_day / 3600,
-            self.second_of_day / 60 % 60,
-            self.second_of_day % 60,
-        )
+        (self.second_of_day / 3600, self.second_of_day / 60 % 60, self.second_of_day % 60)
     }
 
     /// As Suricata writes it: microseconds, then the offset from UTC.
@@ -318,8 +283,7 @@ impl Timestamp {
     /// For people: to the millisecond.
     pub(crate) fn human(&self) -> String {
         let (hour, minute, second) = self.clock();
-        let (year, month, day, millis) =
-            (self.year, self.month, self.day, self.nanosecond / 1_000_000);
+        let (year, month, day, millis) = (self.year, self.month, self.day, self.nanosecond / 1_000_000);
         format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
     }
 }
@@ -341,10 +305,7 @@ mod tests {
         ] {
             assert_eq!(Timestamp::of(seconds * 1_000_000_000).eve(), expected);
         }
-        assert_eq!(
-            Timestamp::of(1_999_999_999).eve(),
-            "1970-01-01T00:00:01.999999+0000"
-        );
+        assert_eq!(Timestamp::of(1_999_999_999).eve(), "1970-01-01T00:00:01.999999+0000");
         assert_eq!(Timestamp::of(u64::MAX).human(), "2554-07-21 23:34:33.709");
     }
 
@@ -357,12 +318,7 @@ mod tests {
             count: 21,
             time_ns,
         };
-        let horizontal = |time_ns, source, port| Alert::Horizontal {
-            source: ip(source),
-            port,
-            count: 21,
-            time_ns,
-        };
+        let horizontal = |time_ns, source, port| Alert::Horizontal { source: ip(source), port, count: 21, time_ns };
         let ordered = [
             vertical(1, "9.9.9.9", "1.1.1.1"),
             horizontal(2, "9.0.0.1", 80),

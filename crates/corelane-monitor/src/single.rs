@@ -9,8 +9,9 @@ use crate::slot::Slot;
 use crate::source::{Progress, Source};
 use corelane_net::capture::Record;
 
-/// Slots that are gathered before they are processed: enough to hide the memory, few enough to stay in the first cache.
-const BATCH: usize = 64;
+/// Slots that are gathered before they are processed: 28 kB, which fit into the first cache, and long enough a walk
+/// through the capture for the processor to fetch it ahead.
+const BATCH: usize = 1024;
 
 /// Records between two looks at [`Progress`].
 const READ: usize = 4096;
@@ -26,13 +27,7 @@ struct Run {
 impl Run {
     #[inline(always)]
     fn record(&mut self, record: &Record<'_>) {
-        let Run {
-            dispatcher,
-            analyzer,
-            batch,
-            filled,
-            ..
-        } = self;
+        let Run { dispatcher, analyzer, batch, filled, .. } = self;
         dispatcher.record(record, |_, slot| {
             batch[*filled % BATCH] = slot;
             *filled += 1;
@@ -44,9 +39,7 @@ impl Run {
     }
 
     fn take_reports(&mut self) {
-        self.analyzer
-            .take_reports()
-            .for_each(|report| self.main.state_report(report));
+        self.analyzer.take_reports().for_each(|report| self.main.state_report(report));
     }
 }
 

@@ -156,10 +156,7 @@ impl Slot {
     #[inline(always)]
     pub const fn addresses_v6(&self, rest: &Slot) -> (u128, u128) {
         let (first, rest) = (&self.0, &rest.0);
-        (
-            words(first[2], rest[0], rest[1], rest[2]),
-            words(first[3], rest[3], rest[4], rest[5]),
-        )
+        (words(first[2], rest[0], rest[1], rest[2]), words(first[3], rest[3], rest[4], rest[5]))
     }
 }
 
@@ -190,10 +187,7 @@ mod tests {
         assert_eq!(slot.ports(), (packet.source_port, packet.destination_port));
         assert_eq!((slot.protocol(), slot.flags()), (TCP, 0xff));
         assert!(!slot.is_v6() && !slot.is_v6_rest());
-        assert_eq!(
-            slot.partition(),
-            partition_v4(packet.destination, packet.source)
-        );
+        assert_eq!(slot.partition(), partition_v4(packet.destination, packet.source));
     }
 
     #[test]
@@ -207,20 +201,11 @@ mod tests {
             flags: 0,
         };
         let [first, rest] = Slot::v6(7, 9, &packet);
-        assert_eq!(
-            first.addresses_v6(&rest),
-            (packet.source, packet.destination)
-        );
-        assert_eq!(
-            (first.time_ns(), first.wire_len(), first.ports()),
-            (7, 9, (1, 65535))
-        );
+        assert_eq!(first.addresses_v6(&rest), (packet.source, packet.destination));
+        assert_eq!((first.time_ns(), first.wire_len(), first.ports()), (7, 9, (1, 65535)));
         assert!(first.is_v6() && !first.is_v6_rest() && rest.is_v6_rest() && !rest.is_v6());
         assert_eq!(first.partition(), rest.partition());
-        assert_eq!(
-            first.partition(),
-            partition_v6(packet.destination, packet.source)
-        );
+        assert_eq!(first.partition(), partition_v6(packet.destination, packet.source));
     }
 
     #[test]
@@ -231,10 +216,7 @@ mod tests {
                 owned[analyzer_of(partition, analyzers)] += 1;
             }
             let (least, most) = (owned.iter().min().unwrap(), owned.iter().max().unwrap());
-            assert!(
-                *least >= 1 && most - least <= 1,
-                "{analyzers}: {least} to {most}"
-            );
+            assert!(*least >= 1 && most - least <= 1, "{analyzers}: {least} to {most}");
         }
     }
 
@@ -244,9 +226,6 @@ mod tests {
         for host in 0..65_536 {
             used[usize::from(partition_v4(0x0a00_0001, 0xc0a8_0000 + host))] += 1;
         }
-        assert!(
-            used.iter().all(|&pairs| (128..=512).contains(&pairs)),
-            "{used:?}"
-        );
+        assert!(used.iter().all(|&pairs| (128..=512).contains(&pairs)), "{used:?}");
     }
 }

@@ -22,6 +22,15 @@ impl Source for Reader {
     }
 }
 
+impl<S: Source> Source for &mut S {
+    type Error = S::Error;
+
+    #[inline]
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, S::Error> {
+        S::read(self, max, sink)
+    }
+}
+
 /// Where a run has come to, and a way to end it early: for another thread to look at and to speak through.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -33,11 +42,7 @@ pub struct Progress {
 impl Progress {
     /// Nothing done yet.
     pub const fn new() -> Self {
-        Progress {
-            packets: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-        }
+        Progress { packets: AtomicU64::new(0), bytes: AtomicU64::new(0), stop: AtomicBool::new(false) }
     }
 
     // All relaxed: the numbers are for show and order nothing, and the stop may be seen a little later.

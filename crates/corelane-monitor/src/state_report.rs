@@ -23,11 +23,7 @@ const V6: u32 = 1 << 17;
 
 impl StateReport {
     fn new(source: u128, family: u32, port: u16, time_ns: u64, failure: Failure) -> Self {
-        let kind = if failure == Failure::Rejected {
-            REJECTED
-        } else {
-            0
-        };
+        let kind = if failure == Failure::Rejected { REJECTED } else { 0 };
         StateReport([
             source as u32,
             (source >> 32) as u32,
@@ -56,9 +52,7 @@ impl StateReport {
     }
 
     pub(crate) fn source_v6(&self) -> u128 {
-        (0..4)
-            .map(|word| u128::from(self.0[word]) << (32 * word))
-            .sum()
+        (0..4).map(|word| u128::from(self.0[word]) << (32 * word)).sum()
     }
 
     /// Who tried.
@@ -82,11 +76,7 @@ impl StateReport {
 
     /// How it failed.
     pub fn failure(&self) -> Failure {
-        if self.0[6] & REJECTED != 0 {
-            Failure::Rejected
-        } else {
-            Failure::Unanswered
-        }
+        if self.0[6] & REJECTED != 0 { Failure::Rejected } else { Failure::Unanswered }
     }
 }
 
@@ -98,19 +88,10 @@ mod tests {
     fn comes_back() {
         let v4 = StateReport::v4(0xfffe_fdfc, 65535, u64::MAX - 1, Failure::Rejected);
         assert_eq!(v4.source(), "255.254.253.252".parse::<IpAddr>().unwrap());
-        assert_eq!(
-            (v4.port(), v4.time_ns(), v4.failure()),
-            (65535, u64::MAX - 1, Failure::Rejected)
-        );
+        assert_eq!((v4.port(), v4.time_ns(), v4.failure()), (65535, u64::MAX - 1, Failure::Rejected));
         let v6 = StateReport::v6(u128::MAX - 2, 1, 1 << 40, Failure::Unanswered);
-        assert_eq!(
-            v6.source(),
-            IpAddr::from(Ipv6Addr::from_bits(u128::MAX - 2))
-        );
-        assert_eq!(
-            (v6.port(), v6.time_ns(), v6.failure()),
-            (1, 1 << 40, Failure::Unanswered)
-        );
+        assert_eq!(v6.source(), IpAddr::from(Ipv6Addr::from_bits(u128::MAX - 2)));
+        assert_eq!((v6.port(), v6.time_ns(), v6.failure()), (1, 1 << 40, Failure::Unanswered));
         assert_eq!(size_of::<StateReport>(), 28);
     }
 }

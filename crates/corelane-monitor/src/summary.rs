@@ -17,83 +17,37 @@ pub struct Style {
 
 impl Report {
     /// Writes the report for people to read.
-    pub fn write_summary(
-        &self,
-        timing: &Timing,
-        style: Style,
-        mut out: impl Write,
-    ) -> io::Result<()> {
-        let mut page = Page {
-            out: &mut out,
-            style,
-        };
+    pub fn write_summary(&self, timing: &Timing, style: Style, mut out: impl Write) -> io::Result<()> {
+        let mut page = Page { out: &mut out, style, begun: false };
         page.heading("Capture")?;
         page.table(None, &self.capture_rows())?;
         page.heading("Speed")?;
         page.table(None, &self.speed_rows(timing))?;
         self.write_analyzers(&mut page)?;
         self.write_scans(&mut page)?;
-        write_talkers(
-            &mut page,
-            "Top conversations",
-            "between",
-            &self.conversations,
-            |Pair(a, b)| format!("{a} - {b}"),
-        )?;
-        write_talkers(
-            &mut page,
-            "Top hosts",
-            "host",
-            &self.hosts,
-            ToString::to_string,
-        )
+        write_talkers(&mut page, "Top conversations", "between", &self.conversations, |Pair(a, b)| {
+            format!("{a} - {b}")
+        })?;
+        write_talkers(&mut page, "Top hosts", "host", &self.hosts, ToString::to_string)
     }
 
     fn capture_rows(&self) -> Vec<Vec<Cell>> {
         let mut rows = vec![
-            row([
-                left("packets"),
-                number(self.packets),
-                left(format!("{} on the wire", bytes(self.bytes))),
-            ]),
+            row([left("packets"), number(self.packets), left(format!("{} on the wire", bytes(self.bytes)))]),
             row([left("TCP packets"), number(self.tcp)]),
-            row([
-                left("flows"),
-                number(self.flows),
-                left(format!("in {}", plural(self.pairs, "address pair"))),
-            ]),
+            row([left("flows"), number(self.flows), left(format!("in {}", plural(self.pairs, "address pair")))]),
         ];
         if self.malformed > 0 {
-            rows.push(row([
-                left("malformed"),
-                number(self.malformed),
-                left("a header is wrong or cut"),
-            ]));
+            rows.push(row([left("malformed"), number(self.malformed), left("a header is wrong or cut")]));
         }
         if self.undecoded > 0 {
-            rows.push(row([
-                left("undecoded"),
-                number(self.undecoded),
-                left("no IP header"),
-            ]));
+            rows.push(row([left("undecoded"), number(self.undecoded), left("no IP header")]));
         }
-        let how = format!(
-            "{} rejected, {} unanswered",
-            grouped(self.rejected),
-            grouped(self.unanswered)
-        );
-        rows.push(row([
-            left("failed attempts"),
-            number(self.failed_attempts),
-            left(how),
-        ]));
+        let how = format!("{} rejected, {} unanswered", grouped(self.rejected), grouped(self.unanswered));
+        rows.push(row([left("failed attempts"), number(self.failed_attempts), left(how)]));
         if let Some((first, last)) = self.times {
             let span = format!("from {} UTC", Timestamp::of(first).human());
-            rows.push(row([
-                left("time span"),
-                right(duration(last - first)),
-                left(span),
-            ]));
+            rows.push(row([left("time span"), right(duration(last - first)), left(span)]));
         }
         rows
     }
@@ -103,14 +57,8 @@ impl Report {
         vec![
             row([left("wall time"), seconds(timing.wall)]),
             row([left("CPU time"), seconds(timing.cpu)]),
-            row([
-                left("packets/s"),
-                right(scaled(timing.per_second(self.packets), "")),
-            ]),
-            row([
-                left("bits/s"),
-                right(scaled(timing.per_second(self.bytes) * 8.0, "bit")),
-            ]),
+            row([left("packets/s"), right(scaled(timing.per_second(self.packets), ""))]),
+            row([left("bits/s"), right(scaled(timing.per_second(self.bytes) * 8.0, "bit"))]),
         ]
     }
 
@@ -121,23 +69,12 @@ impl Report {
         let total: u64 = self.analyzer_packets.iter().sum();
         let rows: Vec<_> = (self.analyzer_packets.iter().enumerate())
             .map(|(number_of, &packets)| {
-                let share = if total == 0 {
-                    0.0
-                } else {
-                    packets as f64 * 100.0 / total as f64
-                };
-                row([
-                    right(number_of),
-                    number(packets),
-                    right(format!("{share:.1} %")),
-                ])
+                let share = if total == 0 { 0.0 } else { packets as f64 * 100.0 / total as f64 };
+                row([right(number_of), number(packets), right(format!("{share:.1} %"))])
             })
             .collect();
         page.heading("SubAnalyzers")?;
-        page.table(
-            Some(row([right("number"), right("packets"), right("share")])),
-            &rows,
-        )
+        page.table(Some(row([right("number"), right("packets"), right("share")])), &rows)
     }
 
     fn write_scans<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
@@ -146,13 +83,7 @@ impl Report {
             return writeln!(page.out, "  none found");
         }
         page.heading(&format!("Scans ({})", grouped(self.alerts.len() as u64)))?;
-        let head = row([
-            left("time (UTC)"),
-            left("kind"),
-            left("source"),
-            left("target"),
-            right("failed"),
-        ]);
+        let head = row([left("time (UTC)"), left("kind"), left("source"), left("target"), right("failed")]);
         let rows: Vec<_> = (self.alerts.iter().take(SCANS))
             .map(|alert| {
                 let (target, unit) = match alert {
@@ -171,11 +102,7 @@ impl Report {
         page.table(Some(head), &rows)?;
         match self.alerts.len().saturating_sub(SCANS) {
             0 => Ok(()),
-            more => writeln!(
-                page.out,
-                "  and {} more, all of which are in the JSON report",
-                grouped(more as u64)
-            ),
+            more => writeln!(page.out, "  and {} more, all of which are in the JSON report", grouped(more as u64)),
         }
     }
 }
@@ -192,29 +119,12 @@ fn write_talkers<W: Write, I>(
     }
     let rows: Vec<_> = (talkers.iter())
         .map(|talker| {
-            let Volume {
-                flows,
-                packets,
-                bytes: of_them,
-            } = talker.volume;
-            row([
-                left(name(&talker.id)),
-                right(bytes(of_them)),
-                number(packets),
-                number(flows),
-            ])
+            let Volume { flows, packets, bytes: of_them } = talker.volume;
+            row([left(name(&talker.id)), right(bytes(of_them)), number(packets), number(flows)])
         })
         .collect();
     page.heading(heading)?;
-    page.table(
-        Some(row([
-            left(who),
-            right("bytes"),
-            right("packets"),
-            right("flows"),
-        ])),
-        &rows,
-    )
+    page.table(Some(row([left(who), right("bytes"), right("packets"), right("flows")])), &rows)
 }
 
 struct Cell {
@@ -223,17 +133,11 @@ struct Cell {
 }
 
 fn left(text: impl Display) -> Cell {
-    Cell {
-        text: text.to_string(),
-        right: false,
-    }
+    Cell { text: text.to_string(), right: false }
 }
 
 fn right(text: impl Display) -> Cell {
-    Cell {
-        text: text.to_string(),
-        right: true,
-    }
+    Cell { text: text.to_string(), right: true }
 }
 
 fn number(value: u64) -> Cell {
@@ -247,15 +151,15 @@ fn row<const N: usize>(cells: [Cell; N]) -> Vec<Cell> {
 struct Page<'a, W> {
     out: &'a mut W,
     style: Style,
+    begun: bool,
 }
 
 impl<W: Write> Page<'_, W> {
     fn heading(&mut self, text: &str) -> io::Result<()> {
-        if self.style.color {
-            writeln!(self.out, "\x1b[1m{text}\x1b[0m")
-        } else {
-            writeln!(self.out, "{text}")
+        if std::mem::replace(&mut self.begun, true) {
+            writeln!(self.out)?;
         }
+        if self.style.color { writeln!(self.out, "\x1b[1m{text}\x1b[0m") } else { writeln!(self.out, "{text}") }
     }
 
     fn table(&mut self, head: Option<Vec<Cell>>, rows: &[Vec<Cell>]) -> io::Result<()> {
@@ -272,21 +176,13 @@ impl<W: Write> Page<'_, W> {
             let mut line = String::new();
             for (cell, &width) in row.iter().zip(&widths) {
                 let text = &cell.text;
-                line += &if cell.right {
-                    format!("  {text:>width$}")
-                } else {
-                    format!("  {text:<width$}")
-                };
+                line += &if cell.right { format!("  {text:>width$}") } else { format!("  {text:<width$}") };
             }
             line.truncate(line.trim_end().len());
             line
         };
         if let Some(head) = &head {
-            let (dim, plain) = if self.style.color {
-                ("\x1b[2m", "\x1b[0m")
-            } else {
-                ("", "")
-            };
+            let (dim, plain) = if self.style.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
             writeln!(self.out, "{dim}{}{plain}", line(head))?;
         }
         for row in rows {
@@ -310,11 +206,7 @@ fn grouped(value: u64) -> String {
 }
 
 fn plural(count: u64, one: &str) -> String {
-    format!(
-        "{} {one}{}",
-        grouped(count),
-        if count == 1 { "" } else { "s" }
-    )
+    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Three or four digits and a decimal prefix.
@@ -328,11 +220,8 @@ fn scaled(value: f64, unit: &str) -> String {
         value /= 1000.0;
         prefix = larger;
     }
-    let digits = usize::from(!prefix.is_empty() && value < 99.95)
-        + usize::from(!prefix.is_empty() && value < 9.995);
-    format!("{value:.digits$} {prefix}{unit}")
-        .trim_end()
-        .to_owned()
+    let digits = usize::from(!prefix.is_empty() && value < 99.95) + usize::from(!prefix.is_empty() && value < 9.995);
+    format!("{value:.digits$} {prefix}{unit}").trim_end().to_owned()
 }
 
 fn bytes(count: u64) -> String {
@@ -359,12 +248,7 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        for (value, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
+        for (value, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(value), text);
         }
         assert_eq!(plural(1, "port"), "1 port");

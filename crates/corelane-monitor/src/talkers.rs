@@ -58,12 +58,7 @@ pub struct Talker<I> {
 impl<I: Ord + Copy> Talker<I> {
     fn rank(&self) -> impl Ord + use<I> {
         use std::cmp::Reverse;
-        (
-            Reverse(self.volume.bytes),
-            Reverse(self.volume.packets),
-            Reverse(self.volume.flows),
-            self.id,
-        )
+        (Reverse(self.volume.bytes), Reverse(self.volume.packets), Reverse(self.volume.flows), self.id)
     }
 }
 
@@ -78,11 +73,7 @@ struct Top<I> {
 
 impl<I: Ord + Copy> Top<I> {
     fn new(n: usize) -> Self {
-        Top {
-            n,
-            talkers: Vec::new(),
-            least: 0,
-        }
+        Top { n, talkers: Vec::new(), least: 0 }
     }
 
     fn add(&mut self, id: I, volume: Volume) {
@@ -99,10 +90,7 @@ impl<I: Ord + Copy> Top<I> {
         self.talkers.sort_unstable_by_key(Talker::rank);
         self.talkers.truncate(self.n);
         if self.talkers.len() == self.n {
-            self.least = self
-                .talkers
-                .last()
-                .map_or(u64::MAX, |talker| talker.volume.bytes);
+            self.least = self.talkers.last().map_or(u64::MAX, |talker| talker.volume.bytes);
         }
     }
 }
@@ -117,10 +105,7 @@ pub(crate) struct Talkers {
 
 impl Talkers {
     pub(crate) fn new(top: usize, keys: HashKeys) -> Self {
-        Talkers {
-            conversations: Top::new(top),
-            hosts: HashMap::with_hasher(keys),
-        }
+        Talkers { conversations: Top::new(top), hosts: HashMap::with_hasher(keys) }
     }
 
     pub(crate) fn add<A: Address>(&mut self, pairs: impl Iterator<Item = ((A, A), Volume)>) {
@@ -168,20 +153,10 @@ mod tests {
 
     #[test]
     fn the_top_is_that_of_a_full_sort() {
-        let volume = |i: u32| Volume {
-            flows: 1,
-            packets: u64::from(i % 7),
-            bytes: u64::from(i * 7919 % 1000 / 10),
-        };
-        let mut all: Vec<_> = (0..5000)
-            .map(|id| Talker {
-                id,
-                volume: volume(id),
-            })
-            .collect();
+        let volume = |i: u32| Volume { flows: 1, packets: u64::from(i % 7), bytes: u64::from(i * 7919 % 1000 / 10) };
+        let mut all: Vec<_> = (0..5000).map(|id| Talker { id, volume: volume(id) }).collect();
         let mut top = Top::new(40);
-        all.iter()
-            .for_each(|talker| top.add(talker.id, talker.volume));
+        all.iter().for_each(|talker| top.add(talker.id, talker.volume));
         top.cut();
         all.sort_unstable_by_key(Talker::rank);
         assert_eq!(top.talkers, all[..40]);
@@ -190,20 +165,10 @@ mod tests {
     #[test]
     fn a_host_that_talks_to_itself_counts_once() {
         let mut talkers = Talkers::new(3, HashKeys::random());
-        let volume = Volume {
-            flows: 1,
-            packets: 2,
-            bytes: 3,
-        };
+        let volume = Volume { flows: 1, packets: 2, bytes: 3 };
         talkers.add([((7_u32, 7_u32), volume), ((1, 7), volume)].into_iter());
         let (_, hosts) = talkers.finish();
-        let bytes: Vec<_> = hosts
-            .iter()
-            .map(|host| (host.id.to_string(), host.volume.bytes))
-            .collect();
-        assert_eq!(
-            bytes,
-            [("0.0.0.7".to_owned(), 6), ("0.0.0.1".to_owned(), 3)]
-        );
+        let bytes: Vec<_> = hosts.iter().map(|host| (host.id.to_string(), host.volume.bytes)).collect();
+        assert_eq!(bytes, [("0.0.0.7".to_owned(), 6), ("0.0.0.1".to_owned(), 3)]);
     }
 }

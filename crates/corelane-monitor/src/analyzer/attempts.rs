@@ -99,10 +99,7 @@ impl Attempt {
             return None;
         }
         let time = match settings.rule {
-            Rule::Timed => self
-                .time
-                .saturating_add(settings.syn_timeout_ns)
-                .min(max_time),
+            Rule::Timed => self.time.saturating_add(settings.syn_timeout_ns).min(max_time),
             Rule::Paper => self.time,
         };
         Some(self.fail(Failure::Unanswered, time))
@@ -139,10 +136,7 @@ pub(crate) fn step<K: Key, A: Copy + Default>(
         }
     };
     if attempt.state == State::New {
-        *attempt = Attempt {
-            time,
-            state: State::Open,
-        };
+        *attempt = Attempt { time, state: State::Open };
         return None;
     }
     if attempt.state != State::Open {
@@ -177,12 +171,7 @@ fn step_paper<K: Key, A: Copy + Default>(
     let attempt = table.entry(keys, key, hash);
     match (event, attempt.state) {
         (Event::SynAck, _) => attempt.state = State::Answered,
-        (_, State::New) => {
-            *attempt = Attempt {
-                time,
-                state: State::Open,
-            }
-        }
+        (_, State::New) => *attempt = Attempt { time, state: State::Open },
         _ => attempt.time = attempt.time.min(time),
     }
 }

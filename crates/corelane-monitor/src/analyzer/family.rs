@@ -35,11 +35,7 @@ const TAKEN: u64 = 1 << 63;
 #[inline(always)]
 fn of_the_syn<A>(slot: &Slot, (source, destination): (A, A)) -> (A, A, u16) {
     let (source_port, destination_port) = slot.ports();
-    if is_reply(slot) {
-        (destination, source, source_port)
-    } else {
-        (source, destination, destination_port)
-    }
+    if is_reply(slot) { (destination, source, source_port) } else { (source, destination, destination_port) }
 }
 
 impl Family for u32 {
@@ -52,8 +48,7 @@ impl Family for u32 {
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 2] {
         let slot = &chunk[i];
-        let ((source, destination), (source_port, destination_port)) =
-            (slot.addresses_v4(), slot.ports());
+        let ((source, destination), (source_port, destination_port)) = (slot.addresses_v4(), slot.ports());
         let a = u64::from(source) << 16 | u64::from(source_port);
         let b = u64::from(destination) << 16 | u64::from(destination_port);
         [a.min(b), a.max(b) | u64::from(slot.protocol()) << 56]
@@ -63,10 +58,7 @@ impl Family for u32 {
     fn attempt_key(chunk: &[Slot], i: usize) -> [u64; 2] {
         let slot = &chunk[i];
         let (source, destination, port) = of_the_syn(slot, slot.addresses_v4());
-        [
-            u64::from(source) << 32 | u64::from(destination),
-            TAKEN | u64::from(port),
-        ]
+        [u64::from(source) << 32 | u64::from(destination), TAKEN | u64::from(port)]
     }
 
     fn pair(flow: &[u64; 2]) -> (u32, u32) {
@@ -105,20 +97,11 @@ impl Family for u128 {
         let slot = &chunk[i];
         let (source, destination, port) = of_the_syn(slot, slot.addresses_v6(&chunk[i + 1]));
         let last = TAKEN | u64::from(port);
-        [
-            (source >> 64) as u64,
-            source as u64,
-            (destination >> 64) as u64,
-            destination as u64,
-            last,
-        ]
+        [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, last]
     }
 
     fn pair(flow: &[u64; 5]) -> (u128, u128) {
-        (
-            u128::from(flow[0]) << 64 | u128::from(flow[1]),
-            u128::from(flow[2]) << 64 | u128::from(flow[3]),
-        )
+        (u128::from(flow[0]) << 64 | u128::from(flow[1]), u128::from(flow[2]) << 64 | u128::from(flow[3]))
     }
 
     fn attempt(key: &[u64; 5]) -> (u128, u128, u16) {

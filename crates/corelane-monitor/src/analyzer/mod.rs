@@ -1,12 +1,14 @@
 //! The second stage: all state of the address pairs that a SubAnalyzer owns.
 //!
-//! Every packet touches its flow, and that line is rarely in the cache: the fetch costs more than all the work. So a
-//! [`SubAnalyzer`] takes slots in batches and walks each batch twice:
+//! Every packet touches its flow, and that line is rarely in the first cache: the fetch costs more than all the work.
+//! So a [`SubAnalyzer`] takes slots in batches and walks each batch several times:
 //!
 //! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt). Walking a set needs no branch on
 //!    what a packet is.
-//! 2. Make each packet's key and hash, and start to fetch the line where its entry should lie; the same for attempts.
-//! 3. Update the flows, whose lines are there or on their way; then the attempts.
+//! 2. Make each packet's key and hash, and start to fetch the line of the flow index where it is looked for; the same
+//!    for attempts.
+//! 3. Look the flows up in the index, and start to fetch their lines.
+//! 4. Update the flows, whose lines are there or on their way; then the attempts.
 //!
 //! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
 //! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
@@ -27,7 +29,7 @@ use crate::talkers::{Talkers, Volume};
 
 use attempts::Attempt;
 use family::Family;
-use flows::Flow;
+use flows::{Flow, FlowTable};
 use std::collections::HashMap;
 
 /// The most slots that are walked at once: one bit each in a word.
@@ -59,8 +61,10 @@ type PerPartition<T> = Box<[T; PARTITIONS]>;
 /// One address family's state.
 #[derive(Debug)]
 struct Tables<A: Family> {
-    flows: PerPartition<Table<A::Key, Flow, A::FlowAlign>>,
+    flows: PerPartition<FlowTable<A::Key, A::FlowAlign>>,
     attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
+    /// Of the packets in work: the key, and first its hash, then the number of its flow.
+    prepared: Box<[(A::Key, u64); CHUNK]>,
 }
 
 /// What a [`SubAnalyzer`] found, for the [`MainAnalyzer`](crate::MainAnalyzer) to put together.
@@ -183,8 +187,7 @@ impl Common {
             Failure::Unanswered => self.unanswered += 1,
         }
         let (source, _, port) = A::attempt(attempt);
-        self.outbox
-            .push(A::state_report(source, port, time_ns, failure));
+        self.outbox.push(A::state_report(source, port, time_ns, failure));
     }
 }
 
@@ -206,10 +209,7 @@ impl<A: Family> Default for Tables<A> {
         fn tables<T: Default>() -> PerPartition<T> {
             Box::new(std::array::from_fn(|_| T::default()))
         }
-        Tables {
-            flows: tables(),
-            attempts: tables(),
-        }
+        Tables { flows: tables(), attempts: tables(), prepared: Box::new([(A::Key::EMPTY, 0); CHUNK]) }
     }
 }
 
@@ -218,8 +218,7 @@ impl<A: Family> Tables<A> {
     #[inline(always)]
     fn process(&mut self, chunk: &[Slot], set: u64, touching: u64, common: &mut Common) {
         let keys = common.keys;
-        let mut prepared = [(A::Key::EMPTY, 0); CHUNK];
-        for (i, prepared) in bits(set).zip(&mut prepared) {
+        for (i, prepared) in bits(set).zip(&mut *self.prepared) {
             let key = A::flow_key(chunk, i);
             let hash = key.hash(&keys);
             self.flows[usize::from(chunk[i].partition())].prefetch(hash);
@@ -229,18 +228,19 @@ impl<A: Family> Tables<A> {
             let hash = A::attempt_key(chunk, i).hash(&keys);
             self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
         }
-        for (i, (key, hash)) in bits(set).zip(&prepared) {
+        for (i, (_, hash)) in bits(set).zip(&mut *self.prepared) {
+            *hash = u64::from(self.flows[usize::from(chunk[i].partition())].look(*hash));
+        }
+        for (i, (key, number)) in bits(set).zip(&*self.prepared) {
             let slot = &chunk[i];
-            let flow = self.flows[usize::from(slot.partition())].entry(&keys, key, *hash);
+            let flow = self.flows[usize::from(slot.partition())].flow(&keys, key, *number as u32);
             flow.add(slot.time_ns(), slot.wire_len());
         }
         for i in bits(touching) {
             let slot = &chunk[i];
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            if let Some((failure, time_ns)) =
-                attempts::step(attempts, &keys, &common.settings, &key, slot)
-            {
+            if let Some((failure, time_ns)) = attempts::step(attempts, &keys, &common.settings, &key, slot) {
                 common.failed::<A>(&key, failure, time_ns);
             }
         }
@@ -252,15 +252,11 @@ impl<A: Family> Tables<A> {
         let mut groups = Groups::new(settings.vertical_threshold, common.keys);
         for (flows, attempts) in self.flows.iter_mut().zip(self.attempts.iter_mut()) {
             let flows = std::mem::take(flows);
-            for entry in flows.iter() {
-                let Flow { packets, bytes, .. } = entry.value;
-                pairs.entry(A::pair(entry.key())).or_default().add(&Volume {
-                    flows: 1,
-                    packets,
-                    bytes,
-                });
+            for entry in flows.entries() {
+                let Flow { packets, bytes, .. } = entry.flow;
+                pairs.entry(A::pair(&entry.key)).or_default().add(&Volume { flows: 1, packets, bytes });
             }
-            result.flows += flows.len() as u64;
+            result.flows += flows.entries().len() as u64;
             result.pairs += pairs.len() as u64;
             result.talkers.add(pairs.drain());
 
@@ -273,14 +269,12 @@ impl<A: Family> Tables<A> {
                     groups.add((source, destination), time_ns);
                 }
             }
-            result
-                .alerts
-                .extend(groups.drain_scans().map(|scan| Alert::Vertical {
-                    source: scan.key.0.ip(),
-                    destination: scan.key.1.ip(),
-                    count: scan.count,
-                    time_ns: scan.time_ns,
-                }));
+            result.alerts.extend(groups.drain_scans().map(|scan| Alert::Vertical {
+                source: scan.key.0.ip(),
+                destination: scan.key.1.ip(),
+                count: scan.count,
+                time_ns: scan.time_ns,
+            }));
         }
     }
 }
@@ -291,19 +285,13 @@ mod tests {
     use crate::table::{Align32, Align64, Align128, Entry};
     use corelane_net::decode::{TCP, Transport};
 
-    const SYN: Transport<u32> = Transport {
-        source: 9,
-        destination: 3,
-        source_port: 1000,
-        destination_port: 80,
-        protocol: TCP,
-        flags: 0x02,
-    };
+    const SYN: Transport<u32> =
+        Transport { source: 9, destination: 3, source_port: 1000, destination_port: 80, protocol: TCP, flags: 0x02 };
 
     #[test]
     fn an_entry_is_its_share_of_a_cache_line() {
-        assert_eq!(size_of::<Entry<[u64; 2], Flow, Align64>>(), 64);
-        assert_eq!(size_of::<Entry<[u64; 5], Flow, Align128>>(), 128);
+        assert_eq!(size_of::<flows::Entry<[u64; 2], Align64>>(), 64);
+        assert_eq!(size_of::<flows::Entry<[u64; 5], Align128>>(), 128);
         assert_eq!(size_of::<Entry<[u64; 2], Attempt, Align32>>(), 32);
         assert_eq!(size_of::<Entry<[u64; 5], Attempt, Align64>>(), 64);
         assert_eq!(size_of::<Slot>(), 28);
@@ -311,44 +299,23 @@ mod tests {
 
     #[test]
     fn a_flow_has_both_directions_and_the_outer_times() {
-        let back = Transport {
-            source: 3,
-            destination: 9,
-            source_port: 80,
-            destination_port: 1000,
-            ..SYN
-        };
+        let back = Transport { source: 3, destination: 9, source_port: 80, destination_port: 1000, ..SYN };
         let mut analyzer = SubAnalyzer::new(&Settings::default());
-        analyzer.process(&[
-            Slot::v4(50, 100, &SYN),
-            Slot::v4(40, 10, &back),
-            Slot::v4(60, 1, &SYN),
-        ]);
+        analyzer.process(&[Slot::v4(50, 100, &SYN), Slot::v4(40, 10, &back), Slot::v4(60, 1, &SYN)]);
         let flows = &analyzer.v4.flows[usize::from(Slot::v4(0, 0, &SYN).partition())];
-        let all: Vec<_> = flows
-            .iter()
-            .map(|entry| (entry.value.packets, entry.value.bytes, entry.value.times()))
-            .collect();
+        let all: Vec<_> =
+            flows.entries().iter().map(|entry| (entry.flow.packets, entry.flow.bytes, entry.flow.times())).collect();
         assert_eq!(all, [(3, 111, (40, 60))]);
     }
 
     #[test]
     fn a_state_report_goes_out_when_an_attempt_of_its_own_clock_fails() {
-        let other = Transport {
-            destination_port: 81,
-            ..SYN
-        };
-        let mut analyzer = SubAnalyzer::new(&Settings {
-            syn_timeout_ns: 10,
-            ..Settings::default()
-        });
+        let other = Transport { destination_port: 81, ..SYN };
+        let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() });
         analyzer.process(&[Slot::v4(0, 60, &SYN), Slot::v4(100, 60, &other)]);
         assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(11, 60, &SYN)]);
-        assert_eq!(
-            analyzer.reports(),
-            [StateReport::v4(9, 80, 10, Failure::Unanswered)]
-        );
+        assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered)]);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN};
 use crate::reference::{self, Findings};
-use corelane_monitor::{
-    Dispatcher, MainAnalyzer, Report, Rule, Settings, Slot, StateReport, SubAnalyzer, analyzer_of,
-};
+use corelane_monitor::{Dispatcher, MainAnalyzer, Report, Rule, Settings, Slot, StateReport, SubAnalyzer, analyzer_of};
+use corelane_net::synth::Config;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,10 +12,7 @@ struct Choices(u64);
 
 impl Choices {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n
     }
 }
@@ -27,19 +23,13 @@ fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64
     let mut dispatcher = Dispatcher::new();
     let mut queues: Vec<Vec<Slot>> = vec![Vec::new(); analyzers];
     capture.each(|record| {
-        dispatcher.record(&record, |partition, slot| {
-            queues[analyzer_of(partition, analyzers)].push(slot)
-        });
+        dispatcher.record(&record, |partition, slot| queues[analyzer_of(partition, analyzers)].push(slot));
     });
     let mut stages: Vec<_> = (0..analyzers).map(|_| SubAnalyzer::new(settings)).collect();
     let mut taken = vec![0; analyzers];
     let mut main = MainAnalyzer::new(settings);
     let mut late: Vec<StateReport> = Vec::new();
-    while taken
-        .iter()
-        .zip(&queues)
-        .any(|(&taken, queue)| taken < queue.len())
-    {
+    while taken.iter().zip(&queues).any(|(&taken, queue)| taken < queue.len()) {
         let turn = choices.below(analyzers);
         let longest = [1, 3, 64, 65, 200][choices.below(5)];
         let left = &queues[turn][taken[turn]..];
@@ -47,23 +37,15 @@ fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64
         stages[turn].process(batch);
         taken[turn] += batch.len();
         for report in stages[turn].take_reports() {
-            if choices.below(2) == 0 {
-                main.state_report(report)
-            } else {
-                late.push(report)
-            }
+            if choices.below(2) == 0 { main.state_report(report) } else { late.push(report) }
         }
     }
-    let results: Vec<_> = (stages.iter_mut())
-        .map(|stage| stage.finish(dispatcher.max_time()))
-        .collect();
+    let results: Vec<_> = (stages.iter_mut()).map(|stage| stage.finish(dispatcher.max_time())).collect();
     late.extend(stages.iter_mut().flat_map(|stage| stage.take_reports()));
     while !late.is_empty() {
         main.state_report(late.swap_remove(choices.below(late.len())));
     }
-    results
-        .into_iter()
-        .for_each(|result| main.partial_result(result));
+    results.into_iter().for_each(|result| main.partial_result(result));
     main.finish(&dispatcher)
 }
 
@@ -80,59 +62,33 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
         1 => Just(None),
         1 => any::<u8>().prop_map(Some),
     ];
-    let packet = (
-        any::<bool>(),
-        0..5_u32,
-        0..5_u32,
-        0..4_u16,
-        0..4_u16,
-        0..8_u64,
-        flags,
-    );
+    let packet = (any::<bool>(), 0..5_u32, 0..5_u32, 0..4_u16, 0..4_u16, 0..8_u64, flags);
     prop::collection::vec(packet, 0..400).prop_map(|packets| {
         let mut now = START;
         packets
             .into_iter()
-            .map(
-                |(v6, source, destination, source_port, destination_port, step, flags)| {
-                    // Mostly forwards, sometimes back.
-                    now = now + step * 100 - 250;
-                    let address = |host: u32| -> IpAddr {
-                        if v6 {
-                            Ipv6Addr::from_bits(
-                                u128::from(host) << 64 | 0xfe80 << 112 | u128::from(host % 2),
-                            )
-                            .into()
-                        } else {
-                            Ipv4Addr::from_bits(0x0a00_0000 + host * 77).into()
-                        }
-                    };
-                    let (source, destination) = (address(source), address(destination));
-                    Packet {
-                        time_ns: now,
-                        source,
-                        destination,
-                        source_port,
-                        destination_port,
-                        flags,
+            .map(|(v6, source, destination, source_port, destination_port, step, flags)| {
+                // Mostly forwards, sometimes back.
+                now = now + step * 100 - 250;
+                let address = |host: u32| -> IpAddr {
+                    if v6 {
+                        Ipv6Addr::from_bits(u128::from(host) << 64 | 0xfe80 << 112 | u128::from(host % 2)).into()
+                    } else {
+                        Ipv4Addr::from_bits(0x0a00_0000 + host * 77).into()
                     }
-                },
-            )
+                };
+                let (source, destination) = (address(source), address(destination));
+                Packet { time_ns: now, source, destination, source_port, destination_port, flags }
+            })
             .collect()
     })
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
     let rule = prop_oneof![2 => Just(Rule::Timed), 1 => Just(Rule::Paper)];
-    (0..3000_u64, 0..4_u64, 0..4_u64, rule, 0..4_usize).prop_map(
-        |(timeout, vertical, horizontal, rule, top)| Settings {
-            syn_timeout_ns: timeout,
-            vertical_threshold: vertical,
-            horizontal_threshold: horizontal,
-            rule,
-            top,
-        },
-    )
+    (0..3000_u64, 0..4_u64, 0..4_u64, rule, 0..4_usize).prop_map(|(timeout, vertical, horizontal, rule, top)| {
+        Settings { syn_timeout_ns: timeout, vertical_threshold: vertical, horizontal_threshold: horizontal, rule, top }
+    })
 }
 
 proptest! {
@@ -179,6 +135,21 @@ proptest! {
 }
 
 #[test]
+fn synthetic_traffic_has_its_planted_scans_for_any_number_of_analyzers() {
+    let (capture, truth) = Capture::synthetic(Config { packets: 50_000, ..Config::default() });
+    let settings = Settings::default();
+    let single = capture.clone().run(&settings);
+    let alerts = serde_json::to_value(&single.alerts).expect("JSON");
+    assert_eq!(alerts, serde_json::from_str::<serde_json::Value>(&truth).expect("JSON"));
+    assert!(!single.alerts.is_empty());
+    for analyzers in [1, 2, 3, 7, 16] {
+        let mut split = run_split(&capture, &settings, analyzers, 3);
+        split.analyzer_packets.clone_from(&single.analyzer_packets);
+        assert_eq!(split, single, "{analyzers}");
+    }
+}
+
+#[test]
 fn talkers_are_the_same_for_any_split_and_add_up() {
     let packets: Vec<_> = (0..5000_u32)
         .map(|i| Packet {
@@ -190,25 +161,15 @@ fn talkers_are_the_same_for_any_split_and_add_up() {
             flags: (i % 3 != 0).then_some(ACK),
         })
         .collect();
-    let settings = Settings {
-        top: 5,
-        ..Settings::default()
-    };
+    let settings = Settings { top: 5, ..Settings::default() };
     let capture = Capture::of(&packets);
     let one = run_split(&capture, &settings, 1, 1);
     assert_eq!((one.conversations.len(), one.hosts.len()), (5, 5));
     let busiest = &one.hosts[0];
     let mine = |packet: &&Packet| packet.source == busiest.id || packet.destination == busiest.id;
-    assert_eq!(
-        busiest.volume.packets,
-        packets.iter().filter(mine).count() as u64
-    );
+    assert_eq!(busiest.volume.packets, packets.iter().filter(mine).count() as u64);
     for analyzers in [2, 3, 7, 16, 256, 300] {
         let split = run_split(&capture, &settings, analyzers, 7);
-        assert_eq!(
-            (&split.conversations, &split.hosts),
-            (&one.conversations, &one.hosts),
-            "{analyzers}"
-        );
+        assert_eq!((&split.conversations, &split.hosts), (&one.conversations, &one.hosts), "{analyzers}");
     }
 }

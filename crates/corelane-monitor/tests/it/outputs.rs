@@ -7,20 +7,10 @@ use std::time::Duration;
 
 /// A scan of each kind, one of them over IPv6.
 fn report() -> Report {
-    let mut packets: Vec<_> = (1..=25)
-        .map(|i| tcp(START + i, "10.0.0.1 40000", &format!("10.0.0.2 {i}"), SYN))
-        .collect();
-    packets.extend((1..=22).map(|i| {
-        tcp(
-            START + i,
-            "2001:db8:0:0:1:0:0:1 40000",
-            &format!("2001:db8::{i:x} 22"),
-            SYN,
-        )
-    }));
-    Capture::of(&packets)
-        .ending(START + 10 * SECOND)
-        .run(&Settings::default())
+    let mut packets: Vec<_> =
+        (1..=25).map(|i| tcp(START + i, "10.0.0.1 40000", &format!("10.0.0.2 {i}"), SYN)).collect();
+    packets.extend((1..=22).map(|i| tcp(START + i, "2001:db8:0:0:1:0:0:1 40000", &format!("2001:db8::{i:x} 22"), SYN)));
+    Capture::of(&packets).ending(START + 10 * SECOND).run(&Settings::default())
 }
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
@@ -33,43 +23,29 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 fn json_has_the_keys_in_order() {
     let json = text(|out| report().write_json(out));
     let expected = concat!(
-        r#"{"packets":48,"bytes":2321,"tcp":47,"flows":47,"pairs":23,"malformed":0,"undecoded":1,"#,
+        r#"{"packets":48,"bytes":2321,"tcp":47,"flows":47,"pairs":23,"malformed":1,"undecoded":0,"#,
         r#""failed_attempts":47,"rejected":0,"unanswered":47,"alerts":["#,
         r#"{"kind":"horizontal","source":"2001:db8::1:0:0:1","port":22,"count":22,"time_ns":1003000000021},"#,
         r#"{"kind":"vertical","source":"10.0.0.1","destination":"10.0.0.2","count":25,"time_ns":1003000000021}"#,
         "]}\n"
     );
-    // A record of one byte is no IP packet, whether it is called cut or unknown.
-    let found = json.replace(
-        r#""malformed":1,"undecoded":0"#,
-        r#""malformed":0,"undecoded":1"#,
-    );
-    assert_eq!(found, expected);
+    assert_eq!(json, expected);
 }
 
 #[test]
 fn timing_is_one_json_line() {
-    let timing = Timing {
-        wall: Duration::from_millis(500),
-        cpu: Duration::from_millis(750),
-    };
+    let timing = Timing { wall: Duration::from_millis(500), cpu: Duration::from_millis(750) };
     let line = text(|out| report().write_timing(&timing, out));
     assert_eq!(line.lines().count(), 1);
     let found: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(
-        found,
-        json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]})
-    );
+    assert_eq!(found, json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]}));
     assert_eq!(Timing::default().per_second(10), 0.0);
 }
 
 #[test]
 fn eve_has_one_alert_a_line() {
     let lines = text(|out| report().write_eve(out));
-    let alerts: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let alerts: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         alerts,
         [
@@ -99,10 +75,7 @@ fn eve_has_one_alert_a_line() {
 
 #[test]
 fn the_summary_says_everything_and_colors_only_when_asked() {
-    let timing = Timing {
-        wall: Duration::from_millis(2),
-        cpu: Duration::from_millis(3),
-    };
+    let timing = Timing { wall: Duration::from_millis(2), cpu: Duration::from_millis(3) };
     let mut report = report();
     report.analyzer_packets = vec![1_000_000, 3_000_000];
     let plain = text(|out| report.write_summary(&timing, Style::default(), out));
@@ -123,12 +96,7 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
         assert!(plain.contains(part), "{part} is missing:\n{plain}");
     }
     assert!(!plain.contains('\x1b'));
-    assert!(
-        plain
-            .lines()
-            .all(|line| line == line.trim_end() && line.len() <= 120),
-        "{plain}"
-    );
+    assert!(plain.lines().all(|line| line == line.trim_end() && line.len() <= 120), "{plain}");
     let colored = text(|out| report.write_summary(&timing, Style { color: true }, out));
     assert!(colored.contains("\x1b[1mScans (2)\x1b[0m"));
     println!("{plain}");
@@ -136,12 +104,7 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
 
 #[test]
 fn a_summary_of_nothing_is_written_too() {
-    let plain = text(|out| {
-        Capture::default().run(&Settings::default()).write_summary(
-            &Timing::default(),
-            Style::default(),
-            out,
-        )
-    });
+    let plain =
+        text(|out| Capture::of(&[]).run(&Settings::default()).write_summary(&Timing::default(), Style::default(), out));
     assert!(plain.contains("none found"), "{plain}");
 }

@@ -3,6 +3,7 @@
 use corelane_monitor::{Progress, Report, Settings, Source, run_single};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{TCP, UDP};
+use corelane_net::synth::{self, Config, Generator, truth_json};
 use std::convert::Infallible;
 use std::net::IpAddr;
 
@@ -31,20 +32,10 @@ pub(crate) struct Packet {
 pub(crate) fn tcp(time_ns: u64, from: &str, to: &str, flags: u8) -> Packet {
     let parse = |endpoint: &str| {
         let (address, port) = endpoint.split_once(' ').expect("address and port");
-        (
-            address.parse::<IpAddr>().expect("address"),
-            port.parse::<u16>().expect("port"),
-        )
+        (address.parse::<IpAddr>().expect("address"), port.parse::<u16>().expect("port"))
     };
     let ((source, source_port), (destination, destination_port)) = (parse(from), parse(to));
-    Packet {
-        time_ns,
-        source,
-        destination,
-        source_port,
-        destination_port,
-        flags: Some(flags),
-    }
+    Packet { time_ns, source, destination, source_port, destination_port, flags: Some(flags) }
 }
 
 impl Packet {
@@ -54,9 +45,7 @@ impl Packet {
         transport.extend(self.source_port.to_be_bytes());
         transport.extend(self.destination_port.to_be_bytes());
         match self.flags {
-            Some(flags) => {
-                transport.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0])
-            }
+            Some(flags) => transport.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0]),
             None => transport.extend([0, 8, 0, 0]),
         }
         let protocol = if self.flags.is_some() { TCP } else { UDP };
@@ -85,46 +74,42 @@ impl Packet {
 }
 
 /// Records in memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Capture {
+    link: LinkType,
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     at: usize,
 }
 
 impl Capture {
     pub(crate) fn of(packets: &[Packet]) -> Self {
-        Capture {
-            records: packets
-                .iter()
-                .map(|packet| (packet.time_ns, packet.frame()))
-                .collect(),
-            at: 0,
-        }
+        let records = packets.iter().map(|packet| (packet.time_ns, packet.frame())).collect();
+        Capture { link: LinkType(101), records, at: 0 }
     }
 
-    /// Adds a record without an IP packet, which only moves the end of the capture.
+    /// Synthetic traffic, and the alerts it has to raise, as JSON.
+    pub(crate) fn synthetic(config: Config) -> (Self, String) {
+        let mut generator = Generator::new(config).expect("a sound configuration");
+        let mut records = Vec::new();
+        while let Some(record) = generator.next_frame() {
+            records.push((record.time_ns, record.data.to_vec()));
+        }
+        (Capture { link: synth::LINK, records, at: 0 }, truth_json(&generator.truth()))
+    }
+
+    /// Adds a record of one byte, which only moves the end of the capture.
     pub(crate) fn ending(mut self, time_ns: u64) -> Self {
         self.records.push((time_ns, vec![0x00]));
         self
     }
 
     pub(crate) fn run(self, settings: &Settings) -> Report {
-        run_single(
-            [self],
-            settings,
-            &Progress::new(),
-            |_, never| match never {},
-        )
+        run_single([self], settings, &Progress::new(), |_, never| match never {})
     }
 
     pub(crate) fn each(&self, mut sink: impl FnMut(Record<'_>)) {
         for (time_ns, data) in &self.records {
-            sink(Record {
-                time_ns: *time_ns,
-                wire_len: data.len() as u32,
-                link: LinkType(101),
-                data,
-            });
+            sink(Record { time_ns: *time_ns, wire_len: data.len() as u32, link: self.link, data });
         }
     }
 }
@@ -136,12 +121,7 @@ impl Source for Capture {
         let behind = &self.records[self.at..];
         let now = behind.len().min(max);
         for (time_ns, data) in &behind[..now] {
-            sink(Record {
-                time_ns: *time_ns,
-                wire_len: data.len() as u32,
-                link: LinkType(101),
-                data,
-            });
+            sink(Record { time_ns: *time_ns, wire_len: data.len() as u32, link: self.link, data });
         }
         self.at += now;
         Ok(now)
