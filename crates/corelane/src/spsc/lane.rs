@@ -62,10 +62,9 @@ use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use crate::error::ChannelError;
 use crate::prefetch;
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, spin_loop};
+use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, spin_loop};
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// The lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,15 +136,15 @@ impl<T> Block<T> {
         unsafe { &*block.cast() }
     }
 
-    /// Item `i` of the block that starts here.
+    /// Item `i` of the block that starts here. Valid for the items behind it, too.
     ///
     /// # Safety
     /// As for `header`, and `i < ITEMS`.
     #[inline(always)]
-    unsafe fn item<'a>(block: *mut u8, i: usize) -> &'a Slot<T> {
+    unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
         debug_assert!(i < Self::ITEMS);
         // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
-        unsafe { &*block.add(Self::FIRST).cast::<Slot<T>>().add(i) }
+        unsafe { block.add(Self::FIRST).cast::<Slot<T>>().add(i) }
     }
 }
 
@@ -220,9 +219,11 @@ impl<T> Ring<T> {
             // SAFETY: the block lies inside the buffer, nobody else knows it yet.
             unsafe {
                 block.cast::<AtomicUsize>().write(AtomicUsize::new(header));
+                // Outside of loom an empty slot is any memory.
+                #[cfg(loom)]
                 for i in 0..Block::<T>::ITEMS {
                     let slot = block.add(Block::<T>::FIRST).cast::<Slot<T>>().add(i);
-                    slot.write(UnsafeCell::new(MaybeUninit::uninit()));
+                    slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
                 }
             }
         }
@@ -256,11 +257,12 @@ impl<T> Drop for Ring<T> {
         let per = Block::<T>::ITEMS;
         let (first, popped) = self.popped_to.load();
         let (last, pushed) = self.pushed_to.load();
-        let count = last.wrapping_sub(first) * per + pushed - popped;
+        // A consumer that has drained a full block stands in the next one, where the producer does not yet.
+        let count = position::<T>(last.wrapping_sub(first), pushed).wrapping_sub(popped);
         drop_all(count, |i| {
             let block = self.block(first.wrapping_add((popped + i) / per));
             // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours.
-            unsafe { Block::<T>::item(block, (popped + i) % per).with_mut(|slot| (*slot).assume_init_drop()) };
+            unsafe { (*Block::<T>::item(block, (popped + i) % per)).with_mut(|slot| (*slot).assume_init_drop()) };
         });
         #[cfg(loom)]
         for at in 0..=self.mask {
@@ -422,7 +424,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         // SAFETY: the run lies inside the block.
         unsafe { Block::<T>::item(self.line, self.filled + i) }
     }
@@ -540,6 +542,8 @@ impl<T> LaneConsumer<T> {
     #[cold]
     #[inline(never)]
     fn look(&mut self) {
+        // Never far behind, or it would count as ahead once the numbers have gone half their way round.
+        self.full_until = self.at;
         if let Some((block, item)) = self.sealed {
             self.ready = if self.at == block { item } else { Block::<T>::ITEMS };
         } else {
@@ -653,7 +657,7 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         // SAFETY: the run lies inside the block.
         unsafe { Block::<T>::item(self.line, self.popped + i) }
     }

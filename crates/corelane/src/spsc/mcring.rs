@@ -134,7 +134,7 @@ impl<T: Send> Design<T> for McRing {
     }
 
     fn release_lag(capacity: usize, tuning: &Tuning) -> usize {
-        tuning.batches(capacity).1 - 1
+        tuning.batches(capacity).1.saturating_sub(1)
     }
 }
 
@@ -178,7 +178,7 @@ unsafe impl<T: Send> RawProducer<T> for McRingProducer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         self.shared.body.slots.get(self.next_write.wrapping_add(i))
     }
 
@@ -277,7 +277,7 @@ unsafe impl<T: Send> RawConsumer<T> for McRingConsumer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         self.shared.body.slots.get(self.next_read.wrapping_add(i))
     }
 
