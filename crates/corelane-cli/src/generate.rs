@@ -8,7 +8,9 @@ use crate::output::{Output, same_file};
 use crate::progress::{Gauge, Meter, Shows};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::synth::{Config, Generator, LINK, truth_json};
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Frames between two looks at the interrupt.
@@ -52,8 +54,10 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         Ok(generator) => generator,
         Err(error) => return refused(error),
     };
-    if arguments.truth.as_ref().is_some_and(|truth| *truth == arguments.out) {
-        return refused(format_args!("{}: cannot hold both the capture and its scans", arguments.out.display()));
+    if let Some(truth) = &arguments.truth
+        && is_one_output(truth, &arguments.out)
+    {
+        return refused(format_args!("{}: cannot hold both the capture and its scans", truth.display()));
     }
     let out = match Output::create(&arguments.out) {
         Ok(out) if out.is_terminal() => return refused("a capture is not for terminals: name a file, or pipe it on"),
@@ -61,9 +65,6 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         Err(error) => return refused(error),
     };
     let truth = match &arguments.truth {
-        Some(path) if same_file(path, &arguments.out) => {
-            return refused(format_args!("{}: cannot hold both the capture and its scans", path.display()));
-        }
         Some(path) => match Output::create(path) {
             Ok(truth) => Some(truth),
             Err(error) => {
@@ -107,6 +108,12 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
             }))
         }
     }
+}
+
+/// Whether what is written to both gets mixed up. Devices may take everything.
+fn is_one_output(a: &Path, b: &Path) -> bool {
+    let is_device = fs::metadata(a).is_ok_and(|facts| !facts.is_file());
+    (a == b && !is_device) || same_file(a, b)
 }
 
 /// Leaves no file that looks whole and is not.

@@ -1,0 +1,119 @@
+//! The demo, the generator, and what the binary says of itself.
+
+use crate::support::{Folder, compact, corelane, gzip, monitor, run, run_with_stdin, skipped};
+use std::fs;
+use std::process::Stdio;
+
+#[test]
+fn the_demo_finds_exactly_the_planted_scans() {
+    let outcome = run(&mut corelane(["monitor", "--demo"])).code(0).silent();
+    assert!(outcome.stdout.ends_with("Demo: found exactly the 12 planted scans.\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("2,000,000"));
+    let alone = run(&mut corelane(["monitor", "--demo", "--analyzers", "0", "--format", "json"])).code(0);
+    let many = run(&mut corelane(["monitor", "--demo", "--analyzers", "5", "--format", "json", "--queue", "bqueue"]));
+    let many = many.code(0).one_line(&["found exactly the 12 planted scans"]);
+    assert_eq!((many.packets(), many.stdout), (2_000_000, alone.stdout));
+}
+
+#[test]
+fn the_demo_with_other_thresholds_does_not_claim_to_be_right() {
+    let outcome = run(&mut corelane(["monitor", "--demo", "--vertical-threshold", "5000"])).code(0).silent();
+    assert!(outcome.stdout.contains("not compared") && !outcome.stdout.contains("exactly"), "{}", outcome.stdout);
+}
+
+#[test]
+fn generated_captures_go_round() {
+    let folder = Folder::new();
+    let (out, truth) = (folder.path("trace.pcap"), folder.path("truth.json"));
+    let options = ["--packets", "60k", "--hosts", "2000", "--seed", "9"];
+    run(corelane(["gen"]).arg(&out).args(options).arg("--truth").arg(&truth)).code(0).silent();
+    let truth = compact(&fs::read_to_string(&truth).unwrap());
+    let found = monitor(&[&out], &[]).code(0).silent();
+    assert_eq!(found.packets(), 60_000);
+    assert!(truth.len() > 2 && found.stdout.ends_with(&format!("\"alerts\":{truth}}}\n")), "{truth}\n{found:?}");
+
+    // The same through a pipe and packed, without a file of its own.
+    let capture = fs::read(&out).unwrap();
+    let piped = corelane(["gen", "-"]).args(options).spawn().unwrap().wait_with_output().unwrap();
+    assert!(piped.status.success() && piped.stdout == capture);
+    for bytes in [capture.clone(), gzip(&capture)] {
+        let outcome = run_with_stdin(&mut corelane(["monitor", "--format", "json", "-"]), &bytes).code(0).silent();
+        assert_eq!(outcome.stdout, found.stdout);
+    }
+
+    // The seed decides, and what was there is overwritten.
+    let bytes_of = |seed: &str| {
+        run(corelane(["gen"]).arg(&out).args(["--packets", "60k", "--hosts", "2000", "--seed", seed])).code(0).silent();
+        fs::read(&out).unwrap()
+    };
+    assert!(bytes_of("10") != capture);
+    assert!(bytes_of("9") == capture);
+}
+
+#[test]
+fn the_other_options_of_the_generator_are_heard() {
+    let folder = Folder::new();
+    let out = folder.path("trace.pcap");
+    let size = |options: &[&str]| {
+        run(corelane(["gen", "-n", "20_000"]).arg(&out).args(options)).code(0).silent();
+        (fs::metadata(&out).unwrap().len(), monitor(&[&out], &[]).code(0).json())
+    };
+    let (headers, plain) = size(&[]);
+    let (whole, same) = size(&["--snaplen", "65535"]);
+    assert!(whole > 2 * headers && plain == same, "{whole} {headers}");
+    let (_, quiet) = size(&["--vertical-scans", "0", "--horizontal-scans", "0"]);
+    assert_eq!(quiet["alerts"].as_array().map(Vec::len), Some(0));
+    let summary = |rate: &str| {
+        run(corelane(["gen", "-n", "20k", "--rate", rate]).arg(&out)).code(0);
+        run(corelane(["monitor"]).arg(&out)).code(0).stdout
+    };
+    assert!(summary("2k").contains("10.000 s") || summary("2k").contains("9.99"), "{}", summary("2k"));
+}
+
+#[test]
+fn wrong_usage_of_the_generator_is_refused_and_touches_nothing() {
+    let folder = Folder::new();
+    let (out, nowhere) = (folder.path("trace.pcap"), folder.path("no/such/folder/x"));
+    for options in [["--hosts", "1"], ["--snaplen", "10"], ["--rate", "1"], ["--vertical-scans", "999999999"]] {
+        run(corelane(["gen"]).arg(&out).args(options)).code(2).one_line(&["must be"]);
+        assert!(!out.exists());
+    }
+    run(corelane(["gen"]).arg(&nowhere)).code(2).one_line(&["no/such/folder/x: cannot be"]);
+    run(corelane(["gen"]).arg(&out).arg("--truth").arg(&nowhere)).code(2).one_line(&["no/such/folder/x: cannot be"]);
+    assert!(!out.exists());
+    run(corelane(["gen"]).arg(&out).arg("--truth").arg(&out)).code(2).one_line(&["both"]);
+    run(&mut corelane(["gen", "-", "--truth", "-"])).code(2).one_line(&["both"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn help_version_and_completions() {
+    for arguments in [&["--help"][..], &["monitor", "--help"], &["gen", "--help"], &["completions", "--help"]] {
+        let help = run(&mut corelane(arguments)).code(0).silent().stdout;
+        assert!(help.contains("Usage: corelane"), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+    let help = run(&mut corelane(["monitor", "--help"])).stdout;
+    for part in ["Examples:", "--demo", "lane", "bqueue", "mcring", "lamport", "130"] {
+        assert!(help.contains(part), "{part} is not in {help}");
+    }
+    let version = run(&mut corelane(["--version"])).code(0).stdout;
+    assert_eq!(version, format!("corelane {}\n", env!("CARGO_PKG_VERSION")));
+    let nothing = run(&mut corelane([] as [&str; 0])).code(2);
+    assert!(nothing.stderr.contains("Usage: corelane"));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&mut corelane(["completions", shell])).code(0).silent().stdout;
+        assert!(script.contains("syn-timeout"), "{shell}");
+    }
+}
+
+#[test]
+fn bash_understands_its_completions() {
+    let script = run(&mut corelane(["completions", "bash"])).code(0).stdout;
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-n"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if bash.spawn().map(|mut child| child.kill()).is_err() {
+        return skipped("there is no bash");
+    }
+    run_with_stdin(&mut bash, script.as_bytes()).code(0).silent();
+}

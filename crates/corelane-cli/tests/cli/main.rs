@@ -1,0 +1,9 @@
+//! The binary as users run it.
+
+mod bad_input;
+mod commands;
+mod interrupt;
+mod output;
+mod plans;
+mod support;
+mod truth;

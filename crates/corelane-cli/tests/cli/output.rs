@@ -1,0 +1,129 @@
+//! Where results go, and what happens when they cannot.
+
+use crate::support::{Folder, corelane, finish, generated, monitor, run, skipped, wait};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+#[test]
+fn a_closed_output_pipe_is_no_error() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(20_000).0);
+    for format in ["json", "text"] {
+        let (eve, timing) = (folder.path("eve.json"), folder.path("timing.json"));
+        let mut command = corelane(["monitor", "--format", format]);
+        let mut child = command.arg(&file).arg("--eve").arg(&eve).arg("--timing").arg(&timing).spawn().unwrap();
+        drop(child.stdout.take());
+        finish(child).code(0).silent();
+        // The files are written all the same.
+        assert!(fs::metadata(&eve).unwrap().len() > 0 && fs::metadata(&timing).unwrap().len() > 0);
+    }
+    for arguments in [&["monitor", "--demo"][..], &["monitor", "--help"], &["completions", "bash"], &["--version"]] {
+        let mut child = corelane(arguments).spawn().unwrap();
+        drop(child.stdout.take());
+        finish(child).code(0).silent();
+    }
+}
+
+#[test]
+fn a_generated_capture_may_be_read_in_part() {
+    let mut child = corelane(["gen", "-", "--packets", "1M"]).spawn().unwrap();
+    let mut start = [0; 1000];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    finish(child).code(0).silent();
+    assert_eq!(start[..4], [0x4d, 0x3c, 0xb2, 0xa1]);
+}
+
+#[test]
+fn eve_and_timing_are_json() {
+    let folder = Folder::new();
+    let (capture, truth) = generated(50_000);
+    let file = folder.file("trace.pcap", &capture);
+    let (eve, timing) = (folder.path("eve.json"), folder.path("timing.json"));
+    let options = ["--eve", eve.to_str().unwrap(), "--timing", timing.to_str().unwrap(), "--analyzers", "3"];
+    monitor(&[&file], &options).code(0).silent();
+    let scans: Value = serde_json::from_str(&truth).unwrap();
+    let scans = scans.as_array().unwrap();
+    let alerts = fs::read_to_string(&eve).unwrap();
+    assert_eq!(alerts.lines().count(), scans.len());
+    for (line, scan) in alerts.lines().zip(scans) {
+        let alert: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(alert["event_type"], "alert");
+        assert_eq!(alert["src_ip"], scan["source"]);
+        assert_eq!(alert["scan"]["time_ns"], scan["time_ns"]);
+    }
+    let timing: Value = serde_json::from_str(&fs::read_to_string(&timing).unwrap()).unwrap();
+    let keys: Vec<_> = timing.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys.len(), 4);
+    for key in ["wall_s", "cpu_s", "packets_per_second"] {
+        assert!(timing[key].as_f64().unwrap() > 0.0, "{timing}");
+    }
+    let shares = timing["analyzer_packets"].as_array().unwrap();
+    assert_eq!(shares.len(), 3);
+    assert!(shares.iter().map(|share| share.as_u64().unwrap()).sum::<u64>() <= 50_000);
+}
+
+#[test]
+fn files_that_cannot_be_created_are_found_before_the_analysis() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(1000).0);
+    let nowhere = folder.path("no/such/folder/out.json");
+    for option in ["--eve", "--timing"] {
+        let options = [option, nowhere.to_str().unwrap()];
+        let outcome = monitor(&[&file], &options).code(2).one_line(&["no/such/folder/out.json: "]);
+        assert_eq!(outcome.stdout, "");
+        // An input is not overwritten.
+        let options = [option, file.to_str().unwrap()];
+        monitor(&[&file], &options).code(2).one_line(&["trace.pcap: is an input"]);
+        assert_eq!(monitor(&[&file], &[]).code(0).packets(), 1000);
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_costs_only_what_was_to_go_there() {
+    let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else { return skipped("there is no /dev/full") };
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(20_000).0);
+    let (eve, json) = (folder.path("eve.json"), ["monitor", "--format", "json"]);
+    let mut command = corelane(json);
+    command.arg(&file).arg("--eve").arg(&eve).stdout(Stdio::from(full.try_clone().unwrap()));
+    run(&mut command).code(1).one_line(&["standard output: cannot be written"]);
+    assert!(fs::metadata(&eve).unwrap().len() > 0);
+    let outcome = monitor(&[&file], &["--eve", "/dev/full"]).code(1).one_line(&["/dev/full: cannot be written"]);
+    assert_eq!(outcome.packets(), 20_000);
+    run(&mut corelane(["gen", "/dev/full"])).code(1).one_line(&["/dev/full: cannot be written"]);
+    assert!(Path::new("/dev/full").exists());
+    run(corelane(["gen", "-"]).stdout(Stdio::from(full))).code(1).one_line(&["standard output: cannot be written"]);
+}
+
+#[test]
+fn a_device_can_be_an_output() {
+    if File::create("/dev/null").is_err() {
+        return skipped("there is no /dev/null");
+    }
+    run(&mut corelane(["gen", "/dev/null", "--packets", "1000", "--truth", "/dev/null"])).code(0).silent();
+}
+
+#[test]
+fn the_summary_has_no_escape_sequences_in_a_pipe_and_no_progress_beside_it() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(50_000).0);
+    let outcome = run(corelane(["monitor", "--top", "3"]).arg(&file)).code(0).silent();
+    assert!(!outcome.stdout.contains('\x1b'));
+    for part in ["50,000", "packets/s", "vertical", "horizontal", "Top hosts"] {
+        assert!(outcome.stdout.contains(part), "{part} is not in {}", outcome.stdout);
+    }
+    let hosts = outcome.stdout.split_once("Top hosts").unwrap().1;
+    assert_eq!(hosts.trim_end().lines().count(), 1 + 1 + 3, "{hosts}");
+    let none = run(corelane(["monitor", "--top", "0"]).arg(&file)).code(0).silent();
+    assert!(!none.stdout.contains("Top hosts"));
+}
+
+#[test]
+fn two_runs_do_not_wait_for_each_other() {
+    // A run ends also when nobody has ever read its output.
+    let mut child = corelane(["monitor", "--demo", "--format", "json"]).stdout(Stdio::null()).spawn().unwrap();
+    assert!(wait(&mut child).success());
+}
