@@ -1,0 +1,126 @@
+//! One report, byte for byte, however the work is spread: any number of analyzers, any queue, any capacity, any batch.
+
+use corelane_monitor::{Plan, Progress, QueueKind, Settings, run};
+use corelane_net::capture::Reader;
+use corelane_net::synth::{self, Config};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const ANALYZERS: [usize; 6] = [0, 1, 2, 3, 7, 16];
+const CAPACITIES: [usize; 3] = [2, 64, 2048];
+/// Captures up to this size go through every plan.
+const SMALL: usize = 1 << 20;
+
+/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
+fn captures() -> Option<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("CORELANE_CAPTURES")
+        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
+    if folder.join("expected-portscans.jsonl").is_file() {
+        return Some(folder);
+    }
+    // Not through `eprintln!`, which a passing test swallows.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: no captures in {} (set CORELANE_CAPTURES)", folder.display());
+    None
+}
+
+/// The JSON report, and all that the summary shows.
+fn report(capture: &[u8], plan: &Plan) -> (String, String) {
+    let reader = Reader::from_bytes(capture.to_vec()).expect("a capture");
+    let report = run([reader], &Settings::default(), plan, &Progress::new(), |_, _| {});
+    let mut report = report.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    assert_eq!(report.analyzer_packets.len(), plan.analyzers.max(1));
+    // The shares alone depend on the plan; not their sum.
+    report.analyzer_packets = vec![report.analyzer_packets.iter().sum()];
+    let mut json = Vec::new();
+    report.write_json(&mut json).expect("memory");
+    (String::from_utf8(json).expect("UTF-8"), format!("{report:?}"))
+}
+
+fn plan(analyzers: usize, queue: QueueKind, capacity: usize) -> Plan {
+    Plan { analyzers, queue, capacity, ..Plan::default() }
+}
+
+fn check(name: &str, capture: &[u8], plans: impl Iterator<Item = Plan>) -> usize {
+    let alone = report(capture, &Plan { analyzers: 0, ..Plan::default() });
+    let mut runs = 0;
+    for plan in plans {
+        let found = report(capture, &plan);
+        assert_eq!(found.0, alone.0, "{name}, {plan:?}");
+        assert_eq!(found.1, alone.1, "{name}, {plan:?}");
+        runs += 1;
+    }
+    runs
+}
+
+/// Every number of analyzers with every queue and every capacity.
+fn all() -> impl Iterator<Item = Plan> {
+    let queues = || QueueKind::ALL.into_iter();
+    ANALYZERS
+        .into_iter()
+        .flat_map(move |n| queues().flat_map(move |queue| CAPACITIES.into_iter().map(move |c| plan(n, queue, c))))
+}
+
+/// Every number of analyzers with every queue, the capacities in turn so that each meets each queue, and batch sizes.
+fn covering() -> impl Iterator<Item = Plan> {
+    let turns = ANALYZERS.into_iter().enumerate().flat_map(|(i, analyzers)| {
+        let queues = QueueKind::ALL.into_iter().enumerate();
+        queues.map(move |(j, queue)| plan(analyzers, queue, CAPACITIES[(i + j) % CAPACITIES.len()]))
+    });
+    let batches = [(1, 2, 1), (2, 2, 2), (3, 64, 1), (7, 64, 7), (16, 64, 64), (2, 2048, 50), (1, 2048, 1024)];
+    let batches = batches.into_iter().flat_map(|(analyzers, capacity, batch)| {
+        let queues = QueueKind::ALL.into_iter().filter(|queue| queue.has_batch());
+        queues.map(move |queue| Plan { batch: Some(batch), ..plan(analyzers, queue, capacity) })
+    });
+    turns.chain(batches)
+}
+
+#[test]
+fn the_plans_cover_what_they_have_to() {
+    assert_eq!(all().count(), 72);
+    for queue in QueueKind::ALL {
+        for capacity in CAPACITIES {
+            assert!(covering().any(|plan| plan.queue == queue && plan.capacity == capacity && plan.analyzers > 0));
+        }
+        for analyzers in ANALYZERS {
+            assert!(covering().any(|plan| plan.queue == queue && plan.analyzers == analyzers));
+        }
+    }
+}
+
+#[test]
+fn small_captures_through_every_plan_and_large_ones_through_some() {
+    let Some(folder) = captures() else { return };
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let (mut small, mut large) = (0, 0);
+    for path in files {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if !name.contains(".pcap") {
+            continue;
+        }
+        let capture = fs::read(&path).expect("a file");
+        if capture.len() <= SMALL {
+            assert_eq!(check(&name, &capture, all()), 72);
+            small += 1;
+        } else {
+            check(&name, &capture, covering());
+            large += 1;
+        }
+    }
+    assert!(small >= 27 && large >= 3, "{small} small captures, {large} large ones");
+}
+
+#[test]
+fn generated_captures() {
+    let capture = |packets, seed| {
+        let config = Config { packets, seed, hosts: 2000, ..Config::default() };
+        synth::capture(config).expect("a valid configuration")
+    };
+    for seed in 0..3 {
+        assert_eq!(check("2,000 packets", &capture(2_000, seed), all()), 72);
+    }
+    check("50,000 packets", &capture(50_000, 1), covering());
+}
