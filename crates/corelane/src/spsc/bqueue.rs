@@ -264,7 +264,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         &self.shared.body.cell(self.head.wrapping_add(i)).item
     }
 
@@ -375,7 +375,7 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         &self.shared.body.cell(self.tail.wrapping_add(i)).item
     }
 

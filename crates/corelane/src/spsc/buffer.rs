@@ -27,11 +27,12 @@ impl Buffer {
         let bytes = count.checked_mul(stride).ok_or(ChannelError::TooLarge)?;
         let layout = Layout::from_size_align(bytes, align).map_err(|_| ChannelError::TooLarge)?;
         if bytes == 0 {
-            return Ok(Self { start: NonNull::without_provenance(layout.align().try_into().expect("not 0")), layout });
+            let start = core::ptr::without_provenance_mut(layout.align());
+            return Ok(Self { start: NonNull::new(start).expect("an alignment is not 0"), layout });
         }
         // SAFETY: the size is not 0.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(ChannelError::NoMemory)?;
-        for offset in (0..bytes).step_by(PAGE) {
+        for offset in (0..bytes).step_by(PAGE).chain([bytes - 1]) {
             // SAFETY: inside the allocation. Volatile, or the compiler would drop the write as unread.
             unsafe { start.as_ptr().add(offset).write_volatile(0) };
         }

@@ -57,11 +57,11 @@ pub unsafe trait RawProducer<T>: Send {
     /// How many of the first n writable slots lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
 
-    /// The i-th slot of the current run.
+    /// The i-th slot of the current run. A pointer, because it also leads to the slots [adjacent](Self::adjacent) to it.
     ///
     /// # Safety
     /// `i` is below what the last `writable` returned, less what was published since.
-    unsafe fn slot(&self, i: usize) -> &Slot<T>;
+    unsafe fn slot(&self, i: usize) -> *const Slot<T>;
 
     /// Hands the first n written slots of the run to the consumer.
     ///
@@ -106,11 +106,11 @@ pub unsafe trait RawConsumer<T>: Send {
     /// How many of the first n readable items lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
 
-    /// The i-th item of the current run.
+    /// The i-th item of the current run. A pointer, because it also leads to the items [adjacent](Self::adjacent) to it.
     ///
     /// # Safety
     /// `i` is below what the last `readable` returned, less what was released since.
-    unsafe fn slot(&self, i: usize) -> &Slot<T>;
+    unsafe fn slot(&self, i: usize) -> *const Slot<T>;
 
     /// Frees the first n slots of the run, whose items the caller has taken.
     ///

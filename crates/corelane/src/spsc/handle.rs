@@ -31,9 +31,11 @@ use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::ops::Deref;
+use core::ops::{Deref, DerefMut};
 #[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 
@@ -105,10 +107,14 @@ impl<O, W> Options<O, W> {
     }
 }
 
+/// Makes a handle `Send` and not `Sync`, whatever its half of the algorithm is.
+type NotSync = PhantomData<Cell<()>>;
+
 /// Makes a queue of any design, named by the type parameter `D`.
 ///
 /// # Errors
 /// A capacity of 0 or beyond what the indices hold, options that contradict it, or no memory.
+#[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     capacity: usize,
     options: Options<D::Tuning, W>,
@@ -124,12 +130,13 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     let control = Control::new(options.producer_parker, options.consumer_parker);
     #[cfg(not(feature = "std"))]
     let control = Control::new();
-    let lag = D::release_lag(capacity, &options.tuning);
     let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
     let (producer, consumer) = D::create(request)?;
+    // Only now: `create` has refused what makes no sense.
+    let lag = D::release_lag(capacity, &options.tuning);
     Ok((
-        Producer { raw: producer, wait: options.wait.clone(), lag, room: 1 },
-        Consumer { raw: consumer, wait: options.wait },
+        Producer { raw: producer, wait: options.wait.clone(), lag, room: 1, one_thread: PhantomData },
+        Consumer { raw: consumer, wait: options.wait, one_thread: PhantomData },
     ))
 }
 
@@ -142,6 +149,7 @@ pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy> {
     lag: usize,
     /// Free slots that a wait in progress is for.
     room: usize,
+    one_thread: NotSync,
 }
 
 impl<T, D: Design<T>, W> Producer<T, D, W> {
@@ -157,13 +165,13 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
             return Err(self.refuse(item));
         }
         // SAFETY: one slot is writable; it is written before it is published.
-        unsafe { self.raw.slot(0).with_mut(|slot| (*slot).write(item)) };
+        unsafe { (*self.raw.slot(0)).with_mut(|slot| (*slot).write(item)) };
         // SAFETY: as above.
         if unsafe { self.hand_over(1) } == 0 {
             return Ok(());
         }
         // SAFETY: refused and taken back: the item is in the first slot and ours.
-        Err(PushError::Closed(unsafe { self.raw.slot(0).with(|slot| (*slot).assume_init_read()) }))
+        Err(PushError::Closed(unsafe { (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read()) }))
     }
 
     #[cold]
@@ -225,7 +233,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
             while run.written < room {
                 let Some(item) = items.next() else { break };
                 // SAFETY: the slot is one of the run's.
-                unsafe { run.producer.raw.slot(run.written).with_mut(|slot| (*slot).write(item)) };
+                unsafe { (*run.producer.raw.slot(run.written)).with_mut(|slot| (*slot).write(item)) };
                 run.written += 1;
             }
             let ended = run.written < room;
@@ -439,7 +447,7 @@ impl<T, D: Design<T>, W> Run<'_, T, D, W> {
         let refused = unsafe { self.producer.hand_over(written) };
         super::buffer::drop_all(refused, |i| {
             // SAFETY: taken back, so the item is ours, and this drops it once.
-            unsafe { self.producer.raw.slot(i).with_mut(|slot| (*slot).assume_init_drop()) };
+            unsafe { (*self.producer.raw.slot(i)).with_mut(|slot| (*slot).assume_init_drop()) };
         });
         refused
     }
@@ -460,7 +468,7 @@ impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
     /// The memory of the slot.
     pub fn as_uninit_mut(&mut self) -> &mut MaybeUninit<T> {
         // SAFETY: the slot is writable and only this guard reaches it; it lives as long as the producer.
-        unsafe { self.producer.raw.slot(0).with_mut(|slot| &mut *slot) }
+        unsafe { (*self.producer.raw.slot(0)).with_mut(|slot| &mut *slot) }
     }
 
     /// Writes the item and pushes it.
@@ -486,7 +494,7 @@ impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
             return Ok(());
         }
         // SAFETY: refused and taken back: the item is in the first slot and ours.
-        Err(Closed(unsafe { self.producer.raw.slot(0).with(|slot| (*slot).assume_init_read()) }))
+        Err(Closed(unsafe { (*self.producer.raw.slot(0)).with(|slot| (*slot).assume_init_read()) }))
     }
 }
 
@@ -502,6 +510,7 @@ impl<T, D: Design<T>, W> fmt::Debug for Reserved<'_, T, D, W> {
 pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy> {
     raw: D::Consumer,
     wait: W,
+    one_thread: NotSync,
 }
 
 impl<T, D: Design<T>, W> Consumer<T, D, W> {
@@ -523,7 +532,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
     fn take(&mut self) -> T {
         // SAFETY: one item is readable; it is read before its slot is released.
         unsafe {
-            let item = self.raw.slot(0).with(|slot| (*slot).assume_init_read());
+            let item = (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read());
             self.raw.release(1);
             item
         }
@@ -728,12 +737,6 @@ impl<T, D: Design<T>, W> Peeked<'_, T, D, W> {
     pub fn release(self) {
         drop(self.consumer.take());
     }
-
-    /// The item, to be changed in place.
-    pub fn as_mut(&mut self) -> &mut T {
-        // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
-        unsafe { self.consumer.raw.slot(0).with_mut(|slot| (*slot).assume_init_mut()) }
-    }
 }
 
 impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
@@ -741,7 +744,15 @@ impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
 
     fn deref(&self) -> &T {
         // SAFETY: one item is readable, and it stays where it is until this guard is used up.
-        unsafe { self.consumer.raw.slot(0).with(|slot| (*slot).assume_init_ref()) }
+        unsafe { (*self.consumer.raw.slot(0)).with(|slot| (*slot).assume_init_ref()) }
+    }
+}
+
+/// The item can be changed in place before it is taken.
+impl<T, D: Design<T>, W> DerefMut for Peeked<'_, T, D, W> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
+        unsafe { (*self.consumer.raw.slot(0)).with_mut(|slot| (*slot).assume_init_mut()) }
     }
 }
 
@@ -756,8 +767,7 @@ impl<T, D: Design<T>, W> fmt::Debug for Peeked<'_, T, D, W> {
 /// # Safety
 /// The slots from `first` on are writable, adjacent and as many as there are items.
 #[inline(always)]
-unsafe fn copy_in<T: Copy>(first: &crate::sync::Slot<T>, items: &[T]) {
-    let first = core::ptr::from_ref(first);
+unsafe fn copy_in<T: Copy>(first: *const crate::sync::Slot<T>, items: &[T]) {
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
@@ -775,8 +785,7 @@ unsafe fn copy_in<T: Copy>(first: &crate::sync::Slot<T>, items: &[T]) {
 /// # Safety
 /// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
 #[inline(always)]
-unsafe fn copy_out<T>(first: &crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
-    let first = core::ptr::from_ref(first);
+unsafe fn copy_out<T>(first: *const crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {

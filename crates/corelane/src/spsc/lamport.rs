@@ -111,7 +111,7 @@ unsafe impl<T: Send> RawProducer<T> for LamportProducer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         self.shared.body.slots.get(self.write.wrapping_add(i))
     }
 
@@ -181,7 +181,7 @@ unsafe impl<T: Send> RawConsumer<T> for LamportConsumer<T> {
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> &Slot<T> {
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
         self.shared.body.slots.get(self.read.wrapping_add(i))
     }
 

@@ -2,9 +2,8 @@
 
 use super::buffer::{Buffer, drop_all};
 use crate::error::ChannelError;
-use crate::sync::{Slot, UnsafeCell};
+use crate::sync::Slot;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// A power of two of slots. Which of them hold items is the queue's to know.
 pub(crate) struct Slots<T> {
@@ -26,9 +25,11 @@ impl<T> Slots<T> {
         let align = align_of::<Slot<T>>().max(128);
         let buffer = Buffer::new(count, size_of::<Slot<T>>(), align)?;
         let slots = Self { buffer, mask: count - 1, items: PhantomData };
+        // Outside of loom an empty slot is any memory.
+        #[cfg(loom)]
         for i in 0..count {
             // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe { slots.start().add(i).write(UnsafeCell::new(MaybeUninit::uninit())) };
+            unsafe { slots.start().add(i).write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit())) };
         }
         Ok(slots)
     }
@@ -38,10 +39,11 @@ impl<T> Slots<T> {
         self.buffer.start().cast()
     }
 
+    /// The slot of a position. Valid for the slots [adjacent](Self::adjacent) to it, too.
     #[inline(always)]
-    pub(crate) fn get(&self, position: usize) -> &Slot<T> {
-        // SAFETY: the masked position is below the number of slots, all of which are initialised cells.
-        unsafe { &*self.start().add(position & self.mask) }
+    pub(crate) fn get(&self, position: usize) -> *const Slot<T> {
+        // SAFETY: the masked position is below the number of slots.
+        unsafe { self.start().add(position & self.mask) }
     }
 
     /// How many of n slots from `position` on come before the end of the ring's memory.
@@ -56,8 +58,8 @@ impl<T> Slots<T> {
     /// Exactly these slots hold items, and nobody else will touch them.
     pub(crate) unsafe fn drop_items(&self, from: usize, to: usize) {
         drop_all(to.wrapping_sub(from), |i| {
-            // SAFETY: the caller's promise.
-            self.get(from.wrapping_add(i)).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            // SAFETY: the slot is one of ours, and holds an item by the caller's promise.
+            unsafe { (*self.get(from.wrapping_add(i))).with_mut(|slot| (*slot).assume_init_drop()) };
         });
     }
 }

@@ -166,7 +166,7 @@ impl Adaptive {
 #[cfg(feature = "std")]
 impl Strategy for Adaptive {
     fn next(&self, spell: &mut Spell) -> Next {
-        if cfg!(loom) || has_one_cpu() {
+        if cfg!(any(loom, shuttle)) || has_one_cpu() {
             return Next::Park;
         }
         if spell.count().is_multiple_of(Self::LOOKS_PER_CLOCK) {
