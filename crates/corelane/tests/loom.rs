@@ -117,10 +117,22 @@ fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
 
 /// A queue of 4 in which a lane's consumer has found whole blocks and asked for them: the next single item is published
 /// beside its block.
-fn streaming<D: Tested>() -> Ends<usize, D, Spin> {
-    let (mut producer, mut consumer) = queue::<usize, D>(4);
+fn streaming<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
+    let (mut producer, mut consumer) = queue_from::<usize, D, _>(0, 4, wait);
     assert_eq!(producer.push_slice(&[0; 4]), 4);
     assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
+    (producer, consumer)
+}
+
+/// A queue of 64 that holds 64 items less those that its consumer has popped and kept to itself. One more pop tells the
+/// producer of them all.
+fn full_but_for_the_lag<D: Tested>() -> Ends<usize, D, Park> {
+    let (mut producer, mut consumer) = parking::<usize, D>(64);
+    assert_eq!(producer.push_slice(&[0; 64]), 64);
+    for _ in 0..producer.release_lag() {
+        consumer.try_pop().unwrap();
+    }
+    assert!(producer.try_push(0).unwrap_err().is_full());
     (producer, consumer)
 }
 
@@ -184,6 +196,135 @@ mod models {
         one_by_one::<D>(2, usize::MAX, 2, 4);
     }
 
+    /// A batch, in whatever pieces it goes and comes.
+    pub(super) fn batches_are_handed_over<D: Tested>() {
+        explore_without_fences(2, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(3);
+            let pusher = thread::spawn(move || {
+                let mut items = &[0, 1, 2, 3, 4][..];
+                while !items.is_empty() {
+                    items = &items[producer.push_slice(items)..];
+                    thread::yield_now();
+                }
+                producer
+            });
+            let mut items = Vec::new();
+            while items.len() < 5 {
+                consumer.pop_into(&mut items, 2);
+                thread::yield_now();
+            }
+            assert_eq!(items, [0, 1, 2, 3, 4]);
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn items_of_an_iterator_are_handed_over_with_their_memory<D: Tested>() {
+        explore_without_fences(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(2);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                let mut items = (0..3).map(|id| pushed.item(id)).peekable();
+                while items.peek().is_some() {
+                    producer.push_iter(&mut items);
+                    thread::yield_now();
+                }
+            });
+            for id in 0..3 {
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// A lane's consumer that finds single items changes the way of publishing while they come.
+    pub(super) fn traffic_changes_from_blocks_to_single_items<D: Tested>() {
+        explore_without_fences(2, || {
+            let (mut producer, mut consumer) = streaming::<D, _>(Spin);
+            let pusher = thread::spawn(move || {
+                (0..5).for_each(|item| push(&mut producer, item));
+                producer
+            });
+            for item in 0..5 {
+                assert_eq!(pop(&mut consumer), Some(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// Figure 5 of the B-Queue paper, with one item in flight: batching must not keep an answer back.
+    pub(super) fn two_queues_in_a_ring_do_not_hang<D: Tested>() {
+        explore_without_fences(3, || {
+            let (mut ask, mut asked) = queue::<usize, D>(4);
+            let (mut answer, mut answered) = queue::<usize, D>(4);
+            let server = thread::spawn(move || {
+                for _ in 0..2 {
+                    let question = pop(&mut asked).unwrap();
+                    push(&mut answer, question + 10);
+                }
+                (asked, answer)
+            });
+            for question in 0..2 {
+                push(&mut ask, question);
+                assert_eq!(pop(&mut answered), Some(question + 10));
+            }
+            drop(server.join().unwrap());
+        });
+    }
+
+    /// What the consumer counts can be popped, and what the producer does not count can be pushed.
+    pub(super) fn lengths_are_bounds<D: Tested>() {
+        explore_without_fences(3, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(2);
+            producer.try_push(0).unwrap();
+            let pusher = thread::spawn(move || {
+                for _ in 0..2 {
+                    let len = producer.len();
+                    assert!(len <= 2);
+                    for _ in len..2 {
+                        producer.try_push(0).unwrap();
+                    }
+                }
+                producer
+            });
+            for _ in 0..2 {
+                let len = consumer.len();
+                assert!(len <= 2);
+                for _ in 0..len {
+                    consumer.try_pop().unwrap();
+                }
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// Nothing is pushed by a guard that is dropped, and what is peeked at stays.
+    pub(super) fn items_are_written_and_read_in_place<D: Tested>() {
+        explore_without_fences(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(2);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                drop(producer.reserve().unwrap());
+                producer.reserve().unwrap().write(pushed.item(0)).unwrap();
+                producer.reserve().unwrap().write(pushed.item(1)).unwrap();
+            });
+            for id in 0..2 {
+                let item = loop {
+                    match consumer.peek() {
+                        Some(item) => break item,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(item.read(), id);
+                item.release();
+            }
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
     /// Each item is either given back or drained.
     pub(super) fn consumer_closes_while_items_are_pushed<D: Tested>() {
         explore(3, || {
@@ -212,6 +353,116 @@ mod models {
             assert_eq!(pusher.join().unwrap(), drained);
             drop(consumer);
             ledger.assert_each_dropped_once((drained + 1).min(3));
+        });
+    }
+
+    /// As above, with the items published beside a lane's block.
+    pub(super) fn consumer_closes_while_items_are_pushed_beside_their_block<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = streaming::<D, _>(Spin);
+            let pusher = thread::spawn(move || (0..4).take_while(|&item| producer.try_push(item).is_ok()).count());
+            consumer.close();
+            let mut drained = 0;
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item, drained);
+                drained += 1;
+            }
+            assert_eq!(pusher.join().unwrap(), drained);
+        });
+    }
+
+    /// What is refused of a batch is its end.
+    pub(super) fn consumer_closes_while_a_batch_is_pushed<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(4);
+            producer.try_push(0).unwrap();
+            let pusher = thread::spawn(move || producer.push_slice(&[1, 2, 3]));
+            consumer.close();
+            let mut drained = Vec::new();
+            while consumer.pop_into(&mut drained, 4) != 0 {}
+            let accepted = pusher.join().unwrap();
+            assert_eq!(drained, (0..=accepted).collect::<Vec<_>>());
+        });
+    }
+
+    pub(super) fn consumer_closes_while_an_iterator_is_pushed<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                let mut made = 0;
+                let mut items = (0..3).map(|id| {
+                    made += 1;
+                    pushed.item(id)
+                });
+                let accepted = producer.push_iter(&mut items);
+                (accepted, made)
+            });
+            consumer.close();
+            let mut drained = 0;
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item.read(), drained);
+                drained += 1;
+            }
+            let (accepted, made) = pusher.join().unwrap();
+            assert_eq!(accepted, drained);
+            drop(consumer);
+            ledger.assert_each_dropped_once(made);
+        });
+    }
+
+    pub(super) fn consumer_goes_while_an_iterator_is_pushed<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                let mut made = 0;
+                producer.push_iter(&mut (0..3).map(|id| {
+                    made += 1;
+                    pushed.item(id)
+                }));
+                made
+            });
+            drop(consumer.try_pop());
+            drop(consumer);
+            ledger.assert_each_dropped_once(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn consumer_closes_while_an_item_is_written_in_place<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(2);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || match producer.reserve() {
+                Ok(slot) => slot.write(pushed.item(0)).map_err(|refused| assert_eq!(refused.0.read(), 0)).is_ok(),
+                Err(_) => {
+                    drop(pushed.item(0));
+                    false
+                }
+            });
+            consumer.close();
+            let drained = consumer.try_pop().is_ok();
+            assert_eq!(pusher.join().unwrap(), drained);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    pub(super) fn both_ends_go_at_once<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(2);
+            let ledger = Ledger::default();
+            producer.try_push(ledger.item(0)).unwrap();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                let _ = producer.try_push(pushed.item(1));
+            });
+            drop(consumer.try_pop());
+            drop(consumer);
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(2);
         });
     }
 
@@ -323,6 +574,68 @@ mod models {
         });
     }
 
+    pub(super) fn a_push_beside_its_block_wakes_the_parked_consumer<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = streaming::<D, _>(Park);
+            let pusher = thread::spawn(move || {
+                producer.try_push(1).unwrap();
+                producer.try_push(2).unwrap();
+                producer.try_push(3).unwrap();
+                producer
+            });
+            for item in 1..4 {
+                assert_eq!(consumer.pop(), Ok(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// A consumer that tells of free slots late tells a parked producer, too.
+    pub(super) fn a_late_release_wakes_the_parked_producer<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = full_but_for_the_lag::<D>();
+            let popper = thread::spawn(move || {
+                consumer.try_pop().unwrap();
+                consumer
+            });
+            producer.push(0).unwrap();
+            drop(popper.join().unwrap());
+        });
+    }
+
+    pub(super) fn two_free_slots_wake_the_producer_that_waits_for_them<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            assert_eq!(producer.push_slice(&[0, 1]), 2);
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(0));
+                assert_eq!(consumer.try_pop(), Ok(1));
+                consumer
+            });
+            producer.wait_for_room(2).unwrap();
+            assert_eq!(producer.push_slice(&[2, 3]), 2);
+            drop(popper.join().unwrap());
+        });
+    }
+
+    /// A consumer that says Empty has told of every slot, so a producer may wait for the whole queue.
+    pub(super) fn an_empty_queue_wakes_the_producer_that_waits_for_all_of_it<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(64);
+            assert_eq!(producer.push_slice(&[0; 2]), 2);
+            consumer.try_pop().unwrap();
+            let popper = thread::spawn(move || {
+                consumer.try_pop().unwrap();
+                // Empty, or the first of those that were pushed as soon as it was.
+                let _ = consumer.try_pop();
+                consumer
+            });
+            producer.wait_for_room(64).unwrap();
+            assert_eq!(producer.push_slice(&[0; 64]), 64);
+            drop(popper.join().unwrap());
+        });
+    }
+
     /// One sleep for two queues: a push to either ends it.
     pub(super) fn one_parker_serves_two_queues<D: Tested>() {
         for to in 0..2 {
@@ -346,13 +659,36 @@ mod models {
         }
     }
 
+    pub(super) fn one_parker_serves_two_threads<D: Tested>() {
+        explore(2, || {
+            let parker = Parker::new();
+            let mut consumers = Vec::new();
+            let pushers = [0, 1].map(|item| {
+                let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
+                let (mut producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
+                consumers.push(consumer);
+                thread::spawn(move || {
+                    producer.try_push(item).unwrap();
+                    producer
+                })
+            });
+            for _ in 0..2 {
+                let ready = wait::any(&mut consumers, &Park, None).unwrap();
+                assert_eq!(consumers[ready].try_pop(), Ok(ready));
+            }
+            for pusher in pushers {
+                drop(pusher.join().unwrap());
+            }
+        });
+    }
+
     /// An item whose push has returned is there, though its batch or its block is not full.
     pub(super) fn what_was_pushed_is_never_held_back<D: Tested>() {
         late_publication(queue::<usize, D>);
     }
 
     pub(super) fn what_was_pushed_beside_its_block_is_never_held_back<D: Tested>() {
-        late_publication(|_| streaming::<D>());
+        late_publication(|_| streaming::<D, _>(Spin));
     }
 
     fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
@@ -444,7 +780,19 @@ designs! {
         a_queue_of_one_wraps,
         a_queue_of_two_wraps,
         indices_wrap_around,
+        batches_are_handed_over,
+        items_of_an_iterator_are_handed_over_with_their_memory,
+        traffic_changes_from_blocks_to_single_items,
+        two_queues_in_a_ring_do_not_hang,
+        lengths_are_bounds,
+        items_are_written_and_read_in_place,
         consumer_closes_while_items_are_pushed,
+        consumer_closes_while_items_are_pushed_beside_their_block,
+        consumer_closes_while_a_batch_is_pushed,
+        consumer_closes_while_an_iterator_is_pushed,
+        consumer_goes_while_an_iterator_is_pushed,
+        consumer_closes_while_an_item_is_written_in_place,
+        both_ends_go_at_once,
         consumer_goes_while_items_are_pushed,
         producer_goes_while_items_are_popped,
         producer_goes_while_the_consumer_parks,
@@ -453,7 +801,12 @@ designs! {
         a_push_wakes_the_parked_consumer,
         a_pop_wakes_the_parked_producer,
         both_ends_park_in_turn,
+        a_push_beside_its_block_wakes_the_parked_consumer,
+        a_late_release_wakes_the_parked_producer,
+        two_free_slots_wake_the_producer_that_waits_for_them,
+        an_empty_queue_wakes_the_producer_that_waits_for_all_of_it,
         one_parker_serves_two_queues,
+        one_parker_serves_two_threads,
         what_was_pushed_is_never_held_back,
         what_was_pushed_beside_its_block_is_never_held_back,
         what_was_popped_is_free,
