@@ -50,6 +50,9 @@ pub struct Request<'a, O> {
 /// access `slot(i)` for i < n, and that an access of the consumer to an item happens after the `publish` that covered it.
 #[doc(hidden)]
 pub unsafe trait RawProducer<T>: Send {
+    /// The usual length of an adjacent run where there is one, so that its copy needs no call; 0 otherwise.
+    const RUN: usize = 0;
+
     /// How many items may be written now without another look at the consumer: 0 only if the queue is full up to its
     /// `release_lag`, or halted.
     fn writable(&mut self) -> usize;
@@ -99,6 +102,9 @@ pub unsafe trait RawProducer<T>: Send {
 /// and that the producer writes there again only after the release.
 #[doc(hidden)]
 pub unsafe trait RawConsumer<T>: Send {
+    /// As for [`RawProducer::RUN`].
+    const RUN: usize = 0;
+
     /// How many items may be read now without another look at the producer: 0 only if every push that returned before the
     /// call has been popped. Before it returns 0 it publishes every slot it has freed.
     fn readable(&mut self) -> usize;

@@ -262,7 +262,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
             // SAFETY: `room` slots are writable and side by side; the source cannot overlap them, because nobody has a
             // reference to a slot.
             let refused = unsafe {
-                copy_in(self.raw.slot(0), &items[pushed..pushed + room]);
+                copy_in::<T, D::Producer>(self.raw.slot(0), &items[pushed..pushed + room]);
                 self.hand_over(room)
             };
             pushed += room - refused;
@@ -566,7 +566,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
             // SAFETY: `run` items are readable side by side and there is room for them behind the vector's own; the
             // vector owns them before their slots are released.
             unsafe {
-                copy_out(self.raw.slot(0), items.as_mut_ptr().add(items.len()).cast(), run);
+                copy_out::<T, D::Consumer>(self.raw.slot(0), items.as_mut_ptr().add(items.len()).cast(), run);
                 items.set_len(items.len() + run);
                 self.raw.release(run);
             }
@@ -589,7 +589,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
             let run = self.raw.adjacent(run);
             // SAFETY: `run` items are readable side by side, and the slice has room for them.
             unsafe {
-                copy_out(self.raw.slot(0), items[popped..].as_mut_ptr().cast(), run);
+                copy_out::<T, D::Consumer>(self.raw.slot(0), items[popped..].as_mut_ptr().cast(), run);
                 self.raw.release(run);
             }
             popped += run;
@@ -767,11 +767,17 @@ impl<T, D: Design<T>, W> fmt::Debug for Peeked<'_, T, D, W> {
 /// # Safety
 /// The slots from `first` on are writable, adjacent and as many as there are items.
 #[inline(always)]
-unsafe fn copy_in<T: Copy>(first: *const crate::sync::Slot<T>, items: &[T]) {
+unsafe fn copy_in<T: Copy, R: RawProducer<T>>(first: *const crate::sync::Slot<T>, items: &[T]) {
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        first.cast::<T>().cast_mut().copy_from_nonoverlapping(items.as_ptr(), items.len());
+        let slots = first.cast::<T>().cast_mut();
+        // A length known at compile time becomes a few moves instead of a call.
+        if items.len() == R::RUN {
+            slots.copy_from_nonoverlapping(items.as_ptr(), R::RUN);
+        } else {
+            slots.copy_from_nonoverlapping(items.as_ptr(), items.len());
+        }
     }
     #[cfg(loom)]
     for (i, item) in items.iter().enumerate() {
@@ -785,11 +791,16 @@ unsafe fn copy_in<T: Copy>(first: *const crate::sync::Slot<T>, items: &[T]) {
 /// # Safety
 /// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
 #[inline(always)]
-unsafe fn copy_out<T>(first: *const crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
+unsafe fn copy_out<T, R: RawConsumer<T>>(first: *const crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        to.copy_from_nonoverlapping(first.cast(), count);
+        // As in `copy_in`.
+        if count == R::RUN {
+            to.copy_from_nonoverlapping(first.cast(), R::RUN);
+        } else {
+            to.copy_from_nonoverlapping(first.cast(), count);
+        }
     }
     #[cfg(loom)]
     for i in 0..count {

@@ -410,6 +410,8 @@ impl<T> LaneProducer<T> {
 // SAFETY: `run_end` and `free` count only slots that the consumer has released (acquire of `consumed`), so the consumer is
 // done with them; it reads an item only after it has acquired a header that counts it, which `publish` stores with release.
 unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
+    const RUN: usize = Block::<T>::ITEMS;
+
     #[inline(always)]
     fn writable(&mut self) -> usize {
         if self.filled == self.run_end {
@@ -643,6 +645,8 @@ impl<T> LaneConsumer<T> {
 // SAFETY: `ready` and `full_until` count only items whose header was acquired, or a later block's, which the producer
 // stores after it. The producer writes to their slots again only after it has acquired `consumed` behind them.
 unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
+    const RUN: usize = Block::<T>::ITEMS;
+
     #[inline(always)]
     fn readable(&mut self) -> usize {
         if self.popped == self.ready {
