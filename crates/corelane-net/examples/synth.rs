@@ -28,10 +28,7 @@ fn rate(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
         black_box(record.data);
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "generator: {:.2} M frames/s",
-        config.packets as f64 / seconds / 1e6
-    );
+    println!("generator: {:.2} M frames/s", config.packets as f64 / seconds / 1e6);
     if config.packets <= 10_000_000 {
         let start = Instant::now();
         let image = capture(config.clone())?;
@@ -51,17 +48,11 @@ fn shape(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
         file += 16 + data.len();
         wire += u64::from(record.wire_len);
         last = record.time_ns;
-        let (protocol, addresses, at) = if data[14] >> 4 == 6 {
-            (data[20], 22..54, 54)
-        } else {
-            (data[23], 26..34, 34)
-        };
+        let (protocol, addresses, at) =
+            if data[14] >> 4 == 6 { (data[20], 22..54, 54) } else { (data[23], 26..34, 34) };
         v6 += u64::from(at == 54);
         let (source, destination) = data[addresses.clone()].split_at(addresses.len() / 2);
-        let (from, to) = (
-            (source, &data[at..at + 2]),
-            (destination, &data[at + 2..at + 4]),
-        );
+        let (from, to) = ((source, &data[at..at + 2]), (destination, &data[at + 2..at + 4]));
         // A number of 64 bits stands for the flow: a few of many millions may fall together.
         flows.insert(number(&(protocol, from.min(to), from.max(to))));
         pairs.insert(number(&(source.min(destination), source.max(destination))));

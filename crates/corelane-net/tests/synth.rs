@@ -28,26 +28,15 @@ struct Packet {
 impl Packet {
     fn new(time: u64, wire: u32, data: &[u8]) -> Self {
         let u16_at = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
-        let v4 = |at: usize| {
-            IpAddr::from(Ipv4Addr::from(
-                <[u8; 4]>::try_from(&data[at..at + 4]).unwrap(),
-            ))
-        };
-        let v6 = |at: usize| {
-            IpAddr::from(Ipv6Addr::from(
-                <[u8; 16]>::try_from(&data[at..at + 16]).unwrap(),
-            ))
-        };
+        let v4 = |at: usize| IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(&data[at..at + 4]).unwrap()));
+        let v6 = |at: usize| IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(&data[at..at + 16]).unwrap()));
         let (protocol, source, destination, transport) = match u16_at(12) {
             0x0800 => (data[23], v4(26), v4(30), 34),
             0x86dd => (data[20], v6(22), v6(38), 54),
             other => panic!("ethertype {other:#x}"),
         };
         let (flags, header) = match protocol {
-            6 => (
-                data[transport + 13],
-                usize::from(data[transport + 12] >> 4) * 4,
-            ),
+            6 => (data[transport + 13], usize::from(data[transport + 12] >> 4) * 4),
             17 => (0, 8),
             other => panic!("protocol {other}"),
         };
@@ -132,10 +121,7 @@ fn groups(packets: &[Packet]) -> BTreeMap<(IpAddr, Scanned), Vec<u64>> {
     let mut groups: BTreeMap<_, Vec<u64>> = BTreeMap::new();
     for ((source, destination, port), state) in attempts(packets) {
         if let State::Failed(time) = state {
-            for scanned in [
-                Scanned::Vertical { destination },
-                Scanned::Horizontal { port },
-            ] {
+            for scanned in [Scanned::Vertical { destination }, Scanned::Horizontal { port }] {
                 groups.entry((source, scanned)).or_default().push(time);
             }
         }
@@ -157,13 +143,7 @@ fn reference(packets: &[Packet]) -> Vec<Alert> {
         .collect();
     let key = |alert: &Alert| match alert.scanned {
         Scanned::Horizontal { port } => (alert.time_ns, "horizontal", alert.source, None, port),
-        Scanned::Vertical { destination } => (
-            alert.time_ns,
-            "vertical",
-            alert.source,
-            Some(destination),
-            0,
-        ),
+        Scanned::Vertical { destination } => (alert.time_ns, "vertical", alert.source, Some(destination), 0),
     };
     alerts.sort_by_key(key);
     alerts
@@ -179,17 +159,10 @@ fn check(config: &Config) -> (Vec<Packet>, Vec<Alert>) {
 
 #[test]
 fn truth_is_what_the_rules_say_whatever_the_size() {
-    for packets in [
-        0, 1, 2, 3, 10, 17, 100, 264, 265, 300, 400, 1_000, 2_500, 5_000, 20_000, 65_536, 70_000,
-    ] {
+    for packets in [0, 1, 2, 3, 10, 17, 100, 264, 265, 300, 400, 1_000, 2_500, 5_000, 20_000, 65_536, 70_000] {
         for seed in 0..8 {
             for hosts in [2, 3, 60, 5_000] {
-                check(&Config {
-                    packets,
-                    hosts,
-                    seed,
-                    ..Config::default()
-                });
+                check(&Config { packets, hosts, seed, ..Config::default() });
             }
         }
     }
@@ -202,18 +175,8 @@ fn truth_is_what_the_rules_say_at_any_rate_and_number_of_scans() {
             for seed in 0..4 {
                 let [vertical_scans, horizontal_scans] = scans;
                 let packets_per_second = Some(rate);
-                let config = Config {
-                    packets: 30_000,
-                    hosts: 100,
-                    seed,
-                    packets_per_second,
-                    ..Config::default()
-                };
-                let (_, truth) = check(&Config {
-                    vertical_scans,
-                    horizontal_scans,
-                    ..config
-                });
+                let config = Config { packets: 30_000, hosts: 100, seed, packets_per_second, ..Config::default() };
+                let (_, truth) = check(&Config { vertical_scans, horizontal_scans, ..config });
                 assert_eq!(truth.is_empty(), scans == [0, 0]);
             }
         }
@@ -223,34 +186,17 @@ fn truth_is_what_the_rules_say_at_any_rate_and_number_of_scans() {
 #[test]
 fn only_the_dead_services_fail_in_the_background() {
     const DEAD_PORTS: [u16; 8] = [23, 445, 1433, 3389, 5900, 6379, 8443, 9200];
-    for (packets, rate) in [
-        (100, None),
-        (3_000, None),
-        (60_000, Some(1_000)),
-        (400_000, None),
-        (400_000, Some(300_000)),
-    ] {
+    for (packets, rate) in
+        [(100, None), (3_000, None), (60_000, Some(1_000)), (400_000, None), (400_000, Some(300_000))]
+    {
         for hosts in [2, 3, 20, 10_000] {
             let (vertical_scans, horizontal_scans, packets_per_second) = (0, 0, rate);
-            let config = Config {
-                packets,
-                hosts,
-                packets_per_second,
-                ..Config::default()
-            };
-            let (packets, truth) = check(&Config {
-                vertical_scans,
-                horizontal_scans,
-                ..config
-            });
+            let config = Config { packets, hosts, packets_per_second, ..Config::default() };
+            let (packets, truth) = check(&Config { vertical_scans, horizontal_scans, ..config });
             assert_eq!(truth, []);
             // Nothing that a server or the capture's end does makes an attempt fail that was to succeed.
             for (key, state) in attempts(&packets) {
-                assert_eq!(
-                    matches!(state, State::Failed(_)),
-                    DEAD_PORTS.contains(&key.2),
-                    "{key:?}: {state:?}"
-                );
+                assert_eq!(matches!(state, State::Failed(_)), DEAD_PORTS.contains(&key.2), "{key:?}: {state:?}");
             }
             // Eight services a client, over IPv4 and IPv6 together.
             assert!(groups(&packets).values().all(|times| times.len() <= 8));
@@ -267,99 +213,56 @@ fn the_default_capture_holds_everything_it_promises() {
     for vertical in [false, true] {
         for v6 in [false, true] {
             let alike = |alert: &&Alert| {
-                matches!(alert.scanned, Scanned::Vertical { .. }) == vertical
-                    && alert.source.is_ipv6() == v6
+                matches!(alert.scanned, Scanned::Vertical { .. }) == vertical && alert.source.is_ipv6() == v6
             };
             assert_eq!(truth.iter().filter(alike).count(), 3);
         }
     }
     let scanners: Vec<_> = truth.iter().map(|alert| alert.source).collect();
     let background = |times: &&Vec<u64>| times.len() < THRESHOLD;
-    assert_eq!(
-        groups
-            .values()
-            .filter(|times| times.len() == THRESHOLD)
-            .count(),
-        4,
-        "near misses"
-    );
-    assert!(
-        groups
-            .values()
-            .filter(background)
-            .any(|times| times.len() > 1)
-    );
+    assert_eq!(groups.values().filter(|times| times.len() == THRESHOLD).count(), 4, "near misses");
+    assert!(groups.values().filter(background).any(|times| times.len() > 1));
     // Some failures come by refusal and some by silence, some answers at once and some after a second try.
     let attempts = attempts(&packets);
     let mut opened: HashMap<Key, Vec<u64>> = HashMap::new();
     let mut late = 0;
     for packet in &packets {
         if packet.has(SYN) && !packet.has(ACK) {
-            opened
-                .entry((packet.source, packet.destination, packet.ports[1]))
-                .or_default()
-                .push(packet.time);
-        } else if (packet.has(RST) || packet.has(SYN | ACK))
-            && scanners.contains(&packet.destination)
-        {
+            opened.entry((packet.source, packet.destination, packet.ports[1])).or_default().push(packet.time);
+        } else if (packet.has(RST) || packet.has(SYN | ACK)) && scanners.contains(&packet.destination) {
             let first = opened[&(packet.destination, packet.source, packet.ports[0])][0];
             late += usize::from(packet.time - first >= TIMEOUT);
         }
     }
     let of_scans = |wanted: fn(&State, &[u64]) -> bool| {
-        attempts
-            .iter()
-            .filter(|(key, state)| scanners.contains(&key.0) && wanted(state, &opened[key]))
-            .count()
+        attempts.iter().filter(|(key, state)| scanners.contains(&key.0) && wanted(state, &opened[key])).count()
     };
     assert!(late > 10, "{late}");
     assert!(of_scans(|state, _| *state == State::Answered) > 100);
     assert!(of_scans(|state, times| *state == State::Answered && times.len() == 2) > 10);
-    assert!(
-        of_scans(|state, times| matches!(state, State::Failed(at) if at - times[0] < TIMEOUT))
-            > 100
-    );
-    assert!(
-        of_scans(|state, times| matches!(state, State::Failed(at) if at - times[0] == TIMEOUT))
-            > 100
-    );
+    assert!(of_scans(|state, times| matches!(state, State::Failed(at) if at - times[0] < TIMEOUT)) > 100);
+    assert!(of_scans(|state, times| matches!(state, State::Failed(at) if at - times[0] == TIMEOUT)) > 100);
 }
 
 #[test]
 fn the_end_of_the_capture_cuts_some_scans_short() {
     let mut cut = 0;
     for seed in 0..20 {
-        let (packets, truth) = check(&Config {
-            packets: 5_000,
-            seed,
-            ..Config::default()
-        });
-        cut += truth
-            .iter()
-            .filter(|alert| alert.time_ns == packets.last().unwrap().time)
-            .count();
+        let (packets, truth) = check(&Config { packets: 5_000, seed, ..Config::default() });
+        cut += truth.iter().filter(|alert| alert.time_ns == packets.last().unwrap().time).count();
     }
     assert!(cut > 10, "{cut}");
 }
 
 #[test]
 fn conversations_shake_hands_talk_both_ways_and_part() {
-    let (packets, truth) = check(&Config {
-        packets: 300_000,
-        hosts: 2_000,
-        ..Config::default()
-    });
+    let (packets, truth) = check(&Config { packets: 300_000, hosts: 2_000, ..Config::default() });
     assert!(!truth.is_empty());
     let (mut pairs, mut live) = (HashMap::new(), HashMap::new());
     let (mut finished, mut reset, mut most, mut v6) = (0, 0, 0, 0);
     for packet in &packets {
-        let [from, to] = [
-            (packet.source, packet.ports[0]),
-            (packet.destination, packet.ports[1]),
-        ];
-        *pairs
-            .entry((from.0.min(to.0), from.0.max(to.0)))
-            .or_insert(0) += 1;
+        let [from, to] = [(packet.source, packet.ports[0]), (packet.destination, packet.ports[1])];
+        *pairs.entry((from.0.min(to.0), from.0.max(to.0))).or_insert(0) += 1;
         v6 += usize::from(packet.source.is_ipv6());
         if packet.protocol != 6 {
             continue;
@@ -380,8 +283,7 @@ fn conversations_shake_hands_talk_both_ways_and_part() {
         if packet.has(ACK) && next.len() == 2 && next.get(&from) == Some(&sequence) {
             assert_eq!(next[&to], acknowledged);
         }
-        let taken =
-            (packet.wire - packet.payload) as u32 + u32::from(packet.flags & (SYN | FIN) != 0);
+        let taken = (packet.wire - packet.payload) as u32 + u32::from(packet.flags & (SYN | FIN) != 0);
         next.insert(from, sequence.wrapping_add(taken));
         most = most.max(live.len());
         finished += usize::from(packet.has(FIN));
@@ -401,13 +303,7 @@ fn conversations_shake_hands_talk_both_ways_and_part() {
 #[test]
 fn checksums_and_lengths_are_right_at_every_snaplen() {
     for snaplen in [Config::HEADERS_ONLY, 74, 80, 200, 65_535] {
-        for packet in check(&Config {
-            packets: 20_000,
-            snaplen,
-            ..Config::default()
-        })
-        .0
-        {
+        for packet in check(&Config { packets: 20_000, snaplen, ..Config::default() }).0 {
             let captured = match snaplen {
                 Config::HEADERS_ONLY => packet.payload,
                 snaplen => packet.wire.min(snaplen as usize),
@@ -419,8 +315,7 @@ fn checksums_and_lengths_are_right_at_every_snaplen() {
 }
 
 fn check_headers(packet: &Packet) {
-    let u16_at =
-        |at: usize| usize::from(u16::from_be_bytes([packet.data[at], packet.data[at + 1]]));
+    let u16_at = |at: usize| usize::from(u16::from_be_bytes([packet.data[at], packet.data[at + 1]]));
     let length = packet.wire - packet.transport;
     let mut pseudo = vec![0, packet.protocol, (length >> 8) as u8, length as u8];
     if packet.transport == 34 {
@@ -448,49 +343,28 @@ fn check_headers(packet: &Packet) {
 
 /// The sum of 16-bit words with the carry added again; 0xffff over data that holds its own checksum.
 fn sum(bytes: &[u8]) -> u32 {
-    let sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
+    let sum: u32 = bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     (sum & 0xffff) + (sum >> 16)
 }
 
 #[test]
 fn a_seed_is_a_capture() {
-    let image = |seed| {
-        capture(Config {
-            packets: 3_000,
-            seed,
-            ..Config::default()
-        })
-        .unwrap()
-    };
+    let image = |seed| capture(Config { packets: 3_000, seed, ..Config::default() }).unwrap();
     assert!(image(1) == image(1));
     assert!(image(1) != image(2));
     // Captures are quoted by their seed: this value changes only with a reason that is worth it.
-    assert_eq!(
-        fnv(&image(1)),
-        0x67bb_d4b1_61f7_b422,
-        "{:#x}",
-        fnv(&image(1))
-    );
+    assert_eq!(fnv(&image(1)), 0x67bb_d4b1_61f7_b422, "{:#x}", fnv(&image(1)));
 }
 
 /// FNV-1a, 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[test]
 fn the_image_holds_the_frames() {
-    let config = Config {
-        packets: 2_000,
-        snaplen: 100,
-        ..Config::default()
-    };
+    let config = Config { packets: 2_000, snaplen: 100, ..Config::default() };
     let image = capture(config.clone()).unwrap();
     assert_eq!(image[..4], 0xa1b2_3c4d_u32.to_le_bytes());
     assert_eq!(image[16..24], [100, 0, 0, 0, 1, 0, 0, 0]);
@@ -498,14 +372,8 @@ fn the_image_holds_the_frames() {
     let mut generator = Generator::new(config).unwrap();
     while let Some(record) = generator.next_frame() {
         let field = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
-        assert_eq!(
-            u64::from(field(0)) * 1_000_000_000 + u64::from(field(4)),
-            record.time_ns
-        );
-        assert_eq!(
-            (field(8) as usize, field(12)),
-            (record.data.len(), record.wire_len)
-        );
+        assert_eq!(u64::from(field(0)) * 1_000_000_000 + u64::from(field(4)), record.time_ns);
+        assert_eq!((field(8) as usize, field(12)), (record.data.len(), record.wire_len));
         assert_eq!(rest[16..16 + record.data.len()], *record.data);
         rest = &rest[16 + record.data.len()..];
     }
@@ -514,14 +382,7 @@ fn the_image_holds_the_frames() {
 
 #[test]
 fn no_record_is_longer_than_the_file_header_says() {
-    let config = Config {
-        packets: 50_000,
-        ..Config::default()
-    };
+    let config = Config { packets: 50_000, ..Config::default() };
     let (packets, _) = packets(&config);
-    assert!(
-        packets
-            .iter()
-            .all(|packet| packet.data.len() <= config.file_snaplen() as usize)
-    );
+    assert!(packets.iter().all(|packet| packet.data.len() <= config.file_snaplen() as usize));
 }

@@ -45,10 +45,7 @@ impl<W: Write> PcapWriter<W> {
         header[20..24].copy_from_slice(&link.0.to_le_bytes());
         let mut out = BufWriter::with_capacity(BUFFER, w);
         out.write_all(&header)?;
-        Ok(Self {
-            out,
-            snaplen: usize::try_from(snaplen).unwrap_or(usize::MAX),
-        })
+        Ok(Self { out, snaplen: usize::try_from(snaplen).unwrap_or(usize::MAX) })
     }
 
     /// Appends one packet: when it was seen, its length on the wire, and what was captured of it (cut to the snaplen).
@@ -79,10 +76,7 @@ impl<W: Write> PcapWriter<W> {
     ///
     /// Those of the writer below.
     pub fn finish(self) -> io::Result<W> {
-        let mut w = self
-            .out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
+        let mut w = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         w.flush()?;
         Ok(w)
     }
@@ -103,13 +97,7 @@ mod tests {
     #[test]
     fn the_layout_is_that_of_pcap_byte_for_byte() {
         let mut writer = PcapWriter::new(Vec::new(), 0x0001_0203, LinkType(0x65)).unwrap();
-        writer
-            .write(
-                0x1234_5678 * 1_000_000_000 + 0x0102_0304,
-                0x0506,
-                &[0xaa, 0xbb, 0xcc],
-            )
-            .unwrap();
+        writer.write(0x1234_5678 * 1_000_000_000 + 0x0102_0304, 0x0506, &[0xaa, 0xbb, 0xcc]).unwrap();
         writer.write(5, 0, &[]).unwrap();
         #[rustfmt::skip]
         let expected = [
@@ -141,16 +129,10 @@ mod tests {
         let end = (u64::from(u32::MAX) + 1) * 1_000_000_000;
         let mut writer = PcapWriter::new(Vec::new(), 64, LinkType(1)).unwrap();
         writer.write(end - 1, 0, &[]).unwrap();
-        assert_eq!(
-            writer.write(end, 0, &[]).unwrap_err().kind(),
-            io::ErrorKind::InvalidInput
-        );
+        assert_eq!(writer.write(end, 0, &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         let image = writer.finish().unwrap();
         assert_eq!(image.len(), 24 + 16);
-        assert_eq!(
-            image[24..32],
-            [0xff, 0xff, 0xff, 0xff, 0xff, 0xc9, 0x9a, 0x3b]
-        );
+        assert_eq!(image[24..32], [0xff, 0xff, 0xff, 0xff, 0xff, 0xc9, 0x9a, 0x3b]);
     }
 
     #[test]
@@ -165,9 +147,6 @@ mod tests {
             }
         }
         let writer = PcapWriter::new(Full, 64, LinkType(1)).unwrap();
-        assert_eq!(
-            writer.finish().err().unwrap().kind(),
-            io::ErrorKind::StorageFull
-        );
+        assert_eq!(writer.finish().err().unwrap().kind(), io::ErrorKind::StorageFull);
     }
 }

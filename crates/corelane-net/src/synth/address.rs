@@ -23,11 +23,7 @@ pub(super) fn wide(address: Address) -> u128 {
 
 /// The address as everybody writes it.
 pub(super) fn to_ip(v6: bool, address: Address) -> IpAddr {
-    if v6 {
-        Ipv6Addr::from(wide(address)).into()
-    } else {
-        Ipv4Addr::from(address as u32).into()
-    }
+    if v6 { Ipv6Addr::from(wide(address)).into() } else { Ipv4Addr::from(address as u32).into() }
 }
 
 /// The address plan of a capture. The seed decides which number has which address.
@@ -41,11 +37,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(hosts: u32, random: &mut Random) -> Self {
         let servers = u64::from(hosts / 2);
-        Self {
-            key: random.next(),
-            clients: u64::from(hosts) - servers,
-            servers,
-        }
+        Self { key: random.next(), clients: u64::from(hosts) - servers, servers }
     }
 
     pub(super) fn clients(&self) -> u64 {
@@ -58,46 +50,26 @@ impl Plan {
 
     #[inline]
     pub(super) fn client(&self, v6: bool, number: u64) -> Address {
-        if v6 {
-            self.subnets(0xc, number)
-        } else {
-            0x0a00_0000 | self.shuffle(number) & 0x00ff_ffff
-        }
+        if v6 { self.subnets(0xc, number) } else { 0x0a00_0000 | self.shuffle(number) & 0x00ff_ffff }
     }
 
     #[inline]
     pub(super) fn server(&self, v6: bool, number: u64) -> Address {
-        if v6 {
-            self.subnets(0x5, number)
-        } else {
-            0x6440_0000 | self.shuffle(number) & 0x003f_ffff
-        }
+        if v6 { self.subnets(0x5, number) } else { 0x6440_0000 | self.shuffle(number) & 0x003f_ffff }
     }
 
     pub(super) fn scanner(&self, v6: bool, number: u64) -> Address {
-        if v6 {
-            self.subnets(0xbad, number)
-        } else {
-            0xac10_0000 | self.shuffle(number) & 0x000f_ffff
-        }
+        if v6 { self.subnets(0xbad, number) } else { 0xac10_0000 | self.shuffle(number) & 0x000f_ffff }
     }
 
     /// A place of the network that scanners sweep, which is a row of 65,536 addresses; a longer way wraps around.
     pub(super) fn target(&self, v6: bool, place: u64) -> Address {
-        if v6 {
-            0x000f << 48 | (self.key & 0xffff) << 32 | place & 0xffff
-        } else {
-            0xc612_0000 | place & 0xffff
-        }
+        if v6 { 0x000f << 48 | (self.key & 0xffff) << 32 | place & 0xffff } else { 0xc612_0000 | place & 0xffff }
     }
 
     /// A place where no host is.
     pub(super) fn nowhere(&self, v6: bool, place: u64) -> Address {
-        if v6 {
-            0xdead << 48 | place & 0xffff
-        } else {
-            0xc613_0000 | place & 0xffff
-        }
+        if v6 { 0xdead << 48 | place & 0xffff } else { 0xc613_0000 | place & 0xffff }
     }
 
     /// A number for this host and `salt` that does not change during the capture.
@@ -107,17 +79,13 @@ impl Plan {
     }
 
     fn subnets(&self, part: u64, number: u64) -> Address {
-        part << 48
-            | (self.trait_of(number, 0xff) & 0xffff) << 32
-            | self.shuffle(number) & 0xffff_ffff
+        part << 48 | (self.trait_of(number, 0xff) & 0xffff) << 32 | self.shuffle(number) & 0xffff_ffff
     }
 
     /// Its low bits are a bijection of those of `number`, however few of them are taken.
     #[inline]
     fn shuffle(&self, number: u64) -> u64 {
-        number
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(self.key)
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.key)
     }
 }
 
@@ -150,37 +118,12 @@ mod tests {
     #[test]
     fn addresses_are_of_the_ranges_that_belong_to_nobody() {
         let plan = Plan::new(2, &mut Random::new(7));
-        assert!(
-            to_ip(false, plan.client(false, 77))
-                .to_string()
-                .starts_with("10.")
-        );
-        assert!(
-            to_ip(false, plan.server(false, 77))
-                .to_string()
-                .starts_with("100.")
-        );
-        assert!(
-            to_ip(false, plan.scanner(false, 77))
-                .to_string()
-                .starts_with("172.")
-        );
-        assert_eq!(
-            to_ip(false, plan.target(false, 0x0102)).to_string(),
-            "198.18.1.2"
-        );
-        assert_eq!(
-            to_ip(false, plan.nowhere(false, 0x0102)).to_string(),
-            "198.19.1.2"
-        );
-        assert!(
-            to_ip(true, plan.client(true, 77))
-                .to_string()
-                .starts_with("2001:db8:c:")
-        );
-        assert_eq!(
-            to_ip(true, plan.nowhere(true, 0x0102)).to_string(),
-            "2001:db8:dead::102"
-        );
+        assert!(to_ip(false, plan.client(false, 77)).to_string().starts_with("10."));
+        assert!(to_ip(false, plan.server(false, 77)).to_string().starts_with("100."));
+        assert!(to_ip(false, plan.scanner(false, 77)).to_string().starts_with("172."));
+        assert_eq!(to_ip(false, plan.target(false, 0x0102)).to_string(), "198.18.1.2");
+        assert_eq!(to_ip(false, plan.nowhere(false, 0x0102)).to_string(), "198.19.1.2");
+        assert!(to_ip(true, plan.client(true, 77)).to_string().starts_with("2001:db8:c:"));
+        assert_eq!(to_ip(true, plan.nowhere(true, 0x0102)).to_string(), "2001:db8:dead::102");
     }
 }

@@ -83,11 +83,7 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn new(start_ns: u64, gap_ns: u64, key: u64) -> Self {
-        Self {
-            start_ns,
-            gap_ns,
-            key,
-        }
+        Self { start_ns, gap_ns, key }
     }
 
     #[inline]
@@ -112,16 +108,10 @@ mod tests {
                 let owner = calendar.take(now);
                 assert_eq!(owner, model.remove(&now), "horizon {horizon}, slot {now}");
                 // Long and short sleeps by turns, and now and then none at all.
-                let delay = if now % 7 < 3 {
-                    horizon
-                } else {
-                    1 + random.below(horizon)
-                };
+                let delay = if now % 7 < 3 { horizon } else { 1 + random.below(horizon) };
                 if random.below(100) > 0 {
                     let slot = calendar.find(now, delay);
-                    let expected = (now + delay..)
-                        .find(|slot| !model.contains_key(slot))
-                        .unwrap();
+                    let expected = (now + delay..).find(|slot| !model.contains_key(slot)).unwrap();
                     assert_eq!(slot, expected);
                     assert!(slot <= now + horizon + 1);
                     calendar.put(slot, now as u32);

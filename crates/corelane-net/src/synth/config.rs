@@ -55,11 +55,7 @@ impl Config {
     /// The snaplen that the header of a capture file should say.
     #[must_use]
     pub fn file_snaplen(&self) -> u32 {
-        if self.snaplen == Self::HEADERS_ONLY {
-            frame::MAX_HEADERS.next_multiple_of(16) as u32
-        } else {
-            self.snaplen
-        }
+        if self.snaplen == Self::HEADERS_ONLY { frame::MAX_HEADERS.next_multiple_of(16) as u32 } else { self.snaplen }
     }
 
     /// Nanoseconds from packet to packet.
@@ -74,9 +70,7 @@ impl Config {
         if !(Self::MIN_HOSTS..=Self::MAX_HOSTS).contains(&self.hosts) {
             return Err(ConfigError::Hosts(self.hosts));
         }
-        if self.snaplen != Self::HEADERS_ONLY
-            && !(Self::MIN_SNAPLEN..=Self::MAX_SNAPLEN).contains(&self.snaplen)
-        {
+        if self.snaplen != Self::HEADERS_ONLY && !(Self::MIN_SNAPLEN..=Self::MAX_SNAPLEN).contains(&self.snaplen) {
             return Err(ConfigError::Snaplen(self.snaplen));
         }
         for scans in [self.vertical_scans, self.horizontal_scans] {
@@ -89,10 +83,7 @@ impl Config {
         {
             return Err(ConfigError::Rate(rate));
         }
-        let end = self
-            .gap_ns()
-            .checked_mul(self.packets)
-            .and_then(|length| length.checked_add(self.start_ns));
+        let end = self.gap_ns().checked_mul(self.packets).and_then(|length| length.checked_add(self.start_ns));
         match end {
             Some(end) if end / 1_000_000_000 <= u64::from(u32::MAX) => Ok(()),
             _ => Err(ConfigError::Time),
@@ -136,12 +127,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hosts(hosts) => {
-                write!(
-                    f,
-                    "{hosts} hosts: must be {} to {}",
-                    Config::MIN_HOSTS,
-                    Config::MAX_HOSTS
-                )
+                write!(f, "{hosts} hosts: must be {} to {}", Config::MIN_HOSTS, Config::MAX_HOSTS)
             }
             Self::Snaplen(snaplen) => write!(
                 f,
@@ -150,22 +136,11 @@ impl fmt::Display for ConfigError {
                 Config::MAX_SNAPLEN,
                 Config::HEADERS_ONLY,
             ),
-            Self::Scans(scans) => write!(
-                f,
-                "{scans} scans of a kind: must be at most {}",
-                Config::MAX_SCANS
-            ),
+            Self::Scans(scans) => write!(f, "{scans} scans of a kind: must be at most {}", Config::MAX_SCANS),
             Self::Rate(rate) => {
-                write!(
-                    f,
-                    "{rate} packets per second: must be {} to {}",
-                    Config::MIN_RATE,
-                    Config::MAX_RATE
-                )
+                write!(f, "{rate} packets per second: must be {} to {}", Config::MIN_RATE, Config::MAX_RATE)
             }
-            Self::Time => {
-                f.write_str("the capture would end after the year 2106, the last that pcap can say")
-            }
+            Self::Time => f.write_str("the capture would end after the year 2106, the last that pcap can say"),
         }
     }
 }
@@ -187,44 +162,23 @@ mod tests {
         assert_eq!(fits(|c| c.packets = 0), Ok(()));
         assert_eq!(fits(|c| c.packets = u64::MAX), Err(ConfigError::Time));
         assert_eq!(fits(|c| c.start_ns = u64::MAX), Err(ConfigError::Time));
-        assert_eq!(
-            fits(|c| c.start_ns = u64::from(u32::MAX) * 1_000_000_000),
-            Err(ConfigError::Time)
-        );
+        assert_eq!(fits(|c| c.start_ns = u64::from(u32::MAX) * 1_000_000_000), Err(ConfigError::Time));
         assert_eq!(fits(|c| c.hosts = 2), Ok(()));
         assert_eq!(fits(|c| c.hosts = 1), Err(ConfigError::Hosts(1)));
         assert_eq!(fits(|c| c.hosts = 1 << 23), Ok(()));
-        assert_eq!(
-            fits(|c| c.hosts = (1 << 23) + 1),
-            Err(ConfigError::Hosts((1 << 23) + 1))
-        );
+        assert_eq!(fits(|c| c.hosts = (1 << 23) + 1), Err(ConfigError::Hosts((1 << 23) + 1)));
         assert_eq!(fits(|c| c.snaplen = 74), Ok(()));
         assert_eq!(fits(|c| c.snaplen = 73), Err(ConfigError::Snaplen(73)));
-        assert_eq!(
-            fits(|c| c.snaplen = 262_145),
-            Err(ConfigError::Snaplen(262_145))
-        );
-        assert_eq!(
-            fits(|c| c.vertical_scans = (1 << 18) + 1),
-            Err(ConfigError::Scans((1 << 18) + 1))
-        );
-        assert_eq!(
-            fits(|c| c.horizontal_scans = (1 << 18) + 1),
-            Err(ConfigError::Scans((1 << 18) + 1))
-        );
-        assert_eq!(
-            fits(|c| c.packets_per_second = Some(999)),
-            Err(ConfigError::Rate(999))
-        );
+        assert_eq!(fits(|c| c.snaplen = 262_145), Err(ConfigError::Snaplen(262_145)));
+        assert_eq!(fits(|c| c.vertical_scans = (1 << 18) + 1), Err(ConfigError::Scans((1 << 18) + 1)));
+        assert_eq!(fits(|c| c.horizontal_scans = (1 << 18) + 1), Err(ConfigError::Scans((1 << 18) + 1)));
+        assert_eq!(fits(|c| c.packets_per_second = Some(999)), Err(ConfigError::Rate(999)));
         assert_eq!(fits(|c| c.packets_per_second = Some(1_000)), Ok(()));
     }
 
     #[test]
     fn the_papers_trace_lasts_an_hour() {
-        let config = Config {
-            packets: 82_000_000,
-            ..Config::default()
-        };
+        let config = Config { packets: 82_000_000, ..Config::default() };
         assert_eq!(config.gap_ns() * config.packets / 1_000_000_000, 3_599);
     }
 }

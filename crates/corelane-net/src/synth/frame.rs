@@ -97,29 +97,11 @@ pub(super) fn tcp(buffer: &mut Buffer, ends: &Ends, side: Side, segment: &Segmen
     if ends.v6 {
         const AT: usize = ETHERNET + IPV6;
         let length = tcp_header::<AT>(buffer, ends, side, segment);
-        finish::<AT>(
-            buffer,
-            ends,
-            side,
-            TCP,
-            segment.id,
-            length,
-            segment.payload,
-            AT + 16,
-        )
+        finish::<AT>(buffer, ends, side, TCP, segment.id, length, segment.payload, AT + 16)
     } else {
         const AT: usize = ETHERNET + IPV4;
         let length = tcp_header::<AT>(buffer, ends, side, segment);
-        finish::<AT>(
-            buffer,
-            ends,
-            side,
-            TCP,
-            segment.id,
-            length,
-            segment.payload,
-            AT + 16,
-        )
+        finish::<AT>(buffer, ends, side, TCP, segment.id, length, segment.payload, AT + 16)
     }
 }
 
@@ -138,12 +120,7 @@ pub(super) fn udp(buffer: &mut Buffer, ends: &Ends, side: Side, payload: u16, id
 }
 
 #[inline]
-fn tcp_header<const AT: usize>(
-    buffer: &mut Buffer,
-    ends: &Ends,
-    side: Side,
-    segment: &Segment,
-) -> usize {
+fn tcp_header<const AT: usize>(buffer: &mut Buffer, ends: &Ends, side: Side, segment: &Segment) -> usize {
     put_ports::<AT>(buffer, ends, side);
     put32(buffer, AT + 4, segment.sequence);
     put32(buffer, AT + 8, segment.acknowledgement);
@@ -211,29 +188,13 @@ fn finish<const AT: usize>(
     } else {
         ipv4(buffer, source, destination, protocol, length, id, side)
     };
-    sum += buffer[AT..AT + header]
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&word| u64::from(u32::from_be_bytes(word)))
-        .sum::<u64>();
+    sum += buffer[AT..AT + header].as_chunks().0.iter().map(|&word| u64::from(u32::from_be_bytes(word))).sum::<u64>();
     let folded = fold(sum);
     // UDP says 0 for "none", and 0xffff for the sum that is the same number.
-    put16(
-        buffer,
-        checksum,
-        if protocol == UDP && folded == 0 {
-            0xffff
-        } else {
-            folded
-        },
-    );
+    put16(buffer, checksum, if protocol == UDP && folded == 0 { 0xffff } else { folded });
     let headers = AT + header;
     buffer[headers..MAX_HEADERS].fill(0);
-    Lengths {
-        headers,
-        wire: headers + usize::from(payload),
-    }
+    Lengths { headers, wire: headers + usize::from(payload) }
 }
 
 #[inline]
@@ -247,15 +208,7 @@ fn ethernet(buffer: &mut Buffer, side: Side, v6: bool) {
 
 /// Returns what the addresses add to the checksum of the transport header.
 #[inline]
-fn ipv4(
-    buffer: &mut Buffer,
-    from: Address,
-    to: Address,
-    protocol: u8,
-    length: u16,
-    id: u16,
-    side: Side,
-) -> u64 {
+fn ipv4(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u16, id: u16, side: Side) -> u64 {
     let addresses = (from & 0xffff_ffff) + (to & 0xffff_ffff);
     let first = 0x4500_0000 | (IPV4 as u32 + u32::from(length));
     // Don't fragment.
@@ -272,22 +225,11 @@ fn ipv4(
 
 /// Returns what the addresses add to the checksum of the transport header.
 #[inline]
-fn ipv6(
-    buffer: &mut Buffer,
-    from: Address,
-    to: Address,
-    protocol: u8,
-    length: u16,
-    side: Side,
-) -> u64 {
+fn ipv6(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u16, side: Side) -> u64 {
     // A flow label that both directions share is allowed and needs no memory.
     let label = (from ^ to) as u32 & 0x000f_ffff;
     put32(buffer, ETHERNET, 0x6000_0000 | label);
-    put32(
-        buffer,
-        ETHERNET + 4,
-        u32::from(length) << 16 | u32::from(protocol) << 8 | u32::from(hops(from, side)),
-    );
+    put32(buffer, ETHERNET + 4, u32::from(length) << 16 | u32::from(protocol) << 8 | u32::from(hops(from, side)));
     let mut sum = 0;
     for (at, address) in [(ETHERNET + 8, wide(from)), (ETHERNET + 24, wide(to))] {
         buffer[at..at + 16].copy_from_slice(&address.to_be_bytes());

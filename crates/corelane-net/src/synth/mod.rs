@@ -102,11 +102,7 @@ enum Next {
 impl Next {
     /// The SYN `more` times again and then perhaps a reply.
     fn again(more: u8, reply: Option<Reply>) -> Option<Self> {
-        if more > 0 {
-            Some(Self::Again(more, reply))
-        } else {
-            reply.map(Self::Reply)
-        }
+        if more > 0 { Some(Self::Again(more, reply)) } else { reply.map(Self::Reply) }
     }
 }
 
@@ -121,9 +117,7 @@ impl Generator {
         let mut random = Random::new(config.seed);
         let gap_ns = config.gap_ns();
         // Small captures hurry, so that conversations get somewhere.
-        let horizon = (LONGEST_SLEEP_NS / gap_ns)
-            .min(calendar::LONGEST)
-            .min((config.packets / 4).max(16));
+        let horizon = (LONGEST_SLEEP_NS / gap_ns).min(calendar::LONGEST).min((config.packets / 4).max(16));
         let clock = Clock::new(config.start_ns, gap_ns, random.next());
         let plan = Plan::new(config.hosts, &mut random);
         let scans = Scans::new(&config, &plan, &mut random);
@@ -165,12 +159,7 @@ impl Generator {
             Config::HEADERS_ONLY => headers,
             snaplen => wire.min(snaplen as usize),
         };
-        Some(Record {
-            time_ns,
-            wire_len: wire as u32,
-            link: LINK,
-            data: &self.buffer[..captured],
-        })
+        Some(Record { time_ns, wire_len: wire as u32, link: LINK, data: &self.buffer[..captured] })
     }
 
     /// What a monitor with the default thresholds and timeout has to report of these frames, in the report's order.
@@ -178,11 +167,7 @@ impl Generator {
     /// It is complete once [`next_frame`](Self::next_frame) has returned `None`; before, it tells of the probes so far.
     #[must_use]
     pub fn truth(&self) -> Vec<Alert> {
-        let end = self
-            .config
-            .packets
-            .checked_sub(1)
-            .map_or(0, |last| self.clock.time(last));
+        let end = self.config.packets.checked_sub(1).map_or(0, |last| self.clock.time(last));
         self.scans.alerts(&self.plan, end)
     }
 
@@ -242,16 +227,8 @@ impl Generator {
 
     /// An attempt of the background that fails.
     fn open_dead(&mut self, now: u64, time_ns: u64) -> Lengths {
-        let Dead {
-            ends,
-            refused,
-            again,
-        } = Dead::new(&self.plan, &mut self.random);
-        let next = if refused {
-            Some(Next::Reply(Reply::Reject))
-        } else {
-            Next::again(again, None)
-        };
+        let Dead { ends, refused, again } = Dead::new(&self.plan, &mut self.random);
+        let next = if refused { Some(Next::Reply(Reply::Reject)) } else { Next::again(again, None) };
         self.attempt(ends, Options::SegmentSize, None, next, now, time_ns)
     }
 
@@ -280,15 +257,7 @@ impl Generator {
         let lengths = syn(&mut self.buffer, &ends, options, sequence);
         match next {
             Some(next) => {
-                let mut attempt = Attempt {
-                    ends,
-                    options,
-                    sequence,
-                    opened: time_ns,
-                    scan,
-                    repeated: false,
-                    next,
-                };
+                let mut attempt = Attempt { ends, options, sequence, opened: time_ns, scan, repeated: false, next };
                 let slot = self.appoint(&mut attempt, now);
                 self.sleep(slot, Agent::Attempt(attempt));
             }
@@ -299,19 +268,12 @@ impl Generator {
 
     /// An attempt goes on.
     fn pursue(&mut self, number: u32, now: u64) -> Lengths {
-        let Agent::Attempt(attempt) = &self.agents[number as usize] else {
-            unreachable!("only attempts are pursued")
-        };
+        let Agent::Attempt(attempt) = &self.agents[number as usize] else { unreachable!("only attempts are pursued") };
         let mut attempt = attempt.clone();
         let (lengths, next) = match attempt.next {
             Next::Again(more, reply) => {
                 attempt.repeated = true;
-                let lengths = syn(
-                    &mut self.buffer,
-                    &attempt.ends,
-                    attempt.options,
-                    attempt.sequence,
-                );
+                let lengths = syn(&mut self.buffer, &attempt.ends, attempt.options, attempt.sequence);
                 (lengths, Next::again(more - 1, reply))
             }
             Next::Reply(reply) => {
@@ -320,13 +282,7 @@ impl Generator {
                     Reply::Reject => (RST | ACK, 0),
                 };
                 let numbers = [sequence, attempt.sequence.wrapping_add(1)];
-                let lengths = bare(
-                    &mut self.buffer,
-                    &attempt.ends,
-                    Side::Server,
-                    numbers,
-                    flags,
-                );
+                let lengths = bare(&mut self.buffer, &attempt.ends, Side::Server, numbers, flags);
                 (lengths, (reply == Reply::Accept).then_some(Next::Drop))
             }
             Next::Drop => {
@@ -395,10 +351,7 @@ impl Generator {
 
 impl fmt::Debug for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generator")
-            .field("config", &self.config)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
+        f.debug_struct("Generator").field("config", &self.config).field("next", &self.next).finish_non_exhaustive()
     }
 }
 
@@ -411,20 +364,12 @@ pub fn capture(config: Config) -> Result<Vec<u8>, ConfigError> {
     let mut generator = Generator::new(config)?;
     let config = generator.config();
     // With headers only a record takes 100 bytes at most, and 86 on average.
-    let room = config
-        .packets
-        .saturating_mul(if config.snaplen == Config::HEADERS_ONLY {
-            88
-        } else {
-            128
-        });
+    let room = config.packets.saturating_mul(if config.snaplen == Config::HEADERS_ONLY { 88 } else { 128 });
     let image = Vec::with_capacity(usize::try_from(room).unwrap_or(0) + 64 * 1024);
     let snaplen = config.file_snaplen();
     let mut writer = PcapWriter::new(image, snaplen, LINK).expect(VEC);
     while let Some(record) = generator.next_frame() {
-        writer
-            .write(record.time_ns, record.wire_len, record.data)
-            .expect(VEC);
+        writer.write(record.time_ns, record.wire_len, record.data).expect(VEC);
     }
     Ok(writer.finish().expect(VEC))
 }
@@ -434,34 +379,13 @@ const VEC: &str = "a Vec takes everything";
 
 /// Writes a SYN of an attempt.
 fn syn(buffer: &mut Buffer, ends: &Ends, options: Options, sequence: u32) -> Lengths {
-    let segment = Segment {
-        sequence,
-        acknowledgement: 0,
-        flags: SYN,
-        window: 1_024,
-        options,
-        payload: 0,
-        id: sequence as u16,
-    };
+    let segment =
+        Segment { sequence, acknowledgement: 0, flags: SYN, window: 1_024, options, payload: 0, id: sequence as u16 };
     frame::tcp(buffer, ends, Side::Client, &segment)
 }
 
 /// Writes a segment without options or data.
-fn bare(
-    buffer: &mut Buffer,
-    ends: &Ends,
-    side: Side,
-    [sequence, acknowledgement]: [u32; 2],
-    flags: u8,
-) -> Lengths {
-    let segment = Segment {
-        sequence,
-        acknowledgement,
-        flags,
-        window: 0,
-        options: Options::None,
-        payload: 0,
-        id: 0,
-    };
+fn bare(buffer: &mut Buffer, ends: &Ends, side: Side, [sequence, acknowledgement]: [u32; 2], flags: u8) -> Lengths {
+    let segment = Segment { sequence, acknowledgement, flags, window: 0, options: Options::None, payload: 0, id: 0 };
     frame::tcp(buffer, ends, side, &segment)
 }

@@ -16,9 +16,7 @@ pub(super) struct Random {
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
         // Scrambled, so that neighbouring seeds do not give the same stream a few steps apart.
-        Self {
-            state: mix(seed ^ 0x636f_7265_6c61_6e65),
-        }
+        Self { state: mix(seed ^ 0x636f_7265_6c61_6e65) }
     }
 
     #[inline]
@@ -97,10 +95,7 @@ mod tests {
             let mut seen = vec![0_u32; n as usize];
             (0..20_000).for_each(|_| seen[random.zipf(n) as usize] += 1);
             assert!(seen.iter().all(|&count| count > 0), "{n}: {seen:?}");
-            assert!(
-                seen.iter().all(|&count| count <= seen[0] + seen[0] / 4),
-                "{n}: {seen:?}"
-            );
+            assert!(seen.iter().all(|&count| count <= seen[0] + seen[0] / 4), "{n}: {seen:?}");
         }
     }
 

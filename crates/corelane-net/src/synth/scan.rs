@@ -44,26 +44,11 @@ struct Manner {
 
 const MANNERS: [Manner; 3] = [
     // Hosts without a firewall.
-    Manner {
-        accepted: 1,
-        rejected: 15,
-        late: 0,
-        again: false,
-    },
+    Manner { accepted: 1, rejected: 15, late: 0, again: false },
     // A firewall that drops, or nobody there.
-    Manner {
-        accepted: 1,
-        rejected: 0,
-        late: 0,
-        again: false,
-    },
+    Manner { accepted: 1, rejected: 0, late: 0, again: false },
     // Everything at once.
-    Manner {
-        accepted: 2,
-        rejected: 6,
-        late: 3,
-        again: true,
-    },
+    Manner { accepted: 2, rejected: 6, late: 3, again: true },
 ];
 
 /// What one scan does, and what came of it.
@@ -109,11 +94,7 @@ impl Scans {
     pub(super) fn new(config: &Config, plan: &Plan, random: &mut Random) -> Self {
         let mut scans = choose(config, plan, random);
         schedule(&mut scans, config.packets, random);
-        let due = scans
-            .iter()
-            .enumerate()
-            .map(|(number, scan)| Reverse((scan.start, number as u32)))
-            .collect();
+        let due = scans.iter().enumerate().map(|(number, scan)| Reverse((scan.start, number as u32))).collect();
         Self { scans, due }
     }
 
@@ -131,8 +112,7 @@ impl Scans {
         let probe = scan.probe(plan, random);
         scan.sent += 1;
         if scan.sent < scan.probes {
-            self.due
-                .push(Reverse((scan.start + scan.sent * scan.interval, number)));
+            self.due.push(Reverse((scan.start + scan.sent * scan.interval, number)));
         }
         probe
     }
@@ -144,11 +124,7 @@ impl Scans {
 
     /// The scans that are to be reported if the last record has time `end`.
     pub(super) fn alerts(&self, plan: &Plan, end: u64) -> Vec<Alert> {
-        let mut alerts: Vec<_> = self
-            .scans
-            .iter()
-            .filter_map(|scan| scan.alert(plan, end))
-            .collect();
+        let mut alerts: Vec<_> = self.scans.iter().filter_map(|scan| scan.alert(plan, end)).collect();
         alerts.sort_unstable();
         alerts
     }
@@ -169,14 +145,7 @@ fn choose(config: &Config, plan: &Plan, random: &mut Random) -> Vec<Scan> {
         left[usize::from(horizontal)] -= 1;
         let near_miss = planted % 3 == 1;
         for near_miss in [false, true].into_iter().take(1 + usize::from(near_miss)) {
-            let scan = Scan::new(
-                scans.len() as u64,
-                planted,
-                [horizontal, near_miss],
-                largest,
-                plan,
-                random,
-            );
+            let scan = Scan::new(scans.len() as u64, planted, [horizontal, near_miss], largest, plan, random);
             let cost = scan.probes * 2;
             if cost > budget {
                 return scans;
@@ -223,11 +192,7 @@ impl Scan {
         let manner = MANNERS[((planted + planted / 4) % 3) as usize];
         let failures = (SIZES[0] - 1 + random.zipf(largest)).clamp(SIZES[0], largest);
         // A fourth more for the probes that are accepted, perhaps late.
-        let probes = if near_miss {
-            THRESHOLD as u64 + NEAR_MISS_ACCEPTED
-        } else {
-            failures + failures / 4 + 2
-        };
+        let probes = if near_miss { THRESHOLD as u64 + NEAR_MISS_ACCEPTED } else { failures + failures / 4 + 2 };
         let ports = [22, 23, 80, 443, 445, 1433, 3306, 3389];
         Self {
             horizontal,
@@ -236,11 +201,7 @@ impl Scan {
             manner,
             source: plan.scanner(v6, number),
             place: random.below(1 << 16),
-            port: if horizontal {
-                ports[random.below(8) as usize]
-            } else {
-                random.below(65_535) as u16
-            },
+            port: if horizontal { ports[random.below(8) as usize] } else { random.below(65_535) as u16 },
             stride: 1 << random.below(16),
             probes,
             sent: 0,
@@ -254,27 +215,12 @@ impl Scan {
         let (place, port) = if self.horizontal {
             (self.place + self.sent, self.port)
         } else {
-            (
-                self.place,
-                1 + ((u64::from(self.port) + self.sent * self.stride) % 65_535) as u16,
-            )
+            (self.place, 1 + ((u64::from(self.port) + self.sent * self.stride) % 65_535) as u16)
         };
         let addresses = [self.source, plan.target(self.v6, place)];
-        let ends = Ends {
-            v6: self.v6,
-            addresses,
-            ports: [ephemeral(random), port],
-        };
-        let options = if self.source & 1 == 0 {
-            Options::SegmentSize
-        } else {
-            Options::None
-        };
-        Probe {
-            ends,
-            options,
-            fate: self.fate(random),
-        }
+        let ends = Ends { v6: self.v6, addresses, ports: [ephemeral(random), port] };
+        let options = if self.source & 1 == 0 { Options::SegmentSize } else { Options::None };
+        Probe { ends, options, fate: self.fate(random) }
     }
 
     fn fate(&self, random: &mut Random) -> Fate {
@@ -286,20 +232,13 @@ impl Scan {
                 sent => Fate::Silent((sent % 4 / 2) as u8),
             };
         }
-        let Manner {
-            accepted,
-            rejected,
-            late,
-            again,
-        } = self.manner;
+        let Manner { accepted, rejected, late, again } = self.manner;
         match random.below(16) {
             draw if draw < accepted => Fate::Answered(Reply::Accept),
             draw if draw < accepted + rejected => Fate::Answered(Reply::Reject),
-            draw if draw < accepted + rejected + late => Fate::Late(if draw % 2 == 0 {
-                Reply::Accept
-            } else {
-                Reply::Reject
-            }),
+            draw if draw < accepted + rejected + late => {
+                Fate::Late(if draw % 2 == 0 { Reply::Accept } else { Reply::Reject })
+            }
             _ => Fate::Silent(u8::from(again)),
         }
     }
@@ -309,15 +248,8 @@ impl Scan {
         let scanned = if self.horizontal {
             Scanned::Horizontal { port: self.port }
         } else {
-            Scanned::Vertical {
-                destination: to_ip(self.v6, plan.target(self.v6, self.place)),
-            }
+            Scanned::Vertical { destination: to_ip(self.v6, plan.target(self.v6, self.place)) }
         };
-        Some(Alert {
-            source: to_ip(self.v6, self.source),
-            scanned,
-            count,
-            time_ns,
-        })
+        Some(Alert { source: to_ip(self.v6, self.source), scanned, count, time_ns })
     }
 }

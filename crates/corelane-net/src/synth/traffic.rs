@@ -10,9 +10,7 @@
 //! - Attempts that fail go to [`DEAD`] services, always the same for a client, fewer than any threshold.
 
 use super::address::Plan;
-use super::frame::{
-    ACK, Buffer, Ends, FIN, FULL, Lengths, Options, PSH, RST, SYN, Segment, Side, tcp, udp,
-};
+use super::frame::{ACK, Buffer, Ends, FIN, FULL, Lengths, Options, PSH, RST, SYN, Segment, Side, tcp, udp};
 use super::random::{Random, scale};
 
 /// Services of a client, for each IP version, that do not answer. Far below the threshold of a scan.
@@ -111,11 +109,7 @@ impl Tcp {
             round_trip: pace.round_trip(random),
             id: (draw >> 13) as u16,
             stage: Stage::Accept,
-            bulk: if draw >> 61 == 0 {
-                Side::Client
-            } else {
-                Side::Server
-            },
+            bulk: if draw >> 61 == 0 { Side::Client } else { Side::Server },
             burst: 0,
             unacknowledged: 0,
         }
@@ -129,27 +123,12 @@ impl Tcp {
     pub(super) fn open(&mut self, buffer: &mut Buffer, time_ns: u64) -> Lengths {
         // Some stacks offer explicit congestion notification (ECE and CWR).
         let flags = if self.id & 7 == 0 { SYN | 0xc0 } else { SYN };
-        self.send(
-            buffer,
-            &Step {
-                side: Side::Client,
-                flags,
-                payload: 0,
-                wait: None,
-            },
-            time_ns,
-        )
+        self.send(buffer, &Step { side: Side::Client, flags, payload: 0, wait: None }, time_ns)
     }
 
     /// Sends what is next and tells when to go on.
     #[inline]
-    pub(super) fn step(
-        &mut self,
-        buffer: &mut Buffer,
-        pace: Pace,
-        draw: u64,
-        time_ns: u64,
-    ) -> (Lengths, Option<u64>) {
+    pub(super) fn step(&mut self, buffer: &mut Buffer, pace: Pace, draw: u64, time_ns: u64) -> (Lengths, Option<u64>) {
         let soon = Some(Pace::soon(draw));
         let (side, flags, stage, wait) = match self.stage {
             Stage::Data => {
@@ -159,26 +138,12 @@ impl Tcp {
             }
             Stage::Accept => (Side::Server, SYN | ACK, Stage::Confirm, soon),
             Stage::Confirm => (Side::Client, ACK, Stage::Data, soon),
-            Stage::Close => (
-                Side::Client,
-                FIN | ACK,
-                Stage::CloseBack,
-                Some(self.round_trip()),
-            ),
+            Stage::Close => (Side::Client, FIN | ACK, Stage::CloseBack, Some(self.round_trip())),
             Stage::CloseBack => (Side::Server, FIN | ACK, Stage::LastAck, soon),
             Stage::LastAck => (Side::Client, ACK, Stage::LastAck, None),
             Stage::Abort => (Side::Client, RST | ACK, Stage::Abort, None),
         };
-        let lengths = self.send(
-            buffer,
-            &Step {
-                side,
-                flags,
-                payload: 0,
-                wait,
-            },
-            time_ns,
-        );
+        let lengths = self.send(buffer, &Step { side, flags, payload: 0, wait }, time_ns);
         self.stage = stage;
         (lengths, wait)
     }
@@ -189,49 +154,23 @@ impl Tcp {
         let asks = self.bulk.other();
         let step = if self.unacknowledged == 2 || (self.unacknowledged == 1 && self.burst == 0) {
             self.unacknowledged = 0;
-            let wait = if self.burst == 0 {
-                pace.think(draw)
-            } else {
-                Pace::soon(draw)
-            };
-            Step {
-                side: asks,
-                flags: ACK,
-                payload: 0,
-                wait: Some(wait),
-            }
+            let wait = if self.burst == 0 { pace.think(draw) } else { Pace::soon(draw) };
+            Step { side: asks, flags: ACK, payload: 0, wait: Some(wait) }
         } else if self.burst == 0 {
             self.burst = 1 + (draw & 7) as u8;
             let payload = 60 + (draw >> 3 & 0x1ff) as u16;
-            Step {
-                side: asks,
-                flags: PSH | ACK,
-                payload,
-                wait: Some(self.round_trip()),
-            }
+            Step { side: asks, flags: PSH | ACK, payload, wait: Some(self.round_trip()) }
         } else {
             self.burst -= 1;
             self.unacknowledged += 1;
             let full = FULL[usize::from(self.ends.v6)];
-            let (flags, payload) = if self.burst == 0 {
-                (PSH | ACK, 1 + scale(draw, full.into()) as u16)
-            } else {
-                (ACK, full)
-            };
-            Step {
-                side: self.bulk,
-                flags,
-                payload,
-                wait: Some(Pace::soon(draw)),
-            }
+            let (flags, payload) =
+                if self.burst == 0 { (PSH | ACK, 1 + scale(draw, full.into()) as u16) } else { (ACK, full) };
+            Step { side: self.bulk, flags, payload, wait: Some(Pace::soon(draw)) }
         };
         self.left -= 1;
         if self.left == 0 {
-            self.stage = if draw >> 32 & 15 == 0 {
-                Stage::Abort
-            } else {
-                Stage::Close
-            };
+            self.stage = if draw >> 32 & 15 == 0 { Stage::Abort } else { Stage::Close };
         }
         step
     }
@@ -240,23 +179,15 @@ impl Tcp {
     fn send(&mut self, buffer: &mut Buffer, step: &Step, time_ns: u64) -> Lengths {
         let (side, other) = (step.side as usize, step.side.other() as usize);
         // Milliseconds of a clock that every host started at another time.
-        let stamp = ((time_ns / 1_000_000) as u32)
-            .wrapping_add((self.ends.addresses[side] as u32).wrapping_mul(0x9e37_79b9));
+        let stamp =
+            ((time_ns / 1_000_000) as u32).wrapping_add((self.ends.addresses[side] as u32).wrapping_mul(0x9e37_79b9));
         let echo = self.stamps[other];
         self.stamps[side] = stamp;
         let segment = Segment {
             sequence: self.next[side],
-            acknowledgement: if step.flags & ACK != 0 {
-                self.next[other]
-            } else {
-                0
-            },
+            acknowledgement: if step.flags & ACK != 0 { self.next[other] } else { 0 },
             flags: step.flags,
-            window: if step.flags & SYN != 0 {
-                64_240
-            } else {
-                502 - u16::from(self.burst)
-            },
+            window: if step.flags & SYN != 0 { 64_240 } else { 502 - u16::from(self.burst) },
             options: match step.flags {
                 flags if flags & SYN != 0 => Options::Open { stamp, echo },
                 flags if flags & RST != 0 => Options::None,
@@ -295,35 +226,15 @@ impl Udp {
     }
 
     fn new(ends: Ends, left: u32, stream: bool, pace: Pace, random: &mut Random) -> Self {
-        Self {
-            ends,
-            left,
-            round_trip: pace.round_trip(random),
-            id: random.next() as u16,
-            stream,
-        }
+        Self { ends, left, round_trip: pace.round_trip(random), id: random.next() as u16, stream }
     }
 
     pub(super) fn open(&mut self, buffer: &mut Buffer) -> (Lengths, Option<u64>) {
-        (
-            udp(
-                buffer,
-                &self.ends,
-                Side::Client,
-                24 + (self.id & 31),
-                self.id,
-            ),
-            Some(self.round_trip.into()),
-        )
+        (udp(buffer, &self.ends, Side::Client, 24 + (self.id & 31), self.id), Some(self.round_trip.into()))
     }
 
     #[inline]
-    pub(super) fn step(
-        &mut self,
-        buffer: &mut Buffer,
-        pace: Pace,
-        draw: u64,
-    ) -> (Lengths, Option<u64>) {
+    pub(super) fn step(&mut self, buffer: &mut Buffer, pace: Pace, draw: u64) -> (Lengths, Option<u64>) {
         self.left -= 1;
         self.id = self.id.wrapping_add(1);
         let (side, payload) = match draw & 3 {
@@ -331,15 +242,8 @@ impl Udp {
             _ if self.stream => (Side::Server, 1_200),
             _ => (Side::Server, 60 + (draw >> 8 & 0xff) as u16),
         };
-        let wait = if draw >> 16 & 7 == 0 {
-            pace.think(draw)
-        } else {
-            Pace::soon(draw)
-        };
-        (
-            udp(buffer, &self.ends, side, payload, self.id),
-            (self.left > 0).then_some(wait),
-        )
+        let wait = if draw >> 16 & 7 == 0 { pace.think(draw) } else { Pace::soon(draw) };
+        (udp(buffer, &self.ends, side, payload, self.id), (self.left > 0).then_some(wait))
     }
 }
 
@@ -359,21 +263,13 @@ impl Dead {
         let v6 = is_v6(random);
         let which = plan.trait_of(client, random.below(DEAD) + if v6 { DEAD } else { 0 });
         let refused = which & 1 == 0;
-        let there = if refused {
-            plan.server(v6, scale(which, plan.servers()))
-        } else {
-            plan.nowhere(v6, which >> 40)
-        };
+        let there = if refused { plan.server(v6, scale(which, plan.servers())) } else { plan.nowhere(v6, which >> 40) };
         let ends = Ends {
             v6,
             addresses: [plan.client(v6, client), there],
             ports: [ephemeral(random), DEAD_PORTS[(which >> 8 & 7) as usize]],
         };
-        Self {
-            ends,
-            refused,
-            again: if refused { 0 } else { random.below(3) as u8 },
-        }
+        Self { ends, refused, again: if refused { 0 } else { random.below(3) as u8 } }
     }
 }
 
@@ -394,11 +290,7 @@ fn ends(plan: &Plan, random: &mut Random, port: impl FnOnce(u64) -> u16) -> Ends
     };
     let v6 = is_v6(random);
     let ports = [ephemeral(random), port(server)];
-    Ends {
-        v6,
-        addresses: [plan.client(v6, client), plan.server(v6, server)],
-        ports,
-    }
+    Ends { v6, addresses: [plan.client(v6, client), plan.server(v6, server)], ports }
 }
 
 /// About 15 % of the conversations.
@@ -408,9 +300,7 @@ fn is_v6(random: &mut Random) -> bool {
 
 /// The port that a server listens on.
 fn service(plan: &Plan, server: u64) -> u16 {
-    const PORTS: [u16; 16] = [
-        443, 443, 443, 443, 443, 443, 443, 443, 80, 80, 80, 22, 25, 993, 5_222, 8_080,
-    ];
+    const PORTS: [u16; 16] = [443, 443, 443, 443, 443, 443, 443, 443, 80, 80, 80, 22, 25, 993, 5_222, 8_080];
     PORTS[(plan.trait_of(server, 0xfe) & 15) as usize]
 }
 

@@ -63,24 +63,13 @@ impl PartialOrd for Alert {
 /// One JSON object with the keys of the monitor's report.
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            source,
-            scanned,
-            count,
-            time_ns,
-        } = self;
+        let Self { source, scanned, count, time_ns } = self;
         match scanned {
             Scanned::Vertical { destination } => {
-                write!(
-                    f,
-                    r#"{{"kind": "vertical", "source": "{source}", "destination": "{destination}", "#
-                )?;
+                write!(f, r#"{{"kind": "vertical", "source": "{source}", "destination": "{destination}", "#)?;
             }
             Scanned::Horizontal { port } => {
-                write!(
-                    f,
-                    r#"{{"kind": "horizontal", "source": "{source}", "port": {port}, "#
-                )?;
+                write!(f, r#"{{"kind": "horizontal", "source": "{source}", "port": {port}, "#)?;
             }
         }
         write!(f, r#""count": {count}, "time_ns": {time_ns}}}"#)
@@ -166,18 +155,9 @@ mod tests {
         const DEADLINE: u64 = 100 + 3_000_000_000;
         assert_eq!(failure(100, None), Some(DEADLINE));
         assert_eq!(failure(100, Some((Reply::Accept, DEADLINE - 1))), None);
-        assert_eq!(
-            failure(100, Some((Reply::Accept, DEADLINE))),
-            Some(DEADLINE)
-        );
-        assert_eq!(
-            failure(100, Some((Reply::Reject, DEADLINE - 1))),
-            Some(DEADLINE - 1)
-        );
-        assert_eq!(
-            failure(100, Some((Reply::Reject, DEADLINE))),
-            Some(DEADLINE)
-        );
+        assert_eq!(failure(100, Some((Reply::Accept, DEADLINE))), Some(DEADLINE));
+        assert_eq!(failure(100, Some((Reply::Reject, DEADLINE - 1))), Some(DEADLINE - 1));
+        assert_eq!(failure(100, Some((Reply::Reject, DEADLINE))), Some(DEADLINE));
     }
 
     #[test]
@@ -196,15 +176,9 @@ mod tests {
 
     #[test]
     fn alerts_sort_by_time_kind_and_numbers() {
-        let alert = |time_ns, scanned, source: &str| Alert {
-            source: source.parse().unwrap(),
-            scanned,
-            count: 21,
-            time_ns,
-        };
-        let vertical = |to: &str| Scanned::Vertical {
-            destination: to.parse().unwrap(),
-        };
+        let alert =
+            |time_ns, scanned, source: &str| Alert { source: source.parse().unwrap(), scanned, count: 21, time_ns };
+        let vertical = |to: &str| Scanned::Vertical { destination: to.parse().unwrap() };
         let sorted = [
             alert(1, vertical("10.0.0.9"), "::1"),
             alert(2, Scanned::Horizontal { port: 100 }, "9.0.0.1"),
@@ -228,9 +202,7 @@ mod tests {
         let alerts = [
             Alert {
                 source: "2001:db8:0:0::1".parse().unwrap(),
-                scanned: Scanned::Vertical {
-                    destination: "2001:db8::2".parse().unwrap(),
-                },
+                scanned: Scanned::Vertical { destination: "2001:db8::2".parse().unwrap() },
                 count: 25,
                 time_ns: 1,
             },
