@@ -24,9 +24,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Finds connections and port scans in captures
     Monitor(MonitorArguments),
-    /// Writes a synthetic capture with planted port scans
     Gen(GenArguments),
     /// Writes a script that completes commands in a shell
     #[command(
@@ -38,25 +36,34 @@ pub(crate) enum Command {
     },
 }
 
+const MONITOR_EXAMPLES: &str = "\
+Examples:
+  corelane monitor --demo                     a first look, needs no capture
+  corelane monitor capture.pcap               what is in it, who scans whom
+  corelane monitor mon.pcap.gz tue.pcapng     several files are one capture
+  tcpdump -w - | corelane monitor -           until Ctrl-C
+  corelane monitor --format json capture.pcap | jq .alerts
+  corelane monitor --analyzers 0 --preload --timing alone.json capture.pcap";
+
+const MONITOR_CODES: &str = "\
+Exit codes:
+    0  done, also if the reader of the output has gone away
+    1  some input is missing or damaged: a warning says what, the rest is
+       reported; or some output could not be written
+    2  wrong usage, or nothing could be read
+  130  ended by Ctrl-C, after a report of what was found so far;
+       a second Ctrl-C ends at once";
+
 /// Finds connections and port scans in captures.
 ///
 /// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same for
 /// any number of analyzers, any queue, any capacity.
 #[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  corelane monitor --demo                          a first look, no capture needed
-  corelane monitor capture.pcap                    what is in it, who scans whom
-  corelane monitor monday.pcap.gz tuesday.pcapng   several files are one capture
-  tcpdump -w - | corelane monitor -                until Ctrl-C
-  corelane monitor --format json capture.pcap | jq .alerts
-  corelane monitor --analyzers 0 --preload --timing alone.json capture.pcap
-
-Exit codes:
-  0  done, also if the reader of the output has gone away
-  1  some input is missing or damaged: what was whole is reported, a warning says what is not
-  2  wrong usage, or nothing could be read
-  130  ended by Ctrl-C, after a report of what was found so far; a second Ctrl-C ends at once")]
+#[command(
+    override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] --demo",
+    after_help = MONITOR_EXAMPLES,
+    after_long_help = format!("{MONITOR_EXAMPLES}\n\n{MONITOR_CODES}"),
+)]
 pub(crate) struct MonitorArguments {
     /// Captures, one after the other; `-` is the standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "demo")]
@@ -183,7 +190,7 @@ pub(crate) enum Format {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  corelane gen trace.pcap --packets 82M --truth scans.json   the size of the MCRingBuffer paper's trace
+  corelane gen trace.pcap -n 82M --truth scans.json   the paper's trace size
   corelane gen - --seed 7 | corelane monitor -
   corelane gen - | gzip > trace.pcap.gz")]
 pub(crate) struct GenArguments {

@@ -118,6 +118,11 @@ impl Inputs {
         open.chain(waiting).sum()
     }
 
+    /// Whether opening them reads them.
+    pub(crate) fn is_preloaded(&self) -> bool {
+        self.preload
+    }
+
     /// Opens captures: the first that can be read, or all to preload them. Tells whether there is one.
     pub(crate) fn open(&mut self) -> bool {
         while (self.preload || self.open.is_empty()) && self.open_next() {}

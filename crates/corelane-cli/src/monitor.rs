@@ -105,7 +105,12 @@ fn analyse(
             exit = Exit::Partial;
         }
     };
-    let meter = Meter::start("Opening", Shows::Bytes, inputs.size(), &watch.gauge, quiet);
+    let meter = if inputs.is_preloaded() {
+        Meter::start("Loading", Shows::Bytes, inputs.size(), &watch.gauge, quiet)
+    } else {
+        // Pipes may take their time before the first byte.
+        Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
+    };
     let readable = inputs.open();
     inputs.faults().for_each(|fault| tell(&meter, fault));
     drop(meter);

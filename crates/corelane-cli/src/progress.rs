@@ -37,6 +37,8 @@ impl Gauge {
 pub(crate) enum Shows {
     Packets,
     Bytes,
+    /// Only how long it has been.
+    Time,
 }
 
 /// A progress bar that lives as long as the work.
@@ -58,6 +60,8 @@ impl Meter {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(style(total.is_some()));
         bar.set_prefix(what);
+        // At once, as the work may be done before the first tick.
+        bar.tick();
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = {
             let (bar, gauge, stop) = (bar.clone(), Arc::clone(gauge), Arc::clone(&stop));
@@ -89,10 +93,12 @@ fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
     let count = || match shows {
         Shows::Packets => gauge.packets.packets(),
         Shows::Bytes => gauge.position(),
+        Shows::Time => 0,
     };
-    let unit = match shows {
-        Shows::Packets => "packets",
-        Shows::Bytes => "bytes",
+    let (unit, per) = match shows {
+        Shows::Packets => (" packets", ""),
+        Shows::Bytes => ("B", "B"),
+        Shows::Time => ("", ""),
     };
     let (mut before, mut looked, mut rate) = (count(), Instant::now(), None);
     while !stop.load(Ordering::Relaxed) {
@@ -106,7 +112,9 @@ fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
         let rate = rate.insert(rate.map_or(latest, |rate: f64| rate * 0.9 + latest * 0.1));
         (before, looked) = (now, Instant::now());
         bar.set_position(gauge.position());
-        bar.set_message(format!("{} {unit}  {}/s", scaled(now as f64), scaled(*rate)));
+        if shows != Shows::Time {
+            bar.set_message(format!("{}{unit}  {}{per}/s", scaled(now as f64), scaled(*rate)));
+        }
         bar.tick();
     }
 }

@@ -280,6 +280,16 @@ impl Timestamp {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+0000")
     }
 
+    pub(crate) fn date(&self) -> String {
+        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+
+    /// To the second.
+    pub(crate) fn time(&self) -> String {
+        let (hour, minute, second) = self.clock();
+        format!("{hour:02}:{minute:02}:{second:02}")
+    }
+
     /// For people: to the millisecond.
     pub(crate) fn human(&self) -> String {
         let (hour, minute, second) = self.clock();

@@ -5,7 +5,7 @@ use crate::talkers::{Pair, Talker, Volume};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// The most scans that are listed; the JSON report has them all.
+/// The most scans of a kind that are listed; the JSON report has them all.
 const SCANS: usize = 50;
 
 /// How to write a summary.
@@ -77,33 +77,38 @@ impl Report {
         page.table(Some(row([right("number"), right("packets"), right("share")])), &rows)
     }
 
+    /// A table for each kind: narrow enough for two IPv6 addresses in 80 columns, as long as all happens in one day.
     fn write_scans<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
         if self.alerts.is_empty() {
             page.heading("Scans")?;
             return writeln!(page.out, "  none found");
         }
-        page.heading(&format!("Scans ({})", grouped(self.alerts.len() as u64)))?;
-        let head = row([left("time (UTC)"), left("kind"), left("source"), left("target"), right("failed")]);
-        let rows: Vec<_> = (self.alerts.iter().take(SCANS))
-            .map(|alert| {
-                let (target, unit) = match alert {
-                    Alert::Vertical { destination, .. } => (destination.to_string(), "port"),
-                    Alert::Horizontal { port, .. } => (format!("port {port}"), "host"),
+        let times = || self.alerts.iter().map(|alert| Timestamp::of(alert.time_ns()));
+        let day = times().next().map(|first| first.date()).filter(|day| times().all(|time| time.date() == *day));
+        for (kind, target, unit) in [("vertical", "host", "ports"), ("horizontal", "port", "hosts")] {
+            let of_kind = || self.alerts.iter().filter(|alert| alert.kind() == kind);
+            let count = of_kind().count();
+            if count == 0 {
+                continue;
+            }
+            let row_of = |alert: &Alert| {
+                let time = Timestamp::of(alert.time_ns());
+                let target = match alert {
+                    Alert::Vertical { destination, .. } => left(destination),
+                    Alert::Horizontal { port, .. } => right(port),
                 };
-                row([
-                    left(Timestamp::of(alert.time_ns()).human()),
-                    left(alert.kind()),
-                    left(alert.source()),
-                    left(target),
-                    right(plural(alert.count(), unit)),
-                ])
-            })
-            .collect();
-        page.table(Some(head), &rows)?;
-        match self.alerts.len().saturating_sub(SCANS) {
-            0 => Ok(()),
-            more => writeln!(page.out, "  and {} more, all of which are in the JSON report", grouped(more as u64)),
+                let time = if day.is_some() { time.time() } else { format!("{} {}", time.date(), time.time()) };
+                row([left(time), left(alert.source()), target, number(alert.count())])
+            };
+            let rows: Vec<_> = of_kind().take(SCANS).map(row_of).collect();
+            page.heading(&format!("{}{} scans ({})", kind[..1].to_uppercase(), &kind[1..], grouped(count as u64)))?;
+            let when = day.as_deref().unwrap_or("time (UTC)");
+            page.table(Some(row([left(when), left("source"), left(target), right(unit)])), &rows)?;
+            if let more @ 1.. = count.saturating_sub(SCANS) {
+                writeln!(page.out, "  and {} more, all of which are in the JSON report", grouped(more as u64))?;
+            }
         }
+        Ok(())
     }
 }
 

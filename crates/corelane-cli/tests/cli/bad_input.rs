@@ -192,7 +192,7 @@ fn an_unreadable_file() {
     let folder = Folder::new();
     let path = folder.file("secret.pcap", &generated(100).0);
     #[cfg(unix)]
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     if File::open(&path).is_err() {
         unreadable(&path, "permission denied");
     } else {

@@ -112,7 +112,7 @@ fn the_summary_has_no_escape_sequences_in_a_pipe_and_no_progress_beside_it() {
     let file = folder.file("trace.pcap", &generated(50_000).0);
     let outcome = run(corelane(["monitor", "--top", "3"]).arg(&file)).code(0).silent();
     assert!(!outcome.stdout.contains('\x1b'));
-    for part in ["50,000", "packets/s", "vertical", "horizontal", "Top hosts"] {
+    for part in ["50,000", "packets/s", "Vertical scans (", "Horizontal scans (", "Top hosts"] {
         assert!(outcome.stdout.contains(part), "{part} is not in {}", outcome.stdout);
     }
     let hosts = outcome.stdout.split_once("Top hosts").unwrap().1;

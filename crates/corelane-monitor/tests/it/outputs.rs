@@ -1,7 +1,7 @@
 //! JSON, timing, EVE and summary.
 
 use crate::packets::{Capture, SECOND, START, SYN, tcp};
-use corelane_monitor::{Report, Settings, Style, Timing};
+use corelane_monitor::{Alert, Report, Settings, Style, Timing};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -82,24 +82,41 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
     for part in [
         "packets/s",
         "24.0 k",
-        "vertical",
-        "horizontal",
-        "port 22",
-        "25 ports",
-        "22 hosts",
+        "Vertical scans (1)\n  1970-01-01  source    host      ports\n  00:16:43    10.0.0.1  10.0.0.2     25\n",
+        "Horizontal scans (1)\n  1970-01-01  source             port  hosts\n",
+        "  00:16:43    2001:db8::1:0:0:1    22     22\n",
         "10.0.0.1 - 10.0.0.2",
         "75.0 %",
         "3,000,000",
         "47 unanswered",
-        "1970-01-01 00:16:43.000",
+        "1970-01-01 00:16:40.000",
     ] {
         assert!(plain.contains(part), "{part} is missing:\n{plain}");
     }
     assert!(!plain.contains('\x1b'));
     assert!(plain.lines().all(|line| line == line.trim_end() && line.len() <= 120), "{plain}");
     let colored = text(|out| report.write_summary(&timing, Style { color: true }, out));
-    assert!(colored.contains("\x1b[1mScans (2)\x1b[0m"));
+    assert!(colored.contains("\x1b[1mVertical scans (1)\x1b[0m"));
     println!("{plain}");
+}
+
+#[test]
+fn scans_of_several_days_have_dates_and_long_lists_are_cut() {
+    let mut report = report();
+    let source = "10.0.0.1".parse().unwrap();
+    report.alerts.extend((0..60).map(|port| Alert::Horizontal {
+        source,
+        port,
+        count: 30,
+        time_ns: 86_400 * SECOND + u64::from(port),
+    }));
+    let plain = text(|out| report.write_summary(&Timing::default(), Style::default(), out));
+    assert!(
+        plain.contains("  time (UTC)           source    host      ports\n  1970-01-01 00:16:43  10.0.0.1"),
+        "{plain}"
+    );
+    assert!(plain.contains("Horizontal scans (61)\n") && plain.contains("  1970-01-02 00:00:00  10.0.0.1"), "{plain}");
+    assert!(plain.contains("  and 11 more, all of which are in the JSON report\n"), "{plain}");
 }
 
 #[test]
