@@ -56,8 +56,8 @@ Exit codes:
 
 /// Finds connections and port scans in captures.
 ///
-/// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same for
-/// any number of analyzers, any queue, any capacity.
+/// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same
+/// for any number of analyzers, any queue, any capacity.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] --demo",
@@ -185,8 +185,8 @@ pub(crate) enum Format {
 
 /// Writes a synthetic capture with planted port scans.
 ///
-/// Heavy-tailed conversations between many hosts over IPv4 and IPv6, as pcap. The same options give the same bytes. An OUT
-/// that exists is overwritten; one that cannot be completed is removed.
+/// Heavy-tailed conversations between many hosts over IPv4 and IPv6, as pcap. The same options give the same bytes. An
+/// OUT that exists is overwritten; one that cannot be completed is removed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

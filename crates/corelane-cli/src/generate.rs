@@ -59,20 +59,18 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
     {
         return refused(format_args!("{}: cannot hold both the capture and its scans", truth.display()));
     }
-    let out = match Output::create(&arguments.out) {
-        Ok(out) if out.is_terminal() => return refused("a capture is not for terminals: name a file, or pipe it on"),
-        Ok(out) => out,
+    let truth = match arguments.truth.as_deref().map(Output::create).transpose() {
+        Ok(truth) => truth,
         Err(error) => return refused(error),
     };
-    let truth = match &arguments.truth {
-        Some(path) => match Output::create(path) {
-            Ok(truth) => Some(truth),
-            Err(error) => {
-                out.remove();
-                return refused(error);
-            }
-        },
-        None => None,
+    let out = match Output::create(&arguments.out).map_err(|error| error.to_string()) {
+        Ok(out) if !out.is_terminal() => out,
+        out => {
+            let why = out.err().unwrap_or("a capture is not for terminals: name a file, or pipe it on".to_owned());
+            let exit = refused(why);
+            truth.into_iter().for_each(Output::remove);
+            return exit;
+        }
     };
 
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
@@ -85,29 +83,26 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         writer.finish().map(drop)
     });
     drop(meter);
-    match written {
-        Err(error) => {
-            complain(error);
-            discard(out, truth);
-            Exit::Partial
-        }
-        Ok(_) if interrupt.is_set() && !whole => {
-            discard(out, truth);
-            interrupt.exit()
-        }
-        // The reader has gone away: there is nobody to tell the truth to, but a file for it is still wanted.
-        Ok(exit) => {
-            if !whole {
-                while generator.next_frame().is_some() && !interrupt.is_set() {}
-            }
-            let Some(truth) = truth else { return exit };
-            let json = truth_json(&generator.truth());
-            exit.and(truth.write(|out| writeln!(out, "{json}")).unwrap_or_else(|error| {
-                complain(error);
-                Exit::Partial
-            }))
-        }
+    if let Err(error) = written {
+        complain(error);
+        discard(out, truth);
+        return Exit::Partial;
     }
+    if !whole && truth.is_some() {
+        // The reader has gone away, or the user wants an end; only the former still wants to know of the scans.
+        while !interrupt.is_set() && generator.next_frame().is_some() {}
+    }
+    if interrupt.is_set() && !whole {
+        complain("interrupted");
+        discard(out, truth);
+        return interrupt.exit();
+    }
+    let Some(truth) = truth else { return Exit::Done };
+    let json = truth_json(&generator.truth());
+    truth.write(|out| writeln!(out, "{json}")).unwrap_or_else(|error| {
+        complain(error);
+        Exit::Partial
+    })
 }
 
 /// Whether what is written to both gets mixed up. Devices may take everything.
@@ -118,8 +113,5 @@ fn is_one_output(a: &Path, b: &Path) -> bool {
 
 /// Leaves no file that looks whole and is not.
 fn discard(out: Output, truth: Option<Output>) {
-    out.remove();
-    if let Some(truth) = truth {
-        truth.remove();
-    }
+    [Some(out), truth].into_iter().flatten().for_each(Output::remove);
 }

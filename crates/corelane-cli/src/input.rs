@@ -262,8 +262,8 @@ impl Read for Watched {
     }
 }
 
-/// What keeps us waiting as long as it likes, a pipe above all, read by a thread of its own: then the user's interrupt is
-/// heard while nothing comes. It comes here through a lane.
+/// What keeps us waiting as long as it likes, a pipe above all, read by a thread of its own: then the user's interrupt
+/// is heard while nothing comes. The bytes come here through a lane.
 struct Pump {
     chunks: Consumer<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,

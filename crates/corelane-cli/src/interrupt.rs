@@ -19,8 +19,8 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         let again = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // They run in this order, so only the second signal finds the flag set. A system that refuses leaves the signal
-            // as it was: it ends the process.
+            // They run in this order, so only the second signal finds the flag set. A system that refuses leaves the
+            // signal as it was: it ends the process.
             let _ = flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again));
             let _ = flag::register(signal, Arc::clone(&again));
             let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);

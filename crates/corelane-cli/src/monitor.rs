@@ -191,7 +191,7 @@ impl Outputs {
     /// Says one thing more below the report, or beside it if that is for machines.
     fn remark(&self, what: &str) -> Exit {
         match self.format {
-            Format::Text => self.report.write(|out| writeln!(out, "{what}")).unwrap_or(Exit::Partial),
+            Format::Text => self.report.write(|out| writeln!(out, "\n{what}")).unwrap_or(Exit::Partial),
             Format::Json => {
                 complain(what);
                 Exit::Done

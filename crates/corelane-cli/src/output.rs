@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, complain};
 
 /// An output that is open already, so that it is known to be there before the work begins.
 #[derive(Debug)]
@@ -70,13 +70,15 @@ impl Output {
         }
     }
 
-    /// Takes away a file that is not whole. Devices and pipes stay.
+    /// Takes away a file that is not whole, and says so. Devices and pipes stay.
     pub(crate) fn remove(self) {
         if let To::File(file, path) = self.to
             && file.metadata().is_ok_and(|facts| facts.is_file())
         {
-            // It was told already that the output failed.
-            let _ = std::fs::remove_file(path);
+            match std::fs::remove_file(&path) {
+                Ok(()) => complain(format_args!("{}: removed, as it was not complete", path.display())),
+                Err(error) => complain(format_args!("{}: not complete, and not removed: {error}", path.display())),
+            }
         }
     }
 }

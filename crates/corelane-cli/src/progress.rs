@@ -1,7 +1,8 @@
 //! The progress bar: one line on the standard error, if that is a terminal.
 
 use corelane_monitor::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -121,12 +122,21 @@ fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
 
 fn style(has_total: bool) -> ProgressStyle {
     let template = match (has_total, color(io::stderr().is_terminal())) {
-        (true, true) => "{prefix} {wide_bar:.cyan/dim} {percent:>3} %  {msg}  {eta:>3} left",
-        (true, false) => "{prefix} {wide_bar} {percent:>3} %  {msg}  {eta:>3} left",
+        (true, true) => "{prefix} {wide_bar:.cyan/dim} {percent:>3} %  {msg}  {left}",
+        (true, false) => "{prefix} {wide_bar} {percent:>3} %  {msg}  {left}",
         (false, true) => "{spinner:.cyan} {prefix}  {msg}  {elapsed}",
         (false, false) => "{spinner} {prefix}  {msg}  {elapsed}",
     };
-    ProgressStyle::with_template(template).expect("the templates are right").progress_chars("━╸─")
+    let style = ProgressStyle::with_template(template).expect("the templates are right").progress_chars("━╸─");
+    style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // Nothing is known in the beginning. The line does not change its length with it.
+        let seconds = state.eta().as_secs_f64().ceil();
+        let _ = match state.elapsed() {
+            elapsed if elapsed < Duration::from_secs(1) || state.pos() == 0 => write!(out, "{:12}", ""),
+            _ if seconds < 100.0 => write!(out, "{seconds:>3.0} s left  "),
+            _ => write!(out, "{:>3.0} min left", (seconds / 60.0).ceil()),
+        };
+    })
 }
 
 /// Whether escape sequences are welcome: on terminals, unless the user says no (<https://no-color.org>).

@@ -123,8 +123,10 @@ fn while_generating_leaves_no_file() {
     let (out, truth) = (folder.path("trace.pcap"), folder.path("truth.json"));
     let mut command = corelane(["gen", "--packets", "200M"]);
     let child = command.arg(&out).arg("--truth").arg(&truth).spawn().unwrap();
-    wait_until_ready(&truth);
+    wait_until_ready(&out);
     signal(&child, "INT");
-    finish(child).code(130);
+    let outcome = finish(child).code(130);
     assert!(!out.exists() && !truth.exists());
+    assert_eq!(outcome.stderr.lines().count(), 3, "{outcome:?}");
+    assert!(outcome.stderr.contains("trace.pcap: removed, as it was not complete"), "{outcome:?}");
 }

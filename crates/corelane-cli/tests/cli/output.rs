@@ -34,6 +34,15 @@ fn a_generated_capture_may_be_read_in_part() {
     child.stdout.take().unwrap().read_exact(&mut start).unwrap();
     finish(child).code(0).silent();
     assert_eq!(start[..4], [0x4d, 0x3c, 0xb2, 0xa1]);
+
+    // The scans are told all the same, those of the whole capture.
+    let folder = Folder::new();
+    let (part, whole) = (folder.path("part.json"), folder.path("whole.json"));
+    let mut child = corelane(["gen", "-", "--packets", "1M", "--truth"]).arg(&part).spawn().unwrap();
+    drop(child.stdout.take());
+    finish(child).code(0).silent();
+    run(corelane(["gen", "/dev/null", "--packets", "1M", "--truth"]).arg(&whole)).code(0).silent();
+    assert_eq!(fs::read(&part).unwrap(), fs::read(&whole).unwrap());
 }
 
 #[test]

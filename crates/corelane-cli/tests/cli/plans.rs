@@ -1,4 +1,4 @@
-//! The report does not depend on how the work is spread; a few plans through the binary, all of them in `corelane-monitor`.
+//! The report does not depend on how the work is spread. A few plans through the binary; `corelane-monitor` tests all.
 
 use crate::support::{Folder, captures, corelane, generated, monitor, run};
 use std::path::Path;
