@@ -12,7 +12,8 @@
 //! 1. the consumer sets `CLOSED`, passes the heavy barrier, and seals: it takes note of the last item that is published
 //!    then and will never look behind it;
 //! 2. a producer that finds `CLOSED` after its publication waits for the seal (the consumer is between two instructions or
-//!    in the barrier's system call) and takes back what it published behind it. Nobody else will ever touch that.
+//!    in the barrier's system call) and takes back what it published behind it. Nobody else will ever touch that. So a
+//!    push is wait-free but for this one moment in a queue's life.
 //!
 //! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the seal: its
 //! items can be drained. So every item is either refused and given back, or accepted and there to be popped. Where

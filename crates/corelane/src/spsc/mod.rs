@@ -60,8 +60,8 @@
 //! assert_eq!(consumer.try_pop(), Ok('a'));
 //! ```
 //!
-//! Without membarrier (systems other than Linux) an item that is pushed at the very moment the consumer closes may be accepted
-//! and then dropped with the queue, and no thread sleeps longer than 1 ms at a time.
+//! Without membarrier (systems other than Linux, or no `std`) an item that is pushed at the very moment the consumer closes
+//! may be accepted and then dropped with the queue, and no thread sleeps longer than 1 ms at a time.
 //!
 //! # How it is built
 //!
