@@ -65,4 +65,4 @@ pub mod wait;
 pub use prefetch::prefetch_read;
 #[cfg(loom)]
 #[doc(hidden)]
-pub use sync::without_fences;
+pub use sync::Barrier;

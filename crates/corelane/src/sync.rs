@@ -72,11 +72,11 @@ impl<T> core::ops::Deref for Padded<T> {
     }
 }
 
+#[cfg(loom)]
+pub use barrier::Barrier;
 #[cfg(feature = "std")]
 pub(crate) use barrier::parks_are_bounded;
-#[cfg(loom)]
-pub use barrier::without_fences;
-pub(crate) use barrier::{heavy_barrier, light_barrier};
+pub(crate) use barrier::{heavy_barrier, load_after_store};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is nothing to
 /// do. Each side writes its own word and then reads the other's; one of the two must see the other's write. Two full fences
@@ -85,12 +85,14 @@ pub(crate) use barrier::{heavy_barrier, light_barrier};
 /// parker sees it when it looks again, or the publisher's load comes after it, and sees the parker's flag.
 #[cfg(not(any(loom, shuttle)))]
 mod barrier {
+    use super::{AtomicU32, Relaxed};
     use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
-    /// The publisher's half: orders its store before its load as far as the compiler goes.
+    /// The publisher's half: loads the other's word after its own store, as far as the compiler goes.
     #[inline(always)]
-    pub(crate) fn light_barrier() {
+    pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
         compiler_fence(SeqCst);
+        word.load(Relaxed)
     }
 
     /// The parker's half.
@@ -146,8 +148,9 @@ mod barrier {
     }
 }
 
-/// Models know no membarrier: a full fence on both sides stands for it. That is what the real barrier amounts to whenever
-/// the parker runs it, and the only case in which the algorithms rely on it.
+/// Models know no membarrier. A full fence on both sides stands for it: that is what the real barrier amounts to whenever
+/// the parker runs it, and the only case in which the algorithms rely on it. But a fence after every publication does
+/// more than that, and hides an acquire or a release that is missing elsewhere; loom's models run with less, too.
 #[cfg(any(loom, shuttle))]
 mod barrier {
     #[cfg(loom)]
@@ -155,32 +158,48 @@ mod barrier {
     #[cfg(shuttle)]
     use shuttle::sync::atomic::fence;
 
+    use super::{AtomicU32, Relaxed, Release};
     use core::cell::Cell;
     use core::sync::atomic::Ordering::SeqCst;
 
+    /// What stands for the asymmetric barrier in a model.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Barrier {
+        /// A full fence on both sides.
+        Fences,
+        /// The parker changes its word by a read-modify-write in any case. Here the publisher looks at it by one, too: the
+        /// one that comes second sees the first, and what the first did before.
+        ReadModifyWrite,
+        /// Nothing: for models in which nobody parks, and nobody closes before the other is done.
+        Nothing,
+    }
+
     std::thread_local! {
-        static FENCED: Cell<bool> = const { Cell::new(true) };
+        static BARRIER: Cell<Barrier> = const { Cell::new(Barrier::Fences) };
     }
 
-    /// Leaves out the publisher's fence in the models of this test. The real light barrier is no instruction, and a fence
-    /// after every publication would hide a release that is missing from the next one: models in which nobody parks or
-    /// closes run without.
-    #[cfg(loom)]
-    pub fn without_fences<R>(model: impl FnOnce() -> R) -> R {
-        FENCED.set(false);
-        let result = model();
-        FENCED.set(true);
-        result
-    }
-
-    pub(crate) fn light_barrier() {
-        if FENCED.get() {
-            fence(SeqCst);
+    impl Barrier {
+        /// Runs this thread's models with this barrier.
+        #[cfg(loom)]
+        pub fn stands_in<R>(self, models: impl FnOnce() -> R) -> R {
+            BARRIER.set(self);
+            models()
         }
     }
 
+    pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
+        match BARRIER.get() {
+            Barrier::Fences => fence(SeqCst),
+            Barrier::ReadModifyWrite => return word.fetch_or(0, Release),
+            Barrier::Nothing => {}
+        }
+        word.load(Relaxed)
+    }
+
     pub(crate) fn heavy_barrier() {
-        fence(SeqCst);
+        if BARRIER.get() == Barrier::Fences {
+            fence(SeqCst);
+        }
     }
 
     #[cfg(feature = "std")]

@@ -6,6 +6,7 @@
 //! crate uses none), there is no time, and the membarrier of the park protocol is modelled by a full fence on both sides.
 #![cfg(loom)]
 
+use corelane::Barrier;
 use corelane::error::{PopError, PushError};
 use corelane::spsc::{self, BQueue, Design, Lamport, Lane, McRing, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
@@ -16,25 +17,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Explores a model in which somebody parks or closes, with so many preemptions.
-fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+/// Explores a model in which somebody parks or closes, with so many preemptions: once with fences in the membarrier's
+/// place, and once with less, which hides less.
+fn explore(preemptions: usize, model: fn()) {
+    explore_with(Barrier::Fences, preemptions, model);
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+/// Explores a model in which nobody parks, and nobody closes before the other side is done.
+fn explore_without_barrier(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    explore_with(Barrier::Nothing, preemptions, model);
+}
+
+fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 5_000;
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
     let start = Instant::now();
-    builder.check(move || {
-        counter.fetch_add(1, Relaxed);
-        model();
+    barrier.stands_in(|| {
+        builder.check(move || {
+            counter.fetch_add(1, Relaxed);
+            model();
+        });
     });
     let name = std::thread::current().name().unwrap_or("model").to_owned();
-    println!("{name}: {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
-}
-
-/// Explores a model in which nobody parks, and nobody closes before the other side is done.
-fn explore_without_fences(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    corelane::without_fences(|| explore(preemptions, model));
+    println!("{name} ({barrier:?}): {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
 }
 
 /// What happened to the items of one execution: how often each was dropped. Loom does not see it.
@@ -159,7 +168,7 @@ fn pop<T: Send, D: Design<T>, W>(consumer: &mut spsc::Consumer<T, D, W>) -> Opti
 
 /// A producer pushes `items` items one by one while the consumer pops them one by one.
 fn one_by_one<D: Tested>(preemptions: usize, start: usize, capacity: usize, items: usize) {
-    explore_without_fences(preemptions, move || {
+    explore_without_barrier(preemptions, move || {
         let (mut producer, mut consumer) = queue_from::<Item, D, _>(start, capacity, Spin);
         let ledger = Ledger::default();
         let pushed = ledger.clone();
@@ -198,7 +207,7 @@ mod models {
 
     /// A batch, in whatever pieces it goes and comes.
     pub(super) fn batches_are_handed_over<D: Tested>() {
-        explore_without_fences(2, || {
+        explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, D>(3);
             let pusher = thread::spawn(move || {
                 let mut items = &[0, 1, 2, 3, 4][..];
@@ -219,7 +228,7 @@ mod models {
     }
 
     pub(super) fn items_of_an_iterator_are_handed_over_with_their_memory<D: Tested>() {
-        explore_without_fences(3, || {
+        explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
@@ -240,7 +249,7 @@ mod models {
 
     /// A lane's consumer that finds single items changes the way of publishing while they come.
     pub(super) fn traffic_changes_from_blocks_to_single_items<D: Tested>() {
-        explore_without_fences(2, || {
+        explore_without_barrier(2, || {
             let (mut producer, mut consumer) = streaming::<D, _>(Spin);
             let pusher = thread::spawn(move || {
                 (0..5).for_each(|item| push(&mut producer, item));
@@ -255,7 +264,7 @@ mod models {
 
     /// Figure 5 of the B-Queue paper, with one item in flight: batching must not keep an answer back.
     pub(super) fn two_queues_in_a_ring_do_not_hang<D: Tested>() {
-        explore_without_fences(3, || {
+        explore_without_barrier(3, || {
             let (mut ask, mut asked) = queue::<usize, D>(4);
             let (mut answer, mut answered) = queue::<usize, D>(4);
             let server = thread::spawn(move || {
@@ -275,7 +284,7 @@ mod models {
 
     /// What the consumer counts can be popped, and what the producer does not count can be pushed.
     pub(super) fn lengths_are_bounds<D: Tested>() {
-        explore_without_fences(3, || {
+        explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
             let pusher = thread::spawn(move || {
@@ -301,7 +310,7 @@ mod models {
 
     /// Nothing is pushed by a guard that is dropped, and what is peeked at stays.
     pub(super) fn items_are_written_and_read_in_place<D: Tested>() {
-        explore_without_fences(3, || {
+        explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
@@ -528,11 +537,12 @@ mod models {
             producer.try_push(1).unwrap();
             let popper = thread::spawn(move || {
                 consumer.close();
-                assert_eq!(consumer.try_pop(), Ok(1));
-                assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+                consumer
             });
             assert_eq!(producer.push(2).unwrap_err().0, 2);
-            popper.join().unwrap();
+            let mut consumer = popper.join().unwrap();
+            assert_eq!(consumer.try_pop(), Ok(1));
+            assert_eq!(consumer.try_pop(), Err(PopError::Closed));
         });
     }
 
@@ -550,9 +560,10 @@ mod models {
         });
     }
 
+    /// Just below wrap-around, where a position to be woken at that is out of date would be one in the future.
     pub(super) fn a_pop_wakes_the_parked_producer<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(1);
+            let (mut producer, mut consumer) = queue_from::<usize, D, _>(usize::MAX - 1, 1, Park);
             producer.try_push(1).unwrap();
             let popper = thread::spawn(move || {
                 assert_eq!(consumer.try_pop(), Ok(1));
@@ -638,25 +649,25 @@ mod models {
 
     /// One sleep for two queues: a push to either ends it.
     pub(super) fn one_parker_serves_two_queues<D: Tested>() {
-        for to in 0..2 {
-            explore(2, move || {
-                let parker = Parker::new();
-                let (mut producers, mut consumers) = (Vec::new(), Vec::new());
-                for _ in 0..2 {
-                    let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
-                    let (producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
-                    producers.push(producer);
-                    consumers.push(consumer);
-                }
-                let pusher = thread::spawn(move || {
-                    producers[to].try_push(5).unwrap();
-                    producers
-                });
-                assert_eq!(wait::any(&mut consumers, &Park, None), Some(to));
-                assert_eq!(consumers[to].try_pop(), Ok(5));
-                drop(pusher.join().unwrap());
+        fn model<D: Tested, const TO: usize>() {
+            let parker = Parker::new();
+            let (mut producers, mut consumers) = (Vec::new(), Vec::new());
+            for _ in 0..2 {
+                let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
+                let (producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
+                producers.push(producer);
+                consumers.push(consumer);
+            }
+            let pusher = thread::spawn(move || {
+                producers[TO].try_push(5).unwrap();
+                producers
             });
+            assert_eq!(wait::any(&mut consumers, &Park, None), Some(TO));
+            assert_eq!(consumers[TO].try_pop(), Ok(5));
+            drop(pusher.join().unwrap());
         }
+        explore(3, model::<D, 0>);
+        explore(3, model::<D, 1>);
     }
 
     pub(super) fn one_parker_serves_two_threads<D: Tested>() {
@@ -692,7 +703,7 @@ mod models {
     }
 
     fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
-        explore_without_fences(3, move || {
+        explore_without_barrier(3, move || {
             let (mut producer, mut consumer) = make(4);
             let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
             let tell = told.clone();
@@ -728,7 +739,7 @@ mod models {
 
     /// A slot whose pop has returned is free.
     pub(super) fn what_was_popped_is_free<D: Tested>() {
-        explore_without_fences(3, || {
+        explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
             producer.try_push(1).unwrap();

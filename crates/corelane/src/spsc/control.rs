@@ -2,7 +2,7 @@
 
 #[cfg(feature = "std")]
 use crate::sync::heavy_barrier;
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, light_barrier};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, load_after_store};
 #[cfg(feature = "std")]
 use crate::wait::Parker;
 use core::fmt;
@@ -48,8 +48,7 @@ impl End {
     /// `CLOSED` looks again by [`acquire`](Self::acquire).
     #[inline(always)]
     pub(crate) fn after_publication(&self) -> u32 {
-        light_barrier();
-        self.state.load(Ordering::Relaxed) & CONCERNS
+        load_after_store(&self.state) & CONCERNS
     }
 
     /// See [`set_streaming`](Self::set_streaming).
