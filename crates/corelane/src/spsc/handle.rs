@@ -316,10 +316,12 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
         }
     }
 
-    /// True once either end has closed or the consumer is gone. Then it stays so.
+    /// True once either end has closed or the consumer is gone. Then it stays so, and no push succeeds.
     pub fn is_closed(&self) -> bool {
         let control = self.raw.control();
-        (control.consumer.acquire() | control.producer.acquire()) & CLOSED != 0
+        // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
+        // was told Closed by then would see a later push succeed.
+        control.consumer.acquire() & SEALED != 0 || control.producer.acquire() & CLOSED != 0
     }
 }
 
@@ -394,6 +396,8 @@ impl<T, D: Design<T>, W: Strategy> Producer<T, D, W> {
         self.room = 1;
         match waited {
             Waited::Closed => Err(Closed(())),
+            // There is room for what will be refused.
+            _ if self.is_closed() => Err(Closed(())),
             _ => Ok(()),
         }
     }
@@ -836,7 +840,11 @@ trait Look {
 
 impl<T, D: Design<T>, W> Look for Producer<T, D, W> {
     fn is_ready(&mut self) -> bool {
-        self.raw.writable() != 0 && (self.room <= 1 || self.raw.capacity() - self.raw.len() >= self.room)
+        match self.room {
+            0 => true,
+            1 => self.raw.writable() != 0,
+            room => self.raw.writable() != 0 && self.raw.capacity() - self.raw.len() >= room,
+        }
     }
 
     fn is_over(&self) -> bool {

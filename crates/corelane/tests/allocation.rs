@@ -1,0 +1,113 @@
+//! Queues and the allocator: one that refuses, and calls that need none.
+#![cfg(not(any(loom, shuttle)))]
+
+use corelane::error::ChannelError;
+use corelane::spsc::{self, BQueue, Design, Lamport, Lane, McRing, Options};
+use corelane::wait::Adaptive;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::panic::catch_unwind;
+
+/// Refuses what is larger than this thread's limit, and counts what this thread does.
+struct Allocator;
+
+thread_local! {
+    static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator, or a refusal.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > LIMIT.get() {
+            return std::ptr::null_mut();
+        }
+        CALLS.set(CALLS.get() + 1);
+        LIVE.set(LIVE.get() + layout.size() as isize);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size() as isize);
+        // SAFETY: the caller's; all memory is the system's.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+type Page = [u8; 4096];
+
+/// More than a panic needs for its backtrace.
+const SMALL: usize = 64 << 20;
+/// Pages of more than that.
+const MANY: usize = 100_000;
+
+fn make<T: Send, D: Design<T>>(
+    capacity: usize,
+) -> Result<(spsc::Producer<T, D, Adaptive>, spsc::Consumer<T, D, Adaptive>), ChannelError> {
+    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default()).wait(Adaptive))
+}
+
+fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
+    drop(make::<Page, D>(2));
+    let before = LIVE.get();
+    LIMIT.set(SMALL);
+    let error = make::<Page, D>(MANY).err();
+    LIMIT.set(usize::MAX);
+    assert_eq!(error, Some(ChannelError::NoMemory));
+    assert_eq!(LIVE.get(), before);
+    let (mut tx, mut rx) = make::<Page, D>(100).unwrap();
+    tx.push([7; 4096]).unwrap();
+    assert_eq!(rx.pop(), Ok([7; 4096]));
+    drop((tx, rx));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn a_refusing_allocator_is_no_memory() {
+    refused_memory_is_an_error_and_leaves_nothing::<Lane>();
+    refused_memory_is_an_error_and_leaves_nothing::<Lamport>();
+    refused_memory_is_an_error_and_leaves_nothing::<McRing>();
+    refused_memory_is_an_error_and_leaves_nothing::<BQueue>();
+}
+
+#[test]
+fn channel_panics_where_there_is_no_memory() {
+    LIMIT.set(SMALL);
+    let made = catch_unwind(|| drop(spsc::channel::<Page>(MANY)));
+    LIMIT.set(usize::MAX);
+    let message = made.unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(*message, "no memory for the queue");
+}
+
+fn calls_allocate_nothing<D: Design<u64>>() {
+    let (mut tx, mut rx) = make::<u64, D>(100).unwrap();
+    let mut items = Vec::with_capacity(100);
+    // The first wait of a process asks how many CPUs there are.
+    let _ = rx.pop_timeout(std::time::Duration::from_micros(10));
+    let before = CALLS.get();
+    for _ in 0..100 {
+        for item in 0..50 {
+            tx.push(item).unwrap();
+        }
+        tx.push_iter(&mut (0..20));
+        tx.push_slice(&[1, 2, 3]);
+        let _ = tx.len() + rx.len();
+        items.clear();
+        rx.pop_into(&mut items, 40);
+        while rx.pop_timeout(std::time::Duration::from_micros(10)).is_ok() {}
+    }
+    assert_eq!(CALLS.get(), before);
+}
+
+#[test]
+fn pushing_popping_and_waiting_allocate_nothing() {
+    calls_allocate_nothing::<Lane>();
+    calls_allocate_nothing::<Lamport>();
+    calls_allocate_nothing::<McRing>();
+    calls_allocate_nothing::<BQueue>();
+}

@@ -1,0 +1,137 @@
+//! Batches: in part where they do not fit, in order, never more than asked.
+
+use crate::case::{Case, Ledger, Random, fill, queue, queue_from};
+use corelane::error::PopError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+pub(crate) fn push_iter_takes_what_fits_and_leaves_the_rest<C: Case>() {
+    for capacity in [1, 3, 64, 100] {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        let mut items = 0..250;
+        assert_eq!(tx.push_iter(&mut items), capacity);
+        assert_eq!(items.next(), Some(capacity as u64), "an item that does not fit is not asked for");
+        let mut popped = Vec::new();
+        assert_eq!(rx.pop_into(&mut popped, usize::MAX), capacity);
+        assert!(popped.into_iter().eq(0..capacity as u64));
+    }
+}
+
+pub(crate) fn push_iter_of_nothing_pushes_nothing<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(10);
+    assert_eq!(tx.push_iter(&mut std::iter::empty()), 0);
+    assert_eq!(tx.push_slice(&[]), 0);
+    assert_eq!(rx.pop_slice(&mut []), 0);
+    assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    assert_eq!(tx.push_slice(&[5]), 1);
+    assert_eq!(rx.pop_into(&mut Vec::new(), 0), 0);
+    assert_eq!(rx.pop_slice(&mut []), 0);
+    assert_eq!(rx.try_pop(), Ok(5));
+}
+
+pub(crate) fn a_panicking_iterator_has_pushed_what_it_yielded<C: Case>() {
+    for good in [0, 1, 6, 7, 8, 40] {
+        let ledger = Ledger::new(good + 2);
+        let (mut tx, mut rx) = queue_from::<_, C>(100, usize::MAX - 3);
+        let mut items = (0..=good).map(|id| if id == good { panic!("out of items") } else { ledger.item(id) });
+        catch_unwind(AssertUnwindSafe(|| tx.push_iter(&mut items))).unwrap_err();
+        assert_eq!(rx.len(), good);
+        for id in 0..good {
+            assert_eq!(rx.try_pop().map(|item| item.id), Ok(id));
+        }
+        assert_eq!(rx.try_pop().err(), Some(PopError::Empty));
+        assert!(tx.try_push(ledger.item(good)).is_ok());
+        assert_eq!(rx.try_pop().map(|item| item.id), Ok(good));
+        ledger.assert_dropped_once(good + 1);
+    }
+}
+
+pub(crate) fn slices_larger_than_the_queue_go_in_part<C: Case>() {
+    for capacity in [1, 2, 7, 64, 100] {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        let items = (0..3 * capacity as u64).collect::<Vec<_>>();
+        for _ in 0..30 {
+            assert_eq!(tx.push_slice(&items), capacity);
+            assert_eq!(tx.push_slice(&items), 0);
+            let mut popped = vec![u64::MAX; 2 * capacity];
+            assert_eq!(rx.pop_slice(&mut popped), capacity);
+            assert_eq!(popped[..capacity], items[..capacity]);
+            assert!(popped[capacity..].iter().all(|&item| item == u64::MAX), "the rest of the slice is unchanged");
+            assert_eq!(rx.pop_slice(&mut popped), 0);
+            assert_eq!(rx.pop_into(&mut popped, 5), 0);
+        }
+    }
+}
+
+pub(crate) fn slices_go_in_and_out_at_every_offset<C: Case>() {
+    for capacity in [3, 8, 64, 100] {
+        for offset in 0..2 * capacity as u64 {
+            let (mut tx, mut rx) = queue::<u64, C>(capacity);
+            for item in 0..offset {
+                tx.push(item).unwrap();
+                assert_eq!(rx.pop(), Ok(item));
+            }
+            assert!(rx.is_empty());
+            let items = (0..capacity as u64).collect::<Vec<_>>();
+            assert_eq!(tx.push_slice(&items), capacity);
+            let mut popped = vec![0; capacity];
+            assert_eq!(rx.pop_slice(&mut popped), capacity);
+            assert_eq!(popped, items);
+            assert!(rx.is_empty());
+            assert_eq!(tx.push_slice(&items), capacity);
+            let mut popped = Vec::new();
+            assert_eq!(rx.pop_into(&mut popped, capacity - 1), capacity - 1);
+            assert_eq!(rx.pop_into(&mut popped, capacity), 1);
+            assert_eq!(popped, items);
+        }
+    }
+}
+
+pub(crate) fn pop_into_appends_at_most_max<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(100);
+    assert_eq!(fill(&mut tx, 0), 100);
+    let mut items = vec![77];
+    assert_eq!(rx.pop_into(&mut items, 10), 10);
+    assert_eq!(rx.pop_into(&mut items, 33), 33);
+    assert_eq!(items.len(), 44);
+    assert_eq!(items[0], 77);
+    assert!(items[1..].iter().copied().eq(0..43));
+    assert_eq!(rx.len(), 57);
+    assert_eq!(rx.pop_into(&mut items, usize::MAX), 57);
+}
+
+pub(crate) fn batches_stream_between_threads<C: Case>() {
+    const ITEMS: u64 = 200_000;
+    for capacity in [5, 100, 2000] {
+        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut random = Random::new(3);
+                let mut next = 0;
+                while next < items {
+                    let end = items.min(next + 1 + random.below(capacity) as u64);
+                    if random.below(2) == 0 {
+                        next += tx.push_slice(&(next..end).collect::<Vec<_>>()) as u64;
+                    } else {
+                        next += tx.push_iter(&mut (next..end)) as u64;
+                    }
+                    if next < end {
+                        tx.wait_for_space().unwrap();
+                    }
+                }
+            });
+            let mut random = Random::new(4);
+            let mut next = 0;
+            let mut popped = Vec::new();
+            while rx.wait_for_item().is_ok() {
+                popped.clear();
+                assert_ne!(rx.pop_into(&mut popped, 1 + random.below(2 * capacity)), 0);
+                let end = next + popped.len() as u64;
+                assert!(popped.iter().copied().eq(next..end));
+                next = end;
+            }
+            assert_eq!(next, items);
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! Never more than the capacity inside, and never much less accepted.
+
+use crate::case::{CAPACITIES, Case, Random, STARTS, fill, queue, queue_from};
+use corelane::error::{PopError, PushError};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::thread;
+
+pub(crate) fn holds_its_capacity_and_no_more<C: Case>() {
+    for capacity in CAPACITIES {
+        let (mut tx, mut rx) = queue::<u64, C>(capacity);
+        assert_eq!((tx.capacity(), rx.capacity()), (capacity, capacity));
+        assert_eq!((tx.len(), rx.len()), (0, 0));
+        assert!(tx.is_empty() && rx.is_empty());
+        assert_eq!(fill(&mut tx, 0), capacity as u64);
+        assert_eq!((tx.len(), rx.len()), (capacity, capacity));
+        assert!(!tx.is_empty() && !rx.is_empty());
+        assert_eq!(tx.try_push(7), Err(PushError::Full(7)));
+        assert_eq!(tx.push_slice(&[1, 2]) + tx.push_iter(&mut [1, 2].into_iter()), 0);
+    }
+}
+
+pub(crate) fn full_comes_early_by_the_release_lag_at_most<C: Case>() {
+    for capacity in CAPACITIES {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        let lag = tx.release_lag() as u64;
+        let mut random = Random::new(capacity as u64);
+        let (mut pushed, mut popped) = (0, 0);
+        for _ in 0..2_000 {
+            pushed += fill(&mut tx, pushed);
+            let inside = pushed - popped;
+            assert!((capacity as u64 - lag..=capacity as u64).contains(&inside), "{inside} of {capacity}, lag {lag}");
+            for _ in 0..random.below(inside as usize + 1) {
+                assert_eq!(rx.try_pop(), Ok(popped));
+                popped += 1;
+            }
+        }
+    }
+}
+
+pub(crate) fn release_lag_is_small<C: Case>() {
+    for capacity in 1..=300 {
+        let (tx, _rx) = queue::<u64, C>(capacity);
+        let most = if capacity < 64 { 0 } else { capacity / 8 };
+        assert!(tx.release_lag() <= most, "{} of {capacity}", tx.release_lag());
+    }
+    let (tx, _rx) = queue::<[u64; 8], C>(2000);
+    assert!(tx.release_lag() <= 250);
+    let (tx, _rx) = queue::<(), C>(2000);
+    assert!(tx.release_lag() <= 250);
+}
+
+pub(crate) fn drained_to_empty_it_takes_its_capacity_again<C: Case>() {
+    for (capacity, start) in CAPACITIES.into_iter().flat_map(|capacity| STARTS.map(|start| (capacity, start))) {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, start);
+        let mut next = 0;
+        // One item between two fills, so that they begin at every place of the ring.
+        for _ in 0..150 {
+            assert_eq!(fill(&mut tx, next), capacity as u64);
+            for item in next..next + capacity as u64 {
+                assert_eq!(rx.try_pop(), Ok(item));
+            }
+            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            next += capacity as u64;
+            assert_eq!(tx.try_push(next), Ok(()));
+            assert_eq!(rx.pop(), Ok(next));
+            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            next += 1;
+        }
+    }
+}
+
+pub(crate) fn len_is_bounded_while_both_ends_run<C: Case>() {
+    const ITEMS: u64 = 30_000;
+    for capacity in [1, 3, 64, 100, 2000] {
+        let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut tx = tx;
+                for item in 0..items {
+                    tx.push(item).unwrap();
+                    pushed.store(item + 1, Release);
+                    let len = tx.len();
+                    assert!(len <= capacity);
+                    // What is announced by now can only be more than what was popped when `len` looked.
+                    assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
+                    assert!(len != 0 || tx.is_empty());
+                }
+            });
+            for item in 0..items {
+                let there = pushed.load(Acquire);
+                let len = rx.len();
+                assert!(len <= capacity);
+                assert!(len as u64 >= there.saturating_sub(item));
+                announced.store(item + 1, Release);
+                if len > 0 {
+                    assert_eq!(rx.try_pop(), Ok(item));
+                    assert!(rx.len() >= len - 1);
+                } else {
+                    assert_eq!(rx.pop(), Ok(item));
+                }
+            }
+        });
+    }
+}
+
+pub(crate) fn index_wrap_around_changes_nothing<C: Case>() {
+    for capacity in CAPACITIES {
+        for before in 0..10 {
+            let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - before);
+            let mut next = 0;
+            for _ in 0..4 {
+                assert_eq!(fill(&mut tx, next), capacity as u64);
+                assert_eq!((tx.len(), rx.len()), (capacity, capacity));
+                for i in 0..capacity {
+                    assert_eq!(rx.len(), capacity - i);
+                    assert_eq!(rx.try_pop(), Ok(next));
+                    next += 1;
+                }
+                assert_eq!(rx.try_pop(), Err(PopError::Empty));
+                assert_eq!((tx.len(), rx.len()), (0, 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What cannot be made is refused.
+
+use crate::case::{Case, Page, options};
+use corelane::error::ChannelError;
+use corelane::spsc::{self, BQueue, Design, McRing, Options, bqueue, mcring};
+use corelane::wait::Adaptive;
+use std::panic::catch_unwind;
+
+fn error<T: Send, D: Design<T>>(capacity: usize, tuning: D::Tuning) -> Option<ChannelError> {
+    spsc::channel_with::<T, D, Adaptive>(capacity, Options::new().tuning(tuning)).err()
+}
+
+pub(crate) fn capacity_zero_is_refused<C: Case>() {
+    let made = spsc::channel_with::<u64, C::Design, _>(0, options::<C, _>(8, Adaptive));
+    assert_eq!(made.err(), Some(ChannelError::ZeroCapacity));
+}
+
+pub(crate) fn absurd_capacities_are_refused<C: Case>() {
+    for capacity in [usize::MAX, isize::MAX as usize, usize::MAX / 4 + 1, usize::MAX / 4] {
+        assert_eq!(error::<u64, C::Design>(capacity, C::tuning(capacity)), Some(ChannelError::TooLarge));
+        assert_eq!(error::<Page, C::Design>(capacity, C::tuning(capacity)), Some(ChannelError::TooLarge));
+    }
+    assert_eq!(error::<(), C::Design>(usize::MAX, C::tuning(8)), Some(ChannelError::TooLarge));
+}
+
+pub(crate) fn channel_panics_with_the_error<C: Case>() {
+    fn message(make: impl FnOnce() + std::panic::UnwindSafe) -> String {
+        *catch_unwind(make).unwrap_err().downcast::<String>().unwrap()
+    }
+    let zero = "a queue needs a capacity of at least 1";
+    assert_eq!(message(|| drop(spsc::channel::<u64>(0))), zero);
+    assert_eq!(message(|| drop(spsc::lamport::channel::<u64>(0))), zero);
+    assert_eq!(message(|| drop(spsc::mcring::channel::<u64>(0))), zero);
+    assert_eq!(message(|| drop(spsc::bqueue::channel::<u64>(usize::MAX))), "the capacity is too large");
+    assert_eq!(spsc::lane::try_channel::<u64>(0).err(), Some(ChannelError::ZeroCapacity));
+}
+
+#[test]
+fn batches_of_nothing_or_beyond_the_queue_are_refused() {
+    for batch in [0, 101, usize::MAX] {
+        let tuning = mcring::Tuning { batch: Some(batch) };
+        assert_eq!(error::<u64, McRing>(100, tuning), Some(ChannelError::BadBatch));
+        let tuning = bqueue::Tuning { batch_size: Some(batch), ..Default::default() };
+        assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
+        let tuning = bqueue::Tuning { batch_max: Some(batch), ..Default::default() };
+        assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
+    }
+    let tuning = bqueue::Tuning { increment: Some(0), ..Default::default() };
+    assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
+    for batch in [1, 100] {
+        assert_eq!(error::<u64, McRing>(100, mcring::Tuning { batch: Some(batch) }), None);
+        let tuning = bqueue::Tuning { batch_size: Some(batch), batch_max: Some(batch), ..Default::default() };
+        assert_eq!(error::<u64, BQueue>(100, tuning), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! What nobody pops is dropped exactly once.
+
+use crate::case::{Case, Ledger, Random, STARTS, queue_from};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const CAPACITIES: [usize; 7] = [1, 3, 7, 8, 64, 100, 300];
+
+/// Pushes `pushed` items, pops `popped` of them, and drops the rest with the queue.
+fn leave<C: Case>(capacity: usize, start: usize, popped: usize, left: usize) {
+    let ledger = Ledger::new(popped + left + 1);
+    let (mut tx, mut rx) = queue_from::<_, C>(capacity, start);
+    for id in 0..popped {
+        tx.push(ledger.item(id)).unwrap_or_else(|_| panic!("open"));
+        assert_eq!(rx.pop().unwrap().id, id);
+    }
+    // As far as it takes them: the consumer has not said Empty.
+    let pushed = tx.push_iter(&mut (popped..popped + left).map(|id| ledger.item(id)));
+    drop(rx);
+    drop(tx);
+    ledger.assert_dropped_once(popped + pushed);
+}
+
+pub(crate) fn what_is_left_inside_is_dropped_once<C: Case>() {
+    let mut random = Random::new(1);
+    for capacity in CAPACITIES {
+        for _ in 0..40 {
+            leave::<C>(capacity, 0, random.below(2 * capacity + 9), random.below(capacity + 1));
+        }
+        for popped in 0..30 {
+            leave::<C>(capacity, 0, popped, 0);
+            leave::<C>(capacity, 0, popped, capacity);
+        }
+    }
+}
+
+pub(crate) fn what_is_left_inside_is_dropped_once_across_the_wrap_around<C: Case>() {
+    let mut random = Random::new(2);
+    for capacity in CAPACITIES {
+        for _ in 0..60 {
+            let start = usize::MAX - random.below(20);
+            leave::<C>(capacity, start, random.below(2 * capacity + 9), random.below(capacity + 1));
+        }
+    }
+}
+
+pub(crate) fn either_handle_may_go_last<C: Case>() {
+    for (start, first) in STARTS.into_iter().flat_map(|start| [(start, true), (start, false)]) {
+        let ledger = Ledger::new(60);
+        let (mut tx, mut rx) = queue_from::<_, C>(100, start);
+        assert_eq!(tx.push_iter(&mut (0..60).map(|id| ledger.item(id))), 60);
+        let mut items = Vec::new();
+        rx.pop_into(&mut items, 33);
+        drop(items);
+        if first {
+            drop(tx);
+            ledger.assert_dropped_once(33);
+            drop(rx);
+        } else {
+            drop(rx);
+            assert_eq!((33..60).map(|id| ledger.drops(id)).max(), Some(0), "with the last handle");
+            drop(tx);
+        }
+        ledger.assert_dropped_once(60);
+    }
+}
+
+pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
+    for explosive in [0, 1, 6, 7, 30, 59] {
+        let ledger = Ledger::new(60);
+        let (mut tx, rx) = queue_from::<_, C>(100, usize::MAX - 3);
+        let items = (0..60).map(|id| if id == explosive { ledger.explosive(id) } else { ledger.item(id) });
+        assert_eq!(tx.push_iter(&mut { items }), 60);
+        drop(tx);
+        catch_unwind(AssertUnwindSafe(|| drop(rx))).unwrap_err();
+        ledger.assert_dropped_once(60);
+    }
+}
+
+pub(crate) fn a_popped_item_is_the_callers<C: Case>() {
+    let ledger = Ledger::new(5);
+    let (mut tx, mut rx) = queue_from::<_, C>(5, 0);
+    assert_eq!(tx.push_iter(&mut (0..5).map(|id| ledger.item(id))), 5);
+    let kept = [rx.try_pop().unwrap(), rx.peek().unwrap().take()];
+    let mut more = Vec::new();
+    rx.pop_into(&mut more, 2);
+    drop((tx, rx));
+    assert_eq!((0..5).map(|id| ledger.drops(id)).collect::<Vec<_>>(), [0, 0, 0, 0, 1]);
+    assert!(kept.iter().chain(&more).map(|item| item.id).eq(0..4));
+    drop((kept, more));
+    ledger.assert_dropped_once(5);
+}

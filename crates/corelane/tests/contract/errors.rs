@@ -1,0 +1,58 @@
+//! Errors say what happened and do not print the item.
+
+use corelane::error::*;
+use std::error::Error;
+
+fn texts(error: impl Error) -> (String, String) {
+    (format!("{error:?}"), error.to_string())
+}
+
+#[test]
+fn errors_describe_themselves() {
+    let expected = [
+        (texts(PushError::Full(7)), "Full(..)", "the queue is full"),
+        (texts(PushError::Closed(7)), "Closed(..)", "the queue is closed"),
+        (texts(Closed(7)), "Closed(..)", "the queue is closed"),
+        (texts(PushTimeoutError::Timeout(7)), "Timeout(..)", "the queue was still full when the time was up"),
+        (texts(PushTimeoutError::Closed(7)), "Closed(..)", "the queue is closed"),
+        (texts(PopError::Empty), "Empty", "the queue is empty"),
+        (texts(PopError::Closed), "Closed", "the queue is closed and drained"),
+        (texts(Drained), "Drained", "the queue is closed and drained"),
+        (texts(PopTimeoutError::Timeout), "Timeout", "the queue was still empty when the time was up"),
+        (texts(PopTimeoutError::Closed), "Closed", "the queue is closed and drained"),
+        (texts(ReserveError::Full), "Full", "the queue is full"),
+        (texts(ReserveError::Closed), "Closed", "the queue is closed"),
+        (texts(ChannelError::ZeroCapacity), "ZeroCapacity", "a queue needs a capacity of at least 1"),
+        (texts(ChannelError::TooLarge), "TooLarge", "the capacity is too large"),
+        (
+            texts(ChannelError::BadBatch),
+            "BadBatch",
+            "a batch must hold at least 1 item and at most the queue's capacity",
+        ),
+        (texts(ChannelError::NoMemory), "NoMemory", "no memory for the queue"),
+    ];
+    for (said, debug, display) in expected {
+        assert_eq!(said, (debug.to_owned(), display.to_owned()));
+    }
+}
+
+#[test]
+fn errors_are_padded_as_asked() {
+    assert_eq!(format!("{:>10}", PopError::Empty), "the queue is empty");
+    assert_eq!(format!("{:>20}", PopError::Empty), "  the queue is empty");
+    assert_eq!(format!("{:>12?}", Closed(1)), "  Closed(..)");
+}
+
+#[test]
+fn refused_items_are_given_back() {
+    struct NoDebug(u64);
+    let full = PushError::Full(NoDebug(1));
+    assert!(full.is_full() && !full.is_closed());
+    assert_eq!(full.into_inner().0, 1);
+    let closed = PushError::Closed(NoDebug(2));
+    assert!(closed.is_closed() && !closed.is_full());
+    assert_eq!(closed.into_inner().0, 2);
+    assert_eq!(PushTimeoutError::Timeout(NoDebug(3)).into_inner().0, 3);
+    assert_eq!(PushTimeoutError::Closed(NoDebug(4)).into_inner().0, 4);
+    assert_eq!(format!("{:?}", PushTimeoutError::Timeout(NoDebug(5))), "Timeout(..)");
+}

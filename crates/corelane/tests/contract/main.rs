@@ -1,0 +1,227 @@
+//! The contract every queue of `corelane::spsc` keeps, proven from outside: one suite, run over every design.
+//!
+//! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`] and
+//! its name in one of the lists. A test that hangs ends the process and is named, see [`watchdog`].
+#![cfg(not(any(loom, shuttle)))]
+
+mod any;
+mod batches;
+mod capacity;
+mod case;
+mod closing;
+mod construction;
+mod drops;
+mod errors;
+mod guards;
+mod handles;
+mod items;
+mod model;
+mod order;
+mod ring;
+mod room;
+mod waiting;
+mod watchdog;
+
+macro_rules! tests {
+    ($($family:ident { $($test:ident)+ })+) => {
+        $(mod $family {
+            $(#[test]
+            fn $test() {
+                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
+            })+
+        })+
+    };
+}
+
+macro_rules! case {
+    ($design:ty, $tuning:expr) => {
+        pub(super) struct This;
+
+        impl crate::case::Case for This {
+            type Design = $design;
+            type Options = <$design as Design<u64>>::Tuning;
+
+            fn tuning(capacity: usize) -> Self::Options {
+                let tuning: fn(usize) -> Self::Options = $tuning;
+                tuning(capacity)
+            }
+        }
+    };
+}
+
+/// The tests of where items go, for a design with options: `suite_of_paths!(name, Design, |capacity| Tuning { .. })`.
+macro_rules! suite_of_paths {
+    ($name:ident, $design:ty, $tuning:expr) => {
+        mod $name {
+            use corelane::spsc::*;
+
+            case!($design, $tuning);
+            paths!();
+        }
+    };
+}
+
+/// The whole suite, for a design with its defaults: `suite!(name, Design)`.
+macro_rules! suite {
+    ($name:ident, $design:ty) => {
+        mod $name {
+            use corelane::spsc::*;
+
+            case!($design, |_| Default::default());
+            paths!();
+            promises!();
+        }
+    };
+}
+
+macro_rules! paths {
+    () => {
+        tests! {
+            order {
+                single_items_arrive_in_order
+                single_items_arrive_in_order_by_try_calls
+                every_kind_of_push_and_pop_mixes_in_order
+                handles_move_between_threads
+                empty_never_hides_an_item_whose_push_returned
+                full_never_hides_a_slot_whose_pop_returned
+                slow_and_fast_phases_alternate
+            }
+            capacity {
+                holds_its_capacity_and_no_more
+                full_comes_early_by_the_release_lag_at_most
+                release_lag_is_small
+                drained_to_empty_it_takes_its_capacity_again
+                len_is_bounded_while_both_ends_run
+                index_wrap_around_changes_nothing
+            }
+            model {
+                random_calls_behave_like_a_deque
+                random_calls_behave_like_a_deque_across_the_wrap_around
+            }
+            batches {
+                push_iter_takes_what_fits_and_leaves_the_rest
+                push_iter_of_nothing_pushes_nothing
+                a_panicking_iterator_has_pushed_what_it_yielded
+                slices_larger_than_the_queue_go_in_part
+                slices_go_in_and_out_at_every_offset
+                pop_into_appends_at_most_max
+                batches_stream_between_threads
+            }
+            ring {
+                one_item_in_flight_never_hangs
+                many_items_in_flight_never_meet_a_full_queue
+            }
+        }
+    };
+}
+
+macro_rules! promises {
+    () => {
+        tests! {
+            construction {
+                capacity_zero_is_refused
+                absurd_capacities_are_refused
+                channel_panics_with_the_error
+            }
+            items {
+                every_item_comes_out_as_it_went_in
+                peeked_items_are_aligned
+                items_that_own_memory_cross_threads
+                zero_sized_items_are_counted
+            }
+            drops {
+                what_is_left_inside_is_dropped_once
+                what_is_left_inside_is_dropped_once_across_the_wrap_around
+                either_handle_may_go_last
+                a_panicking_drop_leaves_no_other_item_behind
+                a_popped_item_is_the_callers
+            }
+            guards {
+                a_dropped_reservation_publishes_nothing
+                a_forgotten_reservation_publishes_nothing
+                a_written_reservation_is_pushed
+                a_reservation_is_filled_in_place
+                a_full_queue_reserves_nothing
+                a_closed_queue_reserves_nothing
+                a_reservation_made_before_the_close_gives_the_item_back
+                a_peeked_item_stays_unless_taken
+                a_peeked_item_is_changed_in_place
+                a_released_item_is_dropped_once
+            }
+            closing {
+                what_was_pushed_before_the_producer_left_is_drained
+                a_producer_that_closed_pushes_no_more
+                a_consumer_that_closed_gets_exactly_what_was_accepted
+                pushes_after_the_consumer_closed_give_the_item_back
+                pushes_after_the_consumer_left_give_the_item_back
+                closing_a_full_queue
+                closing_at_every_fill
+                closing_twice_changes_nothing
+                a_close_races_single_pushes
+                a_close_races_blocking_pushes
+                a_close_races_push_iter
+                a_close_races_push_slice
+                a_close_races_reservations
+                a_consumers_drop_races_pushes
+                a_consumers_drop_races_push_iter
+                a_close_races_a_producers_drop
+            }
+            waiting {
+                every_strategy_hands_over_with_pauses
+                a_parked_consumer_is_woken
+                a_parked_producer_is_woken
+                timed_pops_are_not_early
+                timed_pushes_are_not_early
+                timed_waits_end_by_success
+                timed_waits_end_by_close
+                no_wake_up_is_lost
+                no_wake_up_is_lost_in_batches
+            }
+            room {
+                is_there_at_once_where_slots_are_free
+                comes_when_so_many_slots_are_free
+                comes_for_the_whole_capacity
+                ends_by_close
+                is_closed_even_where_slots_are_free
+                beyond_the_capacity_panics
+                streams_in_halves
+            }
+            any {
+                the_first_ready_end_is_named
+                sleeps_once_for_many_queues
+                wakes_for_a_close
+                times_out
+                producers_and_consumers_mix
+                different_parkers_panic
+                serves_many_queues_to_the_end
+            }
+            handles {
+                debug_needs_nothing_of_the_item
+            }
+        }
+    };
+}
+
+suite!(lane, Lane);
+suite!(lamport, Lamport);
+suite!(mcring, McRing);
+suite!(bqueue, BQueue);
+suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
+suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
+suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning {
+    batch_size: Some(capacity),
+    ticks: 10,
+    backtracking: bqueue::Backtracking::None,
+    ..Default::default()
+});
+suite_of_paths!(bqueue_plain, BQueue, |capacity| bqueue::Tuning {
+    batch_size: Some(capacity.div_ceil(3)),
+    backtracking: bqueue::Backtracking::Plain,
+    ..Default::default()
+});
+suite_of_paths!(bqueue_far_ahead, BQueue, |capacity| bqueue::Tuning {
+    batch_size: Some(1),
+    batch_max: Some(capacity),
+    increment: Some(1000),
+    ..Default::default()
+});

@@ -1,0 +1,151 @@
+//! Random calls of one thread, each answered as a deque of bounded length would.
+
+use crate::case::{CAPACITIES, Case, Random, queue_from};
+use corelane::error::{PopError, PushError, ReserveError};
+use std::collections::VecDeque;
+use std::mem;
+
+fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
+    let (mut tx, mut rx) = queue_from::<u64, C>(capacity, start);
+    let least = capacity - tx.release_lag();
+    let mut random = Random::new(seed);
+    let mut model = VecDeque::new();
+    let mut next = 0;
+    // Full while there is certainly room, or room while there is certainly none, is wrong; in between both are right.
+    let may_take = |inside: usize, taken: usize, asked: usize| {
+        let after = inside + taken;
+        after <= capacity && taken <= asked && (taken == asked || after >= least)
+    };
+    for call in 0..calls {
+        let n = match random.below(3) {
+            0 => 1 + random.below(3),
+            1 => random.below(20),
+            _ => random.below(capacity + capacity / 2 + 1),
+        };
+        let items = (next..next + n as u64).collect::<Vec<_>>();
+        let pushed = match random.below(14) {
+            0 => match tx.try_push(next) {
+                Ok(()) => 1,
+                Err(refused) => {
+                    assert_eq!(refused, PushError::Full(next));
+                    assert!(model.len() >= least);
+                    0
+                }
+            },
+            1 => {
+                let pushed = tx.push_slice(&items);
+                assert!(may_take(model.len(), pushed, n), "{pushed} of {n} to {}", model.len());
+                pushed
+            }
+            2 => {
+                let mut left = items.iter().copied();
+                let pushed = tx.push_iter(&mut left);
+                assert!(may_take(model.len(), pushed, n), "{pushed} of {n} to {}", model.len());
+                assert!(left.eq(items[pushed..].iter().copied()));
+                pushed
+            }
+            3 => match tx.reserve() {
+                Err(error) => {
+                    assert_eq!(error, ReserveError::Full);
+                    assert!(model.len() >= least);
+                    0
+                }
+                Ok(slot) => match random.below(4) {
+                    0 => {
+                        drop(slot);
+                        0
+                    }
+                    1 => {
+                        mem::forget(slot);
+                        0
+                    }
+                    _ => {
+                        slot.write(next).unwrap();
+                        1
+                    }
+                },
+            },
+            4 => {
+                let len = tx.len();
+                // The producer may not know yet of as many as the lag.
+                assert!((model.len()..=capacity).contains(&len) && len <= model.len() + capacity - least);
+                assert_eq!(tx.is_empty(), len == 0);
+                0
+            }
+            5 => {
+                assert_eq!(rx.len(), model.len());
+                assert_eq!(rx.is_empty(), model.is_empty());
+                0
+            }
+            6..9 => {
+                assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty));
+                0
+            }
+            9 => {
+                let mut popped = vec![u64::MAX];
+                let count = rx.pop_into(&mut popped, n);
+                assert_eq!(count, n.min(model.len()), "call {call}");
+                assert_eq!(popped[0], u64::MAX);
+                assert!(popped[1..].iter().copied().eq(model.drain(..count)));
+                0
+            }
+            10 => {
+                let mut popped = vec![u64::MAX; n];
+                let count = rx.pop_slice(&mut popped);
+                assert_eq!(count, n.min(model.len()), "call {call}");
+                assert!(popped[count..].iter().all(|&item| item == u64::MAX));
+                assert!(popped[..count].iter().copied().eq(model.drain(..count)));
+                0
+            }
+            11 => {
+                match rx.peek() {
+                    None => assert!(model.is_empty()),
+                    Some(mut item) => {
+                        assert_eq!(Some(&*item), model.front());
+                        match random.below(4) {
+                            0 => drop(item),
+                            1 => mem::forget(item),
+                            2 => {
+                                *item = u64::MAX - call as u64;
+                                model[0] = *item;
+                            }
+                            _ => assert_eq!(Some(item.take()), model.pop_front()),
+                        }
+                    }
+                }
+                0
+            }
+            12 => {
+                while let Ok(item) = rx.try_pop() {
+                    assert_eq!(Some(item), model.pop_front());
+                }
+                assert!(model.is_empty());
+                0
+            }
+            _ => {
+                let room = tx.push_iter(&mut (next..));
+                assert!((least..=capacity).contains(&(model.len() + room)));
+                room
+            }
+        };
+        model.extend(next..next + pushed as u64);
+        next += pushed as u64;
+        assert!(model.len() <= capacity);
+    }
+}
+
+pub(crate) fn random_calls_behave_like_a_deque<C: Case>() {
+    for capacity in CAPACITIES.into_iter().chain([7, 8, 15, 22, 50, 128, 1000]) {
+        for seed in 0..8 {
+            run::<C>(capacity, seed as usize * 11, seed, 2_000);
+        }
+    }
+}
+
+pub(crate) fn random_calls_behave_like_a_deque_across_the_wrap_around<C: Case>() {
+    for capacity in CAPACITIES.into_iter().chain([7, 8, 15, 22, 50, 128]) {
+        for seed in 0..10 {
+            run::<C>(capacity, usize::MAX - 2 * seed as usize, 100 + seed, 300);
+        }
+    }
+}

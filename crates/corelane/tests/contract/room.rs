@@ -1,0 +1,136 @@
+//! A producer that waits for more than one slot.
+
+use crate::case::{Case, Rx, Tx, fill, options, queue, queue_with};
+use corelane::error::Closed;
+use corelane::wait::Park;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+const NAP: Duration = Duration::from_millis(8);
+
+fn parking<C: Case>(capacity: usize) -> (Tx<u64, C, Park>, Rx<u64, C, Park>) {
+    queue_with::<u64, C, _>(capacity, options::<C, _>(capacity, Park).start_at(usize::MAX - 3))
+}
+
+pub(crate) fn is_there_at_once_where_slots_are_free<C: Case>() {
+    for capacity in [1, 2, 63, 100, 2000] {
+        let (mut tx, mut rx) = parking::<C>(capacity);
+        assert_eq!(tx.wait_for_room(capacity), Ok(()));
+        assert_eq!(tx.wait_for_space(), Ok(()));
+        fill(&mut tx, 0);
+        assert_eq!(tx.wait_for_room(0), Ok(()), "no slot is always free");
+        while rx.try_pop().is_ok() {}
+        assert_eq!(tx.wait_for_room(capacity), Ok(()));
+        assert_eq!(tx.push_iter(&mut (0..)), capacity);
+    }
+}
+
+pub(crate) fn comes_when_so_many_slots_are_free<C: Case>() {
+    for (capacity, slots) in [(2, 2), (8, 3), (63, 1), (63, 30), (63, 63), (100, 50), (2000, 1000)] {
+        let (mut tx, mut rx) = parking::<C>(capacity);
+        fill(&mut tx, 0);
+        let lag = tx.release_lag();
+        let woken = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let mut tx = tx;
+                assert_eq!(tx.wait_for_room(slots), Ok(()));
+                woken.store(true, SeqCst);
+                assert!(capacity - tx.len() >= slots);
+                assert_eq!(tx.push_iter(&mut (0..slots as u64)), slots);
+                tx
+            });
+            thread::sleep(NAP);
+            for _ in 0..slots - 1 {
+                rx.try_pop().unwrap();
+            }
+            thread::sleep(NAP);
+            assert!(!woken.load(SeqCst), "only {} slots of {slots} are free", slots - 1);
+            for _ in 0..=lag.min(capacity - slots) {
+                rx.try_pop().unwrap();
+            }
+            if lag > capacity - slots {
+                assert!(rx.try_pop().is_err(), "the queue is empty, so its consumer tells");
+            }
+            drop(waiter.join().unwrap());
+        });
+    }
+}
+
+pub(crate) fn comes_for_the_whole_capacity<C: Case>() {
+    for capacity in [1, 2, 64, 100, 2000] {
+        let (mut tx, mut rx) = parking::<C>(capacity);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for lap in 0..30 {
+                    tx.wait_for_room(capacity).unwrap();
+                    assert!(tx.is_empty());
+                    let from = lap * capacity as u64;
+                    assert_eq!(tx.push_iter(&mut (from..from + capacity as u64)), capacity);
+                }
+            });
+            (0..30 * capacity as u64).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
+            assert!(rx.pop().is_err());
+        });
+    }
+}
+
+pub(crate) fn ends_by_close<C: Case>() {
+    for by_drop in [false, true] {
+        let (mut tx, rx) = parking::<C>(100);
+        tx.push_iter(&mut (0..60));
+        thread::scope(|scope| {
+            let waiter = scope.spawn(move || tx.wait_for_room(100));
+            thread::sleep(NAP);
+            let mut rx = rx;
+            let rx = if by_drop {
+                drop(rx);
+                None
+            } else {
+                rx.close();
+                Some(rx)
+            };
+            assert_eq!(waiter.join().unwrap(), Err(Closed(())));
+            drop(rx);
+        });
+    }
+}
+
+pub(crate) fn is_closed_even_where_slots_are_free<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(10);
+    rx.close();
+    assert_eq!(tx.wait_for_space(), Err(Closed(())));
+    assert_eq!(tx.wait_for_room(10), Err(Closed(())));
+    let (mut tx, _rx) = queue::<u64, C>(10);
+    tx.close();
+    assert_eq!(tx.wait_for_room(10), Err(Closed(())));
+}
+
+pub(crate) fn beyond_the_capacity_panics<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(10);
+    catch_unwind(AssertUnwindSafe(|| tx.wait_for_room(11))).unwrap_err();
+    tx.push(1).unwrap();
+    assert_eq!(rx.pop(), Ok(1));
+}
+
+pub(crate) fn streams_in_halves<C: Case>() {
+    const ITEMS: u64 = 100_000;
+    for capacity in [2, 64, 300] {
+        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
+        let (mut tx, mut rx) = queue::<u64, C>(capacity);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for item in 0..items {
+                    if tx.try_push(item).is_err() {
+                        tx.wait_for_room(capacity / 2).unwrap();
+                        tx.try_push(item).unwrap();
+                    }
+                }
+            });
+            (0..items).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
+            assert!(rx.pop().is_err());
+        });
+    }
+}

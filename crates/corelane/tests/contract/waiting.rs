@@ -1,0 +1,264 @@
+//! Waiting: every strategy, woken by everything that ends a wait, not early and never for ever.
+
+use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
+use corelane::error::{Closed, Drained, PopTimeoutError, PushTimeoutError};
+use corelane::wait::{Adaptive, Park, Spin, SpinPark, Strategy, Yield};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Long enough for the other thread to fall asleep.
+const NAP: Duration = Duration::from_millis(8);
+const SLACK: Duration = Duration::from_secs(1);
+
+fn parking<C: Case>(capacity: usize) -> (Tx<u64, C, Park>, Rx<u64, C, Park>) {
+    queue_with::<u64, C, _>(capacity, options::<C, _>(capacity, Park).start_at(usize::MAX - 3))
+}
+
+fn hand_over_with_pauses<C: Case, W: Strategy + Sync>(wait: W) {
+    for (capacity, items) in [(1, 1_500), (2, 1_500), (64, 15_000), (300, 15_000)] {
+        let options = options::<C, _>(capacity, wait.clone()).start_at(usize::MAX - 3);
+        let (mut tx, mut rx) = queue_with::<u64, C, _>(capacity, options);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut random = Random::new(1);
+                for item in 0..items {
+                    tx.push(item).unwrap();
+                    random.pause();
+                }
+            });
+            let mut random = Random::new(2);
+            for item in 0..items {
+                assert_eq!(rx.pop(), Ok(item));
+                random.pause();
+            }
+            assert_eq!(rx.pop(), Err(Drained));
+        });
+    }
+}
+
+pub(crate) fn every_strategy_hands_over_with_pauses<C: Case>() {
+    hand_over_with_pauses::<C, _>(Spin);
+    hand_over_with_pauses::<C, _>(Yield);
+    hand_over_with_pauses::<C, _>(SpinPark::default());
+    hand_over_with_pauses::<C, _>(SpinPark { looks: 1 });
+    hand_over_with_pauses::<C, _>(Park);
+    hand_over_with_pauses::<C, _>(Adaptive);
+}
+
+fn wake_consumer<C: Case>(
+    expected: Result<u64, Drained>,
+    wake: impl FnOnce(Tx<u64, C, Park>) -> Option<Tx<u64, C, Park>>,
+) {
+    let (tx, mut rx) = parking::<C>(100);
+    thread::scope(|scope| {
+        let popper = scope.spawn(move || rx.pop());
+        thread::sleep(NAP);
+        // Kept until the consumer has returned: only the one call may wake it.
+        let tx = wake(tx);
+        assert_eq!(popper.join().unwrap(), expected);
+        drop(tx);
+    });
+}
+
+pub(crate) fn a_parked_consumer_is_woken<C: Case>() {
+    wake_consumer::<C>(Ok(1), |mut tx| {
+        tx.try_push(1).unwrap();
+        Some(tx)
+    });
+    wake_consumer::<C>(Ok(2), |mut tx| {
+        tx.push(2).unwrap();
+        Some(tx)
+    });
+    wake_consumer::<C>(Ok(3), |mut tx| {
+        assert_eq!(tx.push_iter(&mut (3..13)), 10);
+        Some(tx)
+    });
+    wake_consumer::<C>(Ok(4), |mut tx| {
+        assert_eq!(tx.push_slice(&[4, 5, 6]), 3);
+        Some(tx)
+    });
+    wake_consumer::<C>(Ok(5), |mut tx| {
+        tx.reserve().unwrap().write(5).unwrap();
+        Some(tx)
+    });
+    wake_consumer::<C>(Err(Drained), |mut tx| {
+        tx.close();
+        Some(tx)
+    });
+    wake_consumer::<C>(Err(Drained), |tx| {
+        drop(tx);
+        None
+    });
+}
+
+fn wake_producer<C: Case>(
+    capacity: usize,
+    expected: Result<(), Closed<u64>>,
+    wake: impl FnOnce(Rx<u64, C, Park>) -> Option<Rx<u64, C, Park>>,
+) {
+    let (mut tx, rx) = parking::<C>(capacity);
+    fill(&mut tx, 0);
+    thread::scope(|scope| {
+        let pusher = scope.spawn(move || tx.push(999));
+        thread::sleep(NAP);
+        let rx = wake(rx);
+        assert_eq!(pusher.join().unwrap(), expected);
+        drop(rx);
+    });
+}
+
+pub(crate) fn a_parked_producer_is_woken<C: Case>() {
+    for capacity in [1, 2, 8, 63] {
+        wake_producer::<C>(capacity, Ok(()), |mut rx| {
+            assert_eq!(rx.try_pop(), Ok(0));
+            Some(rx)
+        });
+        wake_producer::<C>(capacity, Ok(()), |mut rx| {
+            assert_ne!(rx.pop_into(&mut Vec::new(), 9), 0);
+            Some(rx)
+        });
+        wake_producer::<C>(capacity, Ok(()), |mut rx| {
+            assert_eq!(rx.pop_slice(&mut [0]), 1);
+            Some(rx)
+        });
+        wake_producer::<C>(capacity, Ok(()), |mut rx| {
+            rx.peek().unwrap().release();
+            Some(rx)
+        });
+    }
+    for capacity in [1, 63, 100] {
+        wake_producer::<C>(capacity, Ok(()), |mut rx| {
+            while rx.try_pop().is_ok() {}
+            Some(rx)
+        });
+        wake_producer::<C>(capacity, Err(Closed(999)), |mut rx| {
+            rx.close();
+            Some(rx)
+        });
+        wake_producer::<C>(capacity, Err(Closed(999)), |rx| {
+            drop(rx);
+            None
+        });
+    }
+    // With a lag: one more pop than may be withheld.
+    wake_producer::<C>(2000, Ok(()), |mut rx| {
+        for item in 0..=250 {
+            assert_eq!(rx.try_pop(), Ok(item));
+        }
+        Some(rx)
+    });
+}
+
+#[track_caller]
+fn assert_on_time(since: Instant, time: Duration) {
+    let took = since.elapsed();
+    assert!(took >= time, "{took:?} is early for {time:?}");
+    assert!(took <= time + SLACK, "{took:?} is late for {time:?}");
+}
+
+fn timed_pops<C: Case, W: Strategy>(wait: W) {
+    let (_tx, mut rx) = queue_with::<u64, C, _>(100, options::<C, _>(100, wait));
+    for time in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(15)] {
+        let since = Instant::now();
+        assert_eq!(rx.pop_timeout(time), Err(PopTimeoutError::Timeout));
+        assert_on_time(since, time);
+    }
+}
+
+pub(crate) fn timed_pops_are_not_early<C: Case>() {
+    timed_pops::<C, _>(Spin);
+    timed_pops::<C, _>(Yield);
+    timed_pops::<C, _>(Park);
+    timed_pops::<C, _>(Adaptive);
+}
+
+fn timed_pushes<C: Case, W: Strategy>(wait: W) {
+    let (mut tx, mut rx) = queue_with::<u64, C, _>(100, options::<C, _>(100, wait));
+    fill(&mut tx, 0);
+    for time in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(15)] {
+        let since = Instant::now();
+        assert_eq!(tx.push_timeout(9, time), Err(PushTimeoutError::Timeout(9)));
+        assert_on_time(since, time);
+    }
+    assert_eq!(rx.len(), 100);
+    assert_eq!(rx.pop(), Ok(0));
+}
+
+pub(crate) fn timed_pushes_are_not_early<C: Case>() {
+    timed_pushes::<C, _>(Spin);
+    timed_pushes::<C, _>(Yield);
+    timed_pushes::<C, _>(Park);
+    timed_pushes::<C, _>(Adaptive);
+}
+
+pub(crate) fn timed_waits_end_by_success<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(1);
+    for time in [Duration::from_secs(100), Duration::MAX] {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(NAP);
+                tx.push(1).unwrap();
+                assert_eq!(tx.push_timeout(2, time), Ok(()));
+            });
+            assert_eq!(rx.pop_timeout(time), Ok(1));
+            assert_eq!(rx.pop_timeout(time), Ok(2));
+        });
+    }
+    assert_eq!(tx.push_timeout(3, Duration::ZERO), Ok(()));
+    assert_eq!(rx.pop_timeout(Duration::ZERO), Ok(3));
+}
+
+pub(crate) fn timed_waits_end_by_close<C: Case>() {
+    const LONG: Duration = Duration::from_secs(100);
+    let (tx, mut rx) = queue::<u64, C>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(NAP);
+            drop(tx);
+        });
+        assert_eq!(rx.pop_timeout(LONG), Err(PopTimeoutError::Closed));
+    });
+    let (mut tx, mut rx) = queue::<u64, C>(1);
+    tx.push(0).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(NAP);
+            rx.close();
+        });
+        assert_eq!(tx.push_timeout(9, LONG), Err(PushTimeoutError::Closed(9)));
+    });
+    assert_eq!(rx.pop(), Ok(0));
+}
+
+/// A lost wake-up would end the process by the watchdog: nothing else wakes these threads.
+pub(crate) fn no_wake_up_is_lost<C: Case>() {
+    for capacity in [1, 2] {
+        let (mut tx, mut rx) = parking::<C>(capacity);
+        thread::scope(|scope| {
+            scope.spawn(move || (0..50_000).for_each(|item| tx.push(item).unwrap()));
+            (0..50_000).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
+        });
+    }
+}
+
+pub(crate) fn no_wake_up_is_lost_in_batches<C: Case>() {
+    for capacity in [3, 64, 100] {
+        let (mut tx, mut rx) = parking::<C>(capacity);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut random = Random::new(1);
+                let mut next = 0;
+                while next < 100_000 {
+                    next += tx.push_iter(&mut (next..(next + 1 + random.below(capacity) as u64).min(100_000))) as u64;
+                    tx.wait_for_room(1 + random.below(capacity)).unwrap();
+                }
+            });
+            let mut random = Random::new(2);
+            let mut items = Vec::new();
+            while rx.wait_for_item().is_ok() {
+                rx.pop_into(&mut items, 1 + random.below(capacity));
+            }
+            assert!(items.into_iter().eq(0..100_000));
+        });
+    }
+}
