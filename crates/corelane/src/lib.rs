@@ -55,6 +55,8 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
+#[cfg(loom)]
+extern crate std;
 
 pub mod error;
 mod prefetch;

@@ -74,8 +74,13 @@ impl<T> core::ops::Deref for Padded<T> {
 
 #[cfg(loom)]
 pub use barrier::Barrier;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub(crate) use barrier::parks_are_bounded;
+/// A model has its barrier, see below.
+#[cfg(all(feature = "std", any(loom, shuttle)))]
+pub(crate) fn parks_are_bounded() -> bool {
+    false
+}
 pub(crate) use barrier::{heavy_barrier, load_after_store};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is nothing to
@@ -151,16 +156,12 @@ mod barrier {
 /// Models know no membarrier. A full fence on both sides stands for it: that is what the real barrier amounts to whenever
 /// the parker runs it, and the only case in which the algorithms rely on it. But a fence after every publication does
 /// more than that, and hides an acquire or a release that is missing elsewhere; loom's models run with less, too.
-#[cfg(any(loom, shuttle))]
+#[cfg(loom)]
 mod barrier {
-    #[cfg(loom)]
-    use loom::sync::atomic::fence;
-    #[cfg(shuttle)]
-    use shuttle::sync::atomic::fence;
-
     use super::{AtomicU32, Relaxed, Release};
     use core::cell::Cell;
     use core::sync::atomic::Ordering::SeqCst;
+    use loom::sync::atomic::fence;
 
     /// What stands for the asymmetric barrier in a model.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +181,6 @@ mod barrier {
 
     impl Barrier {
         /// Runs this thread's models with this barrier.
-        #[cfg(loom)]
         pub fn stands_in<R>(self, models: impl FnOnce() -> R) -> R {
             BARRIER.set(self);
             models()
@@ -201,11 +201,18 @@ mod barrier {
             fence(SeqCst);
         }
     }
+}
 
-    #[cfg(feature = "std")]
-    pub(crate) fn parks_are_bounded() -> bool {
-        false
+/// Shuttle knows one order only.
+#[cfg(shuttle)]
+mod barrier {
+    use super::{AtomicU32, Relaxed};
+
+    pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
+        word.load(Relaxed)
     }
+
+    pub(crate) fn heavy_barrier() {}
 }
 
 /// One turn of a busy wait.

@@ -2,9 +2,14 @@
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
 //!
 //! Under loom the lane's blocks hold two items, it looks two blocks ahead and one find switches it to streaming, so the
-//! few items of a model reach every path. What loom cannot show: `SeqCst` accesses are modelled as acquire and release (the
-//! crate uses none), there is no time, and the membarrier of the park protocol is modelled by a full fence on both sides.
-#![cfg(loom)]
+//! few items of a model reach every path.
+//!
+//! What loom cannot show: there is no time, loads are never reordered behind later stores, and `SeqCst` accesses are
+//! modelled as acquire and release (the crate uses none). The membarrier of the park protocol is modelled by less than it
+//! does and by more, see [`Barrier`]. And it looks for a race with the last access to an object only: a thread that loads a
+//! word and then changes it hides another's load from itself. A publisher's fence and load of its peer's word are such a
+//! case, its read-modify-write is not.
+#![cfg(all(loom, feature = "std"))]
 
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
