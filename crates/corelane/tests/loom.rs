@@ -370,6 +370,24 @@ mod models {
         });
     }
 
+    /// Whoever was told Closed is told so for ever, though the consumer freed a slot just before.
+    pub(super) fn closed_is_final<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(1);
+            producer.try_push(0).unwrap();
+            let popper = thread::spawn(move || {
+                consumer.try_pop().unwrap();
+                consumer.close();
+                consumer
+            });
+            if producer.try_push(1) == Err(PushError::Closed(1)) || producer.is_closed() {
+                assert!(producer.is_closed());
+                assert_eq!(producer.try_push(2), Err(PushError::Closed(2)));
+            }
+            drop(popper.join().unwrap());
+        });
+    }
+
     /// As above, with the items published beside a lane's block.
     pub(super) fn consumer_closes_while_items_are_pushed_beside_their_block<D: Tested>() {
         explore(3, || {
@@ -803,6 +821,7 @@ designs! {
         lengths_are_bounds,
         items_are_written_and_read_in_place,
         consumer_closes_while_items_are_pushed,
+        closed_is_final,
         consumer_closes_while_items_are_pushed_beside_their_block,
         consumer_closes_while_a_batch_is_pushed,
         consumer_closes_while_an_iterator_is_pushed,
