@@ -1,4 +1,6 @@
 //! Queues and the allocator: one that refuses, and calls that need none.
+
+#![allow(clippy::type_complexity)]
 #![cfg(not(any(loom, shuttle)))]
 
 use corelane::error::ChannelError;

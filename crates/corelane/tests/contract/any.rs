@@ -1,9 +1,10 @@
 //! One thread that waits for many queues.
 
-use crate::case::{Case, Rx, Tx, fill, options, queue, queue_with};
+use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
 use corelane::error::PopError;
 use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -132,6 +133,34 @@ pub(crate) fn serves_many_queues_to_the_end<C: Case>() {
                     rx.remove(ready);
                 }
             }
+        }
+    });
+}
+
+/// Each item comes about when its consumer has looked, and falls asleep.
+pub(crate) fn no_wake_up_is_lost<C: Case>() {
+    const ITEMS: u64 = 20_000;
+    let (mut tx, mut rx) = queues::<C>(2, 4);
+    let popped = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random::new(8);
+            for item in 0..ITEMS {
+                tx[random.below(2)].try_push(item).unwrap();
+                let mut looks = 0_u32;
+                while popped.load(Acquire) <= item {
+                    looks += 1;
+                    if looks.is_multiple_of(512) {
+                        thread::yield_now();
+                    }
+                }
+                random.spin(80);
+            }
+        });
+        for item in 0..ITEMS {
+            let ready = wait::any(&mut rx, &Park, None).unwrap();
+            assert_eq!(rx[ready].try_pop(), Ok(item));
+            popped.store(item + 1, Release);
         }
     });
 }

@@ -69,7 +69,7 @@ pub(crate) fn options<C: Case, W: Strategy>(capacity: usize, wait: W) -> Options
     Options::new().tuning(C::tuning(capacity)).wait(wait)
 }
 
-#[expect(clippy::type_complexity, reason = "the pair of handles is the point")]
+#[allow(clippy::type_complexity, reason = "the pair of handles is the point")]
 pub(crate) fn queue_with<T: Send, C: Case, W: Strategy>(
     capacity: usize,
     options: Options<C::Options, W>,

@@ -219,10 +219,14 @@ fn race_close<C: Case>(push: impl Fn(&mut Tx<u64, C>, u64) -> (u64, bool) + Send
                     let mut next = 0;
                     loop {
                         let (after, closed) = push(&mut tx, next);
-                        next = after;
                         if closed {
+                            next = after;
                             break;
                         }
+                        if after == next && random.below(20) == 0 {
+                            thread::yield_now();
+                        }
+                        next = after;
                     }
                     assert_eq!(tx.try_push(0), Err(PushError::Closed(0)));
                     accepted.push(next);
@@ -367,6 +371,7 @@ pub(crate) fn a_consumers_drop_races_pushes<C: Case>() {
         while let Err(PushError::Full(refused)) = tx.try_push(item) {
             assert_eq!(refused.id, *next);
             item = refused;
+            thread::yield_now();
         }
         *next += 1;
     });
@@ -379,7 +384,9 @@ pub(crate) fn a_consumers_drop_races_push_iter<C: Case>() {
             *next = id + 1;
             ledger.item(id)
         });
-        tx.push_iter(&mut items);
+        if tx.push_iter(&mut items) == 0 {
+            thread::yield_now();
+        }
     });
 }
 
@@ -412,6 +419,43 @@ pub(crate) fn a_close_races_a_producers_drop<C: Case>() {
             };
             let drained = receivers.into_iter().enumerate().map(&mut drain).collect::<Vec<_>>();
             assert_eq!(accepted.join().unwrap(), drained);
+        });
+    }
+}
+
+pub(crate) fn what_is_pushed_just_before_the_producer_leaves_is_popped<C: Case>() {
+    for by_blocking in [false, true] {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..4 * ROUNDS).map(|_| queue_from::<u64, C>(2, usize::MAX)).unzip();
+        let meeting = Meeting::new();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let meeting = meeting.join(0);
+                let mut random = Random::new(6);
+                for (round, mut tx) in senders.into_iter().enumerate() {
+                    meeting.wait(round);
+                    random.spin(30);
+                    tx.try_push(0).unwrap();
+                    drop(tx);
+                }
+            });
+            let meeting = meeting.join(1);
+            for (round, mut rx) in receivers.into_iter().enumerate() {
+                meeting.wait(round);
+                let first = if by_blocking {
+                    rx.pop().ok()
+                } else {
+                    loop {
+                        match rx.try_pop() {
+                            Ok(item) => break Some(item),
+                            Err(PopError::Empty) => {}
+                            Err(PopError::Closed) => break None,
+                        }
+                    }
+                };
+                assert_eq!(first, Some(0), "round {round}");
+                assert_eq!(rx.pop(), Err(Drained));
+            }
         });
     }
 }

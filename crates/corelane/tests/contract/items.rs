@@ -67,7 +67,7 @@ impl Item for String {
 
 impl Item for Option<Box<u64>> {
     fn number(n: u64) -> Self {
-        (n % 3 != 0).then(|| Box::new(n))
+        (!n.is_multiple_of(3)).then(|| Box::new(n))
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`] and
 //! its name in one of the lists. A test that hangs ends the process and is named, see [`watchdog`].
+
+// Guards have no destructor by design; that they are dropped or forgotten is what some tests are about.
+#![allow(clippy::drop_non_drop, clippy::forget_non_drop, clippy::type_complexity)]
 #![cfg(not(any(loom, shuttle)))]
 
 mod any;
@@ -165,6 +168,7 @@ macro_rules! promises {
                 a_consumers_drop_races_pushes
                 a_consumers_drop_races_push_iter
                 a_close_races_a_producers_drop
+                what_is_pushed_just_before_the_producer_leaves_is_popped
             }
             waiting {
                 every_strategy_hands_over_with_pauses
@@ -194,6 +198,7 @@ macro_rules! promises {
                 producers_and_consumers_mix
                 different_parkers_panic
                 serves_many_queues_to_the_end
+                no_wake_up_is_lost
             }
             handles {
                 debug_needs_nothing_of_the_item
