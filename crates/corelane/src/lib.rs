@@ -59,6 +59,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod error;
+#[doc(hidden)]
+pub mod paper;
 mod prefetch;
 pub mod spsc;
 mod sync;

@@ -107,7 +107,7 @@ macro_rules! aliases {
 }
 use aliases;
 
-mod buffer;
+pub(crate) mod buffer;
 mod control;
 mod design;
 mod handle;
