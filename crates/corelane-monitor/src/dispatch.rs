@@ -1,12 +1,14 @@
 //! The first stage: decode just enough of a record to know which partition it belongs to.
 
+use crate::hash::HashKeys;
 use crate::slot::Slot;
 use corelane_net::capture::Record;
 use corelane_net::decode::{Decoded, TCP, decode};
 
 /// Decodes records, counts what needs no state, and hands the rest on as [slots](crate::slot).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Dispatcher {
+    keys: HashKeys,
     packets: u64,
     bytes: u64,
     tcp: u64,
@@ -16,9 +18,9 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A Dispatcher that has seen nothing.
-    pub fn new() -> Self {
-        Dispatcher::default()
+    /// A Dispatcher that has seen nothing. The SubAnalyzers have to be given the same keys.
+    pub fn new(keys: HashKeys) -> Self {
+        Dispatcher { keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None }
     }
 
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4, two for IPv6, each with the
@@ -34,12 +36,12 @@ impl Dispatcher {
         match decode(record.link, record.data) {
             Decoded::V4(packet) => {
                 self.tcp += u64::from(packet.protocol == TCP);
-                let slot = Slot::v4(record.time_ns, record.wire_len, &packet);
+                let slot = Slot::v4(&self.keys, record.time_ns, record.wire_len, &packet);
                 sink(slot.partition(), slot);
             }
             Decoded::V6(packet) => {
                 self.tcp += u64::from(packet.protocol == TCP);
-                for slot in Slot::v6(record.time_ns, record.wire_len, &packet) {
+                for slot in Slot::v6(&self.keys, record.time_ns, record.wire_len, &packet) {
                     sink(slot.partition(), slot);
                 }
             }

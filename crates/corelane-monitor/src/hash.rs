@@ -6,9 +6,9 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The secrets of one run.
+/// The secrets of one run, by which all its stages hash.
 #[derive(Clone, Copy)]
-pub(crate) struct HashKeys([u64; 6]);
+pub struct HashKeys([u64; 6]);
 
 impl std::fmt::Debug for HashKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -23,7 +23,8 @@ const fn folded_multiply(a: u64, b: u64) -> u64 {
 }
 
 impl HashKeys {
-    pub(crate) fn random() -> Self {
+    /// New secrets.
+    pub fn random() -> Self {
         let source = RandomState::new();
         HashKeys(std::array::from_fn(|i| source.hash_one(i)))
     }
@@ -54,7 +55,7 @@ impl BuildHasher for HashKeys {
 
 /// The same multiply behind the standard interface, for the tables off the packet path.
 #[derive(Debug)]
-pub(crate) struct FoldHasher {
+pub struct FoldHasher {
     hash: u64,
     secret: u64,
 }

@@ -50,6 +50,7 @@ mod talkers;
 
 pub use analyzer::{PartialResult, SubAnalyzer};
 pub use dispatch::Dispatcher;
+pub use hash::HashKeys;
 pub use main_analyzer::MainAnalyzer;
 pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use report::{Alert, Report, Timing};

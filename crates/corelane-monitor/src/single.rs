@@ -2,6 +2,7 @@
 
 use crate::analyzer::SubAnalyzer;
 use crate::dispatch::Dispatcher;
+use crate::hash::HashKeys;
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::Report;
 use crate::settings::Settings;
@@ -9,7 +10,7 @@ use crate::slot::Slot;
 use crate::source::{Progress, Source};
 use corelane_net::capture::Record;
 
-/// Slots that are gathered before they are processed: 28 kB, which fit into the first cache, and long enough a walk
+/// Slots that are gathered before they are processed: 32 kB, which fit into the first cache, and long enough a walk
 /// through the capture for the processor to fetch it ahead.
 const BATCH: usize = 1024;
 
@@ -53,9 +54,10 @@ pub fn run_single<S: Source>(
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
 ) -> Report {
+    let keys = HashKeys::random();
     let mut run = Run {
-        dispatcher: Dispatcher::new(),
-        analyzer: SubAnalyzer::new(settings),
+        dispatcher: Dispatcher::new(keys),
+        analyzer: SubAnalyzer::new(settings, keys),
         main: MainAnalyzer::new(settings),
         batch: [Slot::default(); BATCH],
         filled: 0,

@@ -1,7 +1,7 @@
 //! What travels from the Dispatcher to a SubAnalyzer.
 //!
-//! A slot has 28 bytes, so that two of them and an 8-byte header fill one cache line of a lane. An IPv4 packet is one
-//! slot. An IPv6 packet is two, one right behind the other in the same queue.
+//! A slot has 32 bytes, half a cache line. An IPv4 packet is one slot. An IPv6 packet is two, one right behind the other
+//! in the same queue.
 //!
 //! | word | first (or only) slot | second slot, IPv6 only |
 //! |---|---|---|
@@ -11,7 +11,12 @@
 //! | 4 | source port << 16 \| destination port | destination, word 2 |
 //! | 5 | length on the wire | destination, word 3 |
 //! | 6 | meta: protocol << 24 \| kind << 16 \| TCP flags << 8 \| partition | the same |
+//! | 7 | hash of the flow | 0 |
+//!
+//! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare, and the
+//! SubAnalyzer can start to fetch the flow without another look at the addresses.
 
+use crate::hash::HashKeys;
 use corelane_net::decode::Transport;
 
 /// The number of partitions that all state is divided into. It is fixed, and a partition lives in one SubAnalyzer as a
@@ -49,7 +54,7 @@ const V6_REST: u32 = 1 << 17;
 
 /// One packet's facts, or half of them; see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slot([u32; 7]);
+pub struct Slot([u32; 8]);
 
 impl Slot {
     #[inline(always)]
@@ -59,9 +64,9 @@ impl Slot {
 
     /// The slot of an IPv4 packet.
     #[inline(always)]
-    pub const fn v4(time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
+    pub fn v4(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
         let partition = partition_v4(packet.source, packet.destination);
-        Slot([
+        let slot = Slot([
             time_ns as u32,
             (time_ns >> 32) as u32,
             packet.source,
@@ -69,12 +74,22 @@ impl Slot {
             (packet.source_port as u32) << 16 | packet.destination_port as u32,
             wire_len,
             Slot::meta(packet.protocol, 0, packet.flags, partition),
-        ])
+            0,
+        ]);
+        slot.with_flow_hash(keys.hash(&slot.flow_v4()))
+    }
+
+    /// Of a flow's hash only the upper half is used.
+    #[inline(always)]
+    const fn with_flow_hash(self, hash: u64) -> Slot {
+        let mut words = self.0;
+        words[7] = (hash >> 32) as u32;
+        Slot(words)
     }
 
     /// The two slots of an IPv6 packet.
     #[inline(always)]
-    pub const fn v6(time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
+    pub fn v6(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
         let partition = partition_v6(packet.source, packet.destination);
         let (source, destination) = (packet.source, packet.destination);
         let first = [
@@ -85,6 +100,7 @@ impl Slot {
             (packet.source_port as u32) << 16 | packet.destination_port as u32,
             wire_len,
             Slot::meta(packet.protocol, V6, packet.flags, partition),
+            0,
         ];
         let second = [
             (source >> 64) as u32,
@@ -94,8 +110,37 @@ impl Slot {
             (destination >> 32) as u32,
             destination as u32,
             Slot::meta(packet.protocol, V6_REST, packet.flags, partition),
+            0,
         ];
-        [Slot(first), Slot(second)]
+        let (first, second) = (Slot(first), Slot(second));
+        [first.with_flow_hash(keys.hash(&first.flow_v6(&second))), second]
+    }
+
+    /// The upper half of the flow's hash; not in a second slot.
+    #[inline(always)]
+    pub(crate) const fn flow_hash(&self) -> u32 {
+        self.0[7]
+    }
+
+    /// The flow of an IPv4 packet: its endpoints, the lesser first, and the protocol in the top byte of the last word, which
+    /// it keeps from being zero.
+    #[inline(always)]
+    pub(crate) fn flow_v4(&self) -> [u64; 2] {
+        let ((source, destination), (source_port, destination_port)) = (self.addresses_v4(), self.ports());
+        let a = u64::from(source) << 16 | u64::from(source_port);
+        let b = u64::from(destination) << 16 | u64::from(destination_port);
+        [a.min(b), a.max(b) | u64::from(self.protocol()) << 56]
+    }
+
+    /// The same of an IPv6 packet whose second slot is `rest`.
+    #[inline(always)]
+    pub(crate) fn flow_v6(&self, rest: &Slot) -> [u64; 5] {
+        let (source, destination) = self.addresses_v6(rest);
+        let (source_port, destination_port) = self.ports();
+        let (a, b) = ((source, source_port), (destination, destination_port));
+        let ((a, a_port), (b, b_port)) = if a <= b { (a, b) } else { (b, a) };
+        let last = u64::from(self.protocol()) << 56 | u64::from(a_port) << 16 | u64::from(b_port);
+        [(a >> 64) as u64, a as u64, (b >> 64) as u64, b as u64, last]
     }
 
     /// The partition of the packet's addresses.
@@ -180,7 +225,8 @@ mod tests {
             protocol: TCP,
             flags: 0xff,
         };
-        let slot = Slot::v4(0xf123_4567_89ab_cdef, u32::MAX, &packet);
+        let keys = HashKeys::random();
+        let slot = Slot::v4(&keys, 0xf123_4567_89ab_cdef, u32::MAX, &packet);
         assert_eq!(slot.time_ns(), 0xf123_4567_89ab_cdef);
         assert_eq!(slot.wire_len(), u32::MAX);
         assert_eq!(slot.addresses_v4(), (packet.source, packet.destination));
@@ -188,6 +234,15 @@ mod tests {
         assert_eq!((slot.protocol(), slot.flags()), (TCP, 0xff));
         assert!(!slot.is_v6() && !slot.is_v6_rest());
         assert_eq!(slot.partition(), partition_v4(packet.destination, packet.source));
+        let back = Transport {
+            source: packet.destination,
+            destination: packet.source,
+            source_port: packet.destination_port,
+            destination_port: packet.source_port,
+            ..packet
+        };
+        assert_eq!(Slot::v4(&keys, 0, 0, &back).flow_hash(), slot.flow_hash());
+        assert_eq!(Slot::v4(&keys, 0, 0, &back).flow_v4(), slot.flow_v4());
     }
 
     #[test]
@@ -200,7 +255,8 @@ mod tests {
             protocol: UDP,
             flags: 0,
         };
-        let [first, rest] = Slot::v6(7, 9, &packet);
+        let keys = HashKeys::random();
+        let [first, rest] = Slot::v6(&keys, 7, 9, &packet);
         assert_eq!(first.addresses_v6(&rest), (packet.source, packet.destination));
         assert_eq!((first.time_ns(), first.wire_len(), first.ports()), (7, 9, (1, 65535)));
         assert!(first.is_v6() && !first.is_v6_rest() && rest.is_v6_rest() && !rest.is_v6());

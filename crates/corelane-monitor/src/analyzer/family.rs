@@ -16,8 +16,7 @@ pub(crate) trait Family: Address {
     /// So that an attempt lies in one cache line.
     type AttemptAlign: Copy + Default + Debug;
 
-    /// The flow of the packet that begins at slot `i`: its endpoints, the lesser first, and the protocol in the top
-    /// byte of the last word, which it keeps from being zero.
+    /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
     /// The attempt that the packet belongs to: source, destination and port of the SYN.
     fn attempt_key(chunk: &[Slot], i: usize) -> Self::Key;
@@ -47,11 +46,7 @@ impl Family for u32 {
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 2] {
-        let slot = &chunk[i];
-        let ((source, destination), (source_port, destination_port)) = (slot.addresses_v4(), slot.ports());
-        let a = u64::from(source) << 16 | u64::from(source_port);
-        let b = u64::from(destination) << 16 | u64::from(destination_port);
-        [a.min(b), a.max(b) | u64::from(slot.protocol()) << 56]
+        chunk[i].flow_v4()
     }
 
     #[inline(always)]
@@ -83,13 +78,7 @@ impl Family for u128 {
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 5] {
-        let slot = &chunk[i];
-        let (source, destination) = slot.addresses_v6(&chunk[i + 1]);
-        let (source_port, destination_port) = slot.ports();
-        let (a, b) = ((source, source_port), (destination, destination_port));
-        let ((a, a_port), (b, b_port)) = if a <= b { (a, b) } else { (b, a) };
-        let last = u64::from(slot.protocol()) << 56 | u64::from(a_port) << 16 | u64::from(b_port);
-        [(a >> 64) as u64, a as u64, (b >> 64) as u64, b as u64, last]
+        chunk[i].flow_v6(&chunk[i + 1])
     }
 
     #[inline(always)]

@@ -3,8 +3,8 @@
 //! Flows lie side by side in the order in which they began; an index of 8-byte words, an open-addressing hash table with
 //! linear probing, says where.
 //!
-//! 1. A word is the upper half of the flow's hash and, in the lower half, 1 + its number; 0 is empty. So most words that
-//!    do not match are seen not to without a look at the flow, and eight of them lie in one cache line.
+//! 1. A word is the flow's hash, 32 bits, and in the lower half 1 + its number; 0 is empty. So most words that do not match
+//!    are seen not to without a look at the flow, and eight of them lie in one cache line.
 //! 2. The upper bits of the hash are the position, so the index grows without looking at any flow. At most a quarter of
 //!    the positions are taken.
 //! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: [`FlowTable::prefetch`],
@@ -14,7 +14,6 @@
 //! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows.
 //! A packet in twenty begins a flow, so that is what decides.
 
-use crate::hash::HashKeys;
 use crate::table::Key;
 
 /// What a flow amounts to. All zero is a flow without packets, so that a new entry needs no special case.
@@ -55,7 +54,7 @@ pub(crate) struct Entry<K, A> {
 #[derive(Debug)]
 pub(crate) struct FlowTable<K, A> {
     index: Box<[u64]>,
-    /// What is left of a hash, or of a word of the index, after this shift to the right is a position.
+    /// What is left of a word of the index after this shift to the right is a position.
     shift: u32,
     entries: Vec<Entry<K, A>>,
 }
@@ -77,22 +76,24 @@ impl<K, A> Default for FlowTable<K, A> {
 }
 
 impl<K: Key, A: Copy + Default> FlowTable<K, A> {
+    /// Where a word is looked for first.
     #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize
+    fn home(&self, word: u64) -> usize {
+        (word >> self.shift) as usize
     }
 
     /// Starts to fetch the line of the index where a flow of this hash is looked for.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        if let Some(word) = self.index.get(self.home(hash)) {
+    pub(crate) fn prefetch(&self, hash: u32) {
+        if let Some(word) = self.index.get(self.home(u64::from(hash) << 32)) {
             corelane::prefetch_read(word);
         }
     }
 
     /// The number of what is very likely the flow of this hash, whose line it starts to fetch.
     #[inline(always)]
-    pub(crate) fn look(&self, hash: u64) -> u32 {
+    pub(crate) fn look(&self, hash: u32) -> u32 {
+        let hash = u64::from(hash) << 32;
         let home = self.home(hash);
         let Some(&first) = self.index.get(home) else {
             return NONE;
@@ -118,16 +119,17 @@ impl<K: Key, A: Copy + Default> FlowTable<K, A> {
 
     /// The flow of `key`, new if it has to be. `number` is what [`FlowTable::look`] said, no matter how long ago.
     #[inline(always)]
-    pub(crate) fn flow(&mut self, keys: &HashKeys, key: &K, number: u32) -> &mut Flow {
+    pub(crate) fn flow(&mut self, key: &K, hash: u32, number: u32) -> &mut Flow {
         let number = match self.entries.get(number as usize) {
             Some(entry) if entry.key.equals(key) => number as usize,
-            _ => self.find_or_insert(key, key.hash(keys)),
+            _ => self.find_or_insert(key, hash),
         };
         &mut self.entries[number].flow
     }
 
     #[inline(never)]
-    fn find_or_insert(&mut self, key: &K, hash: u64) -> usize {
+    fn find_or_insert(&mut self, key: &K, hash: u32) -> usize {
+        let hash = u64::from(hash) << 32;
         if self.entries.len() >= self.index.len() / SPACE {
             self.grow();
         }
@@ -146,7 +148,7 @@ impl<K: Key, A: Copy + Default> FlowTable<K, A> {
         let number = self.entries.len();
         self.entries.push(Entry { key: *key, flow: Flow::default(), align: A::default() });
         let behind = u32::try_from(number + 1).expect("fewer than 2^32 flows in a partition");
-        self.index[position] = hash >> 32 << 32 | u64::from(behind);
+        self.index[position] = hash | u64::from(behind);
         number
     }
 
@@ -173,6 +175,7 @@ impl<K: Key, A: Copy + Default> FlowTable<K, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::HashKeys;
     use crate::table::Align64;
     use std::collections::HashMap;
 
@@ -188,12 +191,13 @@ mod tests {
                 .map(|_| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let key = [state >> 52, 1 + (state >> 40) % 4];
-                    table.prefetch(key.hash(&keys));
-                    (key, table.look(key.hash(&keys)))
+                    let hash = (key.hash(&keys) >> 32) as u32;
+                    table.prefetch(hash);
+                    (key, hash, table.look(hash))
                 })
                 .collect();
-            for (key, number) in batch {
-                table.flow(&keys, &key, number).add(1, 10);
+            for (key, hash, number) in batch {
+                table.flow(&key, hash, number).add(1, 10);
                 *model.entry(key).or_default() += 1;
             }
         }
@@ -206,10 +210,10 @@ mod tests {
     #[test]
     fn hashes_that_agree_in_the_index_are_told_apart_by_key() {
         let mut table: FlowTable<[u64; 2], Align64> = FlowTable::default();
-        let numbers: Vec<_> = (1..=40).map(|key| table.find_or_insert(&[key, 1], 7 << 32 | key)).collect();
+        let numbers: Vec<_> = (1..=40).map(|key| table.find_or_insert(&[key, 1], 7)).collect();
         assert_eq!(numbers, (0..40).collect::<Vec<_>>());
         for key in 1..=40 {
-            assert_eq!(table.find_or_insert(&[key, 1], 7 << 32 | key), key as usize - 1);
+            assert_eq!(table.find_or_insert(&[key, 1], 7), key as usize - 1);
         }
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt). Walking a set needs no branch on
 //!    what a packet is.
-//! 2. Make each packet's key and hash, and start to fetch the line of the flow index where it is looked for; the same
-//!    for attempts.
+//! 2. Start to fetch the line of the flow index where each packet's hash, which the Dispatcher made, is looked for; the
+//!    same for attempts.
 //! 3. Look the flows up in the index, and start to fetch their lines.
 //! 4. Update the flows, whose lines are there or on their way; then the attempts.
 //!
@@ -63,8 +63,8 @@ type PerPartition<T> = Box<[T; PARTITIONS]>;
 struct Tables<A: Family> {
     flows: PerPartition<FlowTable<A::Key, A::FlowAlign>>,
     attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
-    /// Of the packets in work: the key, and first its hash, then the number of its flow.
-    prepared: Box<[(A::Key, u64); CHUNK]>,
+    /// Of the packets in work: the number of the flow.
+    numbers: Box<[u32; CHUNK]>,
 }
 
 /// What a [`SubAnalyzer`] found, for the [`MainAnalyzer`](crate::MainAnalyzer) to put together.
@@ -87,16 +87,11 @@ impl PartialResult {
 }
 
 impl SubAnalyzer {
-    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given.
-    pub fn new(settings: &Settings) -> Self {
+    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher with the same
+    /// keys.
+    pub fn new(settings: &Settings, keys: HashKeys) -> Self {
         SubAnalyzer {
-            common: Common {
-                settings: *settings,
-                keys: HashKeys::random(),
-                rejected: 0,
-                unanswered: 0,
-                outbox: Vec::new(),
-            },
+            common: Common { settings: *settings, keys, rejected: 0, unanswered: 0, outbox: Vec::new() },
             v4: Tables::default(),
             v6: Tables::default(),
             half: None,
@@ -133,16 +128,23 @@ impl SubAnalyzer {
 
     /// At most [`CHUNK`] slots, IPv6 packets whole.
     fn process_chunk(&mut self, chunk: &[Slot]) {
-        let (mut v4, mut v6, mut touching) = (0_u64, 0_u64, 0_u64);
+        let (mut v6, mut rest, mut touching) = (0_u64, 0_u64, 0_u64);
         for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
-            v4 |= u64::from(!(slot.is_v6() | slot.is_v6_rest())) << i;
             v6 |= u64::from(slot.is_v6()) << i;
+            rest |= u64::from(slot.is_v6_rest()) << i;
             touching |= attempts::touches(slot) << i;
         }
-        self.packets += u64::from((v4 | v6).count_ones());
-        self.v4.process(chunk, v4, touching & v4, &mut self.common);
-        if v6 != 0 {
-            self.v6.process(chunk, v6, touching & v6, &mut self.common);
+        let Some(all) = u64::MAX.checked_shr((CHUNK - chunk.len()) as u32) else {
+            return;
+        };
+        self.packets += u64::from((all & !rest).count_ones());
+        if v6 == 0 {
+            // Mostly so, and counting is less work than taking bits out of a word.
+            self.v4.process(chunk, 0..chunk.len(), touching, &mut self.common);
+        } else {
+            let v4 = all & !(v6 | rest);
+            self.v4.process(chunk, bits(v4), touching & v4, &mut self.common);
+            self.v6.process(chunk, bits(v6), touching & v6, &mut self.common);
         }
     }
 
@@ -193,7 +195,7 @@ impl Common {
 
 /// The positions of the bits of a set, in order.
 #[inline(always)]
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+fn bits(mut set: u64) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         if set == 0 {
             return None;
@@ -209,32 +211,35 @@ impl<A: Family> Default for Tables<A> {
         fn tables<T: Default>() -> PerPartition<T> {
             Box::new(std::array::from_fn(|_| T::default()))
         }
-        Tables { flows: tables(), attempts: tables(), prepared: Box::new([(A::Key::EMPTY, 0); CHUNK]) }
+        Tables { flows: tables(), attempts: tables(), numbers: Box::new([0; CHUNK]) }
     }
 }
 
 impl<A: Family> Tables<A> {
-    /// Takes the packets that begin at the slots in `set`, of which those in `touching` touch attempts.
+    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts.
     #[inline(always)]
-    fn process(&mut self, chunk: &[Slot], set: u64, touching: u64, common: &mut Common) {
+    fn process(
+        &mut self,
+        chunk: &[Slot],
+        packets: impl Iterator<Item = usize> + Clone,
+        touching: u64,
+        common: &mut Common,
+    ) {
         let keys = common.keys;
-        for (i, prepared) in bits(set).zip(&mut *self.prepared) {
-            let key = A::flow_key(chunk, i);
-            let hash = key.hash(&keys);
-            self.flows[usize::from(chunk[i].partition())].prefetch(hash);
-            *prepared = (key, hash);
+        for i in packets.clone() {
+            self.flows[usize::from(chunk[i].partition())].prefetch(chunk[i].flow_hash());
         }
         for i in bits(touching) {
             let hash = A::attempt_key(chunk, i).hash(&keys);
             self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
         }
-        for (i, (_, hash)) in bits(set).zip(&mut *self.prepared) {
-            *hash = u64::from(self.flows[usize::from(chunk[i].partition())].look(*hash));
+        for (i, number) in packets.clone().zip(&mut *self.numbers) {
+            *number = self.flows[usize::from(chunk[i].partition())].look(chunk[i].flow_hash());
         }
-        for (i, (key, number)) in bits(set).zip(&*self.prepared) {
+        for (i, number) in packets.zip(&*self.numbers) {
             let slot = &chunk[i];
-            let flow = self.flows[usize::from(slot.partition())].flow(&keys, key, *number as u32);
-            flow.add(slot.time_ns(), slot.wire_len());
+            let flows = &mut self.flows[usize::from(slot.partition())];
+            flows.flow(&A::flow_key(chunk, i), slot.flow_hash(), *number).add(slot.time_ns(), slot.wire_len());
         }
         for i in bits(touching) {
             let slot = &chunk[i];
@@ -294,15 +299,20 @@ mod tests {
         assert_eq!(size_of::<flows::Entry<[u64; 5], Align128>>(), 128);
         assert_eq!(size_of::<Entry<[u64; 2], Attempt, Align32>>(), 32);
         assert_eq!(size_of::<Entry<[u64; 5], Attempt, Align64>>(), 64);
-        assert_eq!(size_of::<Slot>(), 28);
+        assert_eq!(size_of::<Slot>(), 32);
     }
 
     #[test]
     fn a_flow_has_both_directions_and_the_outer_times() {
         let back = Transport { source: 3, destination: 9, source_port: 80, destination_port: 1000, ..SYN };
-        let mut analyzer = SubAnalyzer::new(&Settings::default());
-        analyzer.process(&[Slot::v4(50, 100, &SYN), Slot::v4(40, 10, &back), Slot::v4(60, 1, &SYN)]);
-        let flows = &analyzer.v4.flows[usize::from(Slot::v4(0, 0, &SYN).partition())];
+        let keys = HashKeys::random();
+        let mut analyzer = SubAnalyzer::new(&Settings::default(), keys);
+        analyzer.process(&[
+            Slot::v4(&keys, 50, 100, &SYN),
+            Slot::v4(&keys, 40, 10, &back),
+            Slot::v4(&keys, 60, 1, &SYN),
+        ]);
+        let flows = &analyzer.v4.flows[usize::from(Slot::v4(&keys, 0, 0, &SYN).partition())];
         let all: Vec<_> =
             flows.entries().iter().map(|entry| (entry.flow.packets, entry.flow.bytes, entry.flow.times())).collect();
         assert_eq!(all, [(3, 111, (40, 60))]);
@@ -311,10 +321,11 @@ mod tests {
     #[test]
     fn a_state_report_goes_out_when_an_attempt_of_its_own_clock_fails() {
         let other = Transport { destination_port: 81, ..SYN };
-        let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() });
-        analyzer.process(&[Slot::v4(0, 60, &SYN), Slot::v4(100, 60, &other)]);
+        let keys = HashKeys::random();
+        let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() }, keys);
+        analyzer.process(&[Slot::v4(&keys, 0, 60, &SYN), Slot::v4(&keys, 100, 60, &other)]);
         assert!(analyzer.reports().is_empty());
-        analyzer.process(&[Slot::v4(11, 60, &SYN)]);
+        analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);
         assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered)]);
     }
 
