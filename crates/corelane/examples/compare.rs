@@ -7,7 +7,7 @@
 //! beside other crates, is the business of `corelane-bench`.
 
 use core_affinity::CoreId;
-use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, Producer};
+use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, Locked, McRing, Options, Producer};
 use corelane::wait::Spin;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -198,6 +198,7 @@ fn summary(samples: &mut [f64]) -> String {
 fn main() {
     let rounds = std::env::args().nth(1).map_or(7, |n| n.parse().expect("ROUNDS is a number"));
     let mut contenders = [
+        Contender::of::<Locked>("locked"),
         Contender::of::<Lamport>("lamport"),
         Contender::of::<McRing>("mcring"),
         Contender::of::<BQueue>("bqueue"),

@@ -28,7 +28,7 @@
 //! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
 //! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |
-//! | a comparison with the published designs | [`spsc::lamport`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
+//! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
 //!
 //! Several threads on one side: give each its own queue and let the other side serve them all; [`wait::any`] sleeps once for
 //! many queues.
@@ -36,8 +36,8 @@
 //! # What every queue promises
 //!
 //! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside.
-//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence. `Empty` is exact: an item whose push
-//!   has returned is never held back. `Full` may come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for
+//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a lock,
+//!   to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for
 //!   small queues and at most an eighth of the capacity.
 //! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most `capacity - release_lag`
 //!   items are in flight.

@@ -226,6 +226,16 @@ pub(crate) fn spin_loop() {
     core::hint::spin_loop();
 }
 
+/// One turn of a short wait for the other side's next few instructions; yields now and then, should it be preempted.
+pub(crate) fn pause(looks: u32) {
+    #[cfg(feature = "std")]
+    if looks.is_multiple_of(64) {
+        return yield_now();
+    }
+    let _ = looks;
+    spin_loop();
+}
+
 /// Lets another thread run.
 #[cfg(feature = "std")]
 pub(crate) fn yield_now() {

@@ -13,7 +13,7 @@
 
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
-use corelane::spsc::{self, BQueue, Design, Lamport, Lane, McRing, Options};
+use corelane::spsc::{self, BQueue, Design, Lamport, Lane, Locked, McRing, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -336,6 +336,34 @@ mod models {
             }
             pusher.join().unwrap();
             ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// A guard keeps the other end from nothing, however long it is open.
+    pub(super) fn an_open_guard_keeps_nobody_out<D: Tested>() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue::<usize, D>(2);
+            producer.try_push(0).unwrap();
+            let popped = Arc::new(AtomicBool::new(false));
+            let tell = popped.clone();
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(0));
+                tell.store(true, Release);
+                let item = loop {
+                    match consumer.peek() {
+                        Some(item) => break item,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(item.take(), 1);
+                consumer
+            });
+            let slot = producer.reserve().unwrap();
+            while !popped.load(Acquire) {
+                thread::yield_now();
+            }
+            slot.write(1).unwrap();
+            drop(popper.join().unwrap());
         });
     }
 
@@ -809,6 +837,7 @@ designs! {
     lamport: Lamport,
     mcring: McRing,
     bqueue: BQueue,
+    locked: Locked,
     => [
         items_are_handed_over_with_their_memory,
         a_queue_of_one_wraps,
@@ -820,6 +849,7 @@ designs! {
         two_queues_in_a_ring_do_not_hang,
         lengths_are_bounds,
         items_are_written_and_read_in_place,
+        an_open_guard_keeps_nobody_out,
         consumer_closes_while_items_are_pushed,
         closed_is_final,
         consumer_closes_while_items_are_pushed_beside_their_block,

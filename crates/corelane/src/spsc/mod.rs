@@ -116,6 +116,7 @@ mod slots;
 pub mod bqueue;
 pub mod lamport;
 pub mod lane;
+pub mod locked;
 pub mod mcring;
 
 pub use bqueue::BQueue;
@@ -123,4 +124,5 @@ pub use design::Design;
 pub use handle::{Consumer, Options, Peeked, Producer, Reserved, channel_with};
 pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};
+pub use locked::Locked;
 pub use mcring::McRing;

@@ -46,6 +46,47 @@ pub(crate) fn a_panicking_iterator_has_pushed_what_it_yielded<C: Case>() {
     }
 }
 
+/// An iterator is the caller's code: it runs while the batch is made, and may pop, or close the queue.
+pub(crate) fn an_iterator_may_use_the_other_end<C: Case>() {
+    for capacity in [1, 3, 8, 100] {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        let mut popped = Vec::new();
+        let mut next = 0;
+        while next < 300 {
+            let pushed = tx.push_iter(&mut (next..300).inspect(|item| {
+                if item % 3 != 0 {
+                    popped.extend(rx.try_pop());
+                }
+            }));
+            next += pushed as u64;
+            popped.extend(rx.try_pop());
+        }
+        rx.pop_into(&mut popped, capacity);
+        assert!(popped.into_iter().eq(0..300));
+
+        let ledger = Ledger::new(capacity);
+        let (mut tx, mut rx) = queue_from::<_, C>(capacity, usize::MAX - 3);
+        let closes_at = capacity / 2;
+        let mut items = (0..capacity).map(|id| {
+            if id == closes_at {
+                rx.close();
+            }
+            ledger.item(id)
+        });
+        let pushed = tx.push_iter(&mut items);
+        assert!(pushed <= closes_at, "{pushed} of {closes_at} accepted");
+        assert!(tx.is_closed());
+        for id in 0..pushed {
+            assert_eq!(rx.try_pop().map(|item| item.id), Ok(id));
+        }
+        assert_eq!(rx.try_pop().err(), Some(PopError::Closed));
+        let made = (0..capacity).filter(|&id| ledger.drops(id) == 1).count();
+        assert!(made > closes_at, "{made} made");
+        drop((tx, rx));
+        ledger.assert_dropped_once(made);
+    }
+}
+
 pub(crate) fn slices_larger_than_the_queue_go_in_part<C: Case>() {
     for capacity in [1, 2, 7, 64, 100] {
         let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);

@@ -133,6 +133,30 @@ pub(crate) fn a_peeked_item_is_changed_in_place<C: Case>() {
     }
 }
 
+/// Nobody waits for an open guard, which may be kept for ever: each end goes on while the other has one open.
+pub(crate) fn an_open_guard_keeps_nobody_out<C: Case>() {
+    let (mut tx, mut rx) = queue_from::<u64, C>(3, usize::MAX - 3);
+    for item in 0..50 {
+        tx.push(2 * item).unwrap();
+        let slot = tx.reserve().unwrap();
+        assert_eq!(rx.try_pop(), Ok(2 * item));
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.len(), 0);
+        slot.write(2 * item + 1).unwrap();
+        let first = rx.peek().unwrap();
+        assert_eq!(tx.push_slice(&[0, 0, 0]), 2);
+        assert_eq!(tx.len(), 3);
+        assert_eq!(first.take(), 2 * item + 1);
+        assert_eq!(rx.pop_into(&mut Vec::new(), 3), 2);
+    }
+    let (mut tx, mut rx) = queue::<u64, C>(3);
+    tx.push(1).unwrap();
+    mem::forget((tx.reserve().unwrap(), rx.peek().unwrap()));
+    drop(tx);
+    assert_eq!(rx.try_pop(), Ok(1));
+    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+}
+
 pub(crate) fn a_released_item_is_dropped_once<C: Case>() {
     let ledger = Ledger::new(10);
     let (mut tx, mut rx) = queue_from::<_, C>(10, usize::MAX - 3);

@@ -105,6 +105,7 @@ macro_rules! paths {
                 push_iter_takes_what_fits_and_leaves_the_rest
                 push_iter_of_nothing_pushes_nothing
                 a_panicking_iterator_has_pushed_what_it_yielded
+                an_iterator_may_use_the_other_end
                 slices_larger_than_the_queue_go_in_part
                 slices_go_in_and_out_at_every_offset
                 pop_into_appends_at_most_max
@@ -149,6 +150,7 @@ macro_rules! promises {
                 a_reservation_made_before_the_close_gives_the_item_back
                 a_peeked_item_stays_unless_taken
                 a_peeked_item_is_changed_in_place
+                an_open_guard_keeps_nobody_out
                 a_released_item_is_dropped_once
             }
             closing {
@@ -211,6 +213,7 @@ suite!(lane, Lane);
 suite!(lamport, Lamport);
 suite!(mcring, McRing);
 suite!(bqueue, BQueue);
+suite!(locked, Locked);
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
 suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning {
