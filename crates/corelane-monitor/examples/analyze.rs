@@ -5,7 +5,7 @@
 //! cargo run --release -p corelane-monitor --example analyze -- [PACKETS [HOSTS [ROUNDS]]]
 //! ```
 
-use corelane_monitor::{Dispatcher, HashKeys, Progress, Settings, Slot, SubAnalyzer, run_single};
+use corelane_monitor::{Dispatcher, Progress, Run, Settings, Slot, SubAnalyzer, run_single};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{Config, capture};
 use std::error::Error;
@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = capture(config)?;
     let settings = Settings { top: 0, ..Settings::default() };
 
-    let keys = HashKeys::random();
+    let run = Run::new();
     let mut slots = Vec::new();
-    let mut dispatcher = Dispatcher::new(keys);
+    let mut dispatcher = Dispatcher::new(&run);
     let mut all = reader(&bytes)?;
     while all.read(BATCH, |record| dispatcher.record(&record, |_, slot| slots.push(slot)))? > 0 {}
     println!("{} slots", slots.len());
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut input = reader(&bytes)?;
         let mut batch = [Slot::default(); BATCH];
         let mut at = 0;
-        let mut dispatcher = Dispatcher::new(keys);
+        let mut dispatcher = Dispatcher::new(&run);
         let start = Instant::now();
         let mut sink = |_, slot| {
             batch[at % BATCH] = slot;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         dispatch.push(start.elapsed());
         drop(input);
 
-        let mut analyzer = SubAnalyzer::new(&settings, keys);
+        let mut analyzer = SubAnalyzer::new(&settings, &run);
         let start = Instant::now();
         slots.chunks(BATCH).for_each(|batch| analyzer.process(batch));
         process.push(start.elapsed());

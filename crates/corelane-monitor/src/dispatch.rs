@@ -1,6 +1,7 @@
 //! The first stage: decode just enough of a record to know which partition it belongs to.
 
 use crate::hash::HashKeys;
+use crate::run::Run;
 use crate::slot::Slot;
 use corelane_net::capture::Record;
 use corelane_net::decode::{Decoded, TCP, decode};
@@ -18,9 +19,9 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A Dispatcher that has seen nothing. The SubAnalyzers have to be given the same keys.
-    pub fn new(keys: HashKeys) -> Self {
-        Dispatcher { keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None }
+    /// A Dispatcher that has seen nothing. The SubAnalyzers have to be of the same run.
+    pub fn new(run: &Run) -> Self {
+        Dispatcher { keys: run.keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None }
     }
 
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4, two for IPv6, each with the

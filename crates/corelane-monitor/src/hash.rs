@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The secrets of one run, by which all its stages hash.
 #[derive(Clone, Copy)]
-pub struct HashKeys([u64; 6]);
+pub(crate) struct HashKeys([u64; 6]);
 
 impl std::fmt::Debug for HashKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -23,8 +23,7 @@ const fn folded_multiply(a: u64, b: u64) -> u64 {
 }
 
 impl HashKeys {
-    /// New secrets.
-    pub fn random() -> Self {
+    pub(crate) fn random() -> Self {
         let source = RandomState::new();
         HashKeys(std::array::from_fn(|i| source.hash_one(i)))
     }
@@ -55,7 +54,7 @@ impl BuildHasher for HashKeys {
 
 /// The same multiply behind the standard interface, for the tables off the packet path.
 #[derive(Debug)]
-pub struct FoldHasher {
+pub(crate) struct FoldHasher {
     hash: u64,
     secret: u64,
 }

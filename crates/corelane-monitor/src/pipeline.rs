@@ -13,9 +13,9 @@
 
 use crate::analyzer::{PartialResult, SubAnalyzer};
 use crate::dispatch::Dispatcher;
-use crate::hash::HashKeys;
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::Report;
+use crate::run::Run;
 use crate::settings::Settings;
 use crate::single::run_single;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
@@ -254,7 +254,7 @@ impl Stages<'_> {
         }
         let (slot_producers, slot_consumers): (Vec<_>, Vec<_>) = slot_ends.into_iter().unzip();
         let (report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
-        let keys = HashKeys::random();
+        let run = &Run::new();
         // Set before the Dispatcher closes its queues, read after they were found closed.
         let max_time = &OnceLock::new();
         Ok(thread::scope(|scope| {
@@ -265,7 +265,7 @@ impl Stages<'_> {
                 .map(|(number, (slots, reports))| {
                     let body = move || {
                         self.pins.pin(1 + number);
-                        sub_analysis(self.settings, keys, slots, reports, || max_time.get().copied().unwrap_or(0))
+                        sub_analysis(self.settings, run, slots, reports, || max_time.get().copied().unwrap_or(0))
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
@@ -275,7 +275,7 @@ impl Stages<'_> {
                 main_analysis(self.settings, report_consumers)
             });
             self.pins.pin(0);
-            let dispatcher = dispatch(sources, keys, slot_producers, progress, damage, |time| {
+            let dispatcher = dispatch(sources, run, slot_producers, progress, damage, |time| {
                 let _ = max_time.set(time);
             });
             let results: Vec<PartialResult> = subs.into_iter().map(join).collect();
@@ -346,7 +346,7 @@ impl<D: Design<Slot>> Outlet<D> {
 /// The first stage. Tells `ended` the largest time before it closes the queues.
 fn dispatch<S: Source, D: Design<Slot>>(
     sources: impl IntoIterator<Item = S>,
-    keys: HashKeys,
+    run: &Run,
     producers: Vec<Producer<Slot, D>>,
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
@@ -354,7 +354,7 @@ fn dispatch<S: Source, D: Design<Slot>>(
 ) -> Dispatcher {
     let owner: [u8; PARTITIONS] = std::array::from_fn(|partition| analyzer_of(partition as u8, producers.len()) as u8);
     let mut outlets: Vec<_> = producers.into_iter().map(Outlet::new).collect();
-    let mut dispatcher = Dispatcher::new(keys);
+    let mut dispatcher = Dispatcher::new(run);
     'sources: for (number, mut source) in sources.into_iter().enumerate() {
         loop {
             if progress.is_stopped() {
@@ -381,12 +381,12 @@ fn dispatch<S: Source, D: Design<Slot>>(
 /// The second stage, until its queue is drained.
 fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
     settings: &Settings,
-    keys: HashKeys,
+    run: &Run,
     mut slots: Consumer<Slot, D>,
     mut reports: Producer<StateReport, D>,
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
-    let mut analyzer = SubAnalyzer::new(settings, keys);
+    let mut analyzer = SubAnalyzer::new(settings, run);
     let mut batch = [Slot::default(); BATCH];
     while slots.wait_for_item().is_ok() {
         loop {

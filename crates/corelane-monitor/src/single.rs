@@ -2,9 +2,9 @@
 
 use crate::analyzer::SubAnalyzer;
 use crate::dispatch::Dispatcher;
-use crate::hash::HashKeys;
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::Report;
+use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::source::{Progress, Source};
@@ -17,7 +17,7 @@ const BATCH: usize = 1024;
 /// Records between two looks at [`Progress`].
 const READ: usize = 4096;
 
-struct Run {
+struct Single {
     dispatcher: Dispatcher,
     analyzer: SubAnalyzer,
     main: MainAnalyzer,
@@ -25,10 +25,10 @@ struct Run {
     filled: usize,
 }
 
-impl Run {
+impl Single {
     #[inline(always)]
     fn record(&mut self, record: &Record<'_>) {
-        let Run { dispatcher, analyzer, batch, filled, .. } = self;
+        let Single { dispatcher, analyzer, batch, filled, .. } = self;
         dispatcher.record(record, |_, slot| {
             batch[*filled % BATCH] = slot;
             *filled += 1;
@@ -54,10 +54,10 @@ pub fn run_single<S: Source>(
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
 ) -> Report {
-    let keys = HashKeys::random();
-    let mut run = Run {
-        dispatcher: Dispatcher::new(keys),
-        analyzer: SubAnalyzer::new(settings, keys),
+    let run = Run::new();
+    let mut single = Single {
+        dispatcher: Dispatcher::new(&run),
+        analyzer: SubAnalyzer::new(settings, &run),
         main: MainAnalyzer::new(settings),
         batch: [Slot::default(); BATCH],
         filled: 0,
@@ -67,19 +67,19 @@ pub fn run_single<S: Source>(
             if progress.is_stopped() {
                 break 'sources;
             }
-            match source.read(READ, |record| run.record(&record)) {
+            match source.read(READ, |record| single.record(&record)) {
                 Ok(0) => break,
                 Ok(_) => {
-                    run.take_reports();
-                    progress.set(run.dispatcher.packets(), run.dispatcher.bytes());
+                    single.take_reports();
+                    progress.set(single.dispatcher.packets(), single.dispatcher.bytes());
                 }
                 Err(error) => damage(number, error),
             }
         }
     }
-    run.analyzer.process(&run.batch[..run.filled]);
-    let result = run.analyzer.finish(run.dispatcher.max_time());
-    run.take_reports();
-    run.main.partial_result(result);
-    run.main.finish(&run.dispatcher)
+    single.analyzer.process(&single.batch[..single.filled]);
+    let result = single.analyzer.finish(single.dispatcher.max_time());
+    single.take_reports();
+    single.main.partial_result(result);
+    single.main.finish(&single.dispatcher)
 }

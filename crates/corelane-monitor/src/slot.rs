@@ -16,6 +16,7 @@
 //! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare, and the
 //! SubAnalyzer can start to fetch the flow without another look at the addresses.
 
+use crate::analyzer::flow_hash;
 use crate::hash::HashKeys;
 use corelane_net::decode::Transport;
 
@@ -64,7 +65,7 @@ impl Slot {
 
     /// The slot of an IPv4 packet.
     #[inline(always)]
-    pub fn v4(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
+    pub(crate) fn v4(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
         let partition = partition_v4(packet.source, packet.destination);
         let slot = Slot([
             time_ns as u32,
@@ -76,20 +77,19 @@ impl Slot {
             Slot::meta(packet.protocol, 0, packet.flags, partition),
             0,
         ]);
-        slot.with_flow_hash(keys.hash(&slot.flow_v4()))
+        slot.with_flow_hash(flow_hash(keys, &slot.flow_v4()))
     }
 
-    /// Of a flow's hash only the upper half is used.
     #[inline(always)]
-    const fn with_flow_hash(self, hash: u64) -> Slot {
+    const fn with_flow_hash(self, hash: u32) -> Slot {
         let mut words = self.0;
-        words[7] = (hash >> 32) as u32;
+        words[7] = hash;
         Slot(words)
     }
 
     /// The two slots of an IPv6 packet.
     #[inline(always)]
-    pub fn v6(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
+    pub(crate) fn v6(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
         let partition = partition_v6(packet.source, packet.destination);
         let (source, destination) = (packet.source, packet.destination);
         let first = [
@@ -113,10 +113,10 @@ impl Slot {
             0,
         ];
         let (first, second) = (Slot(first), Slot(second));
-        [first.with_flow_hash(keys.hash(&first.flow_v6(&second))), second]
+        [first.with_flow_hash(flow_hash(keys, &first.flow_v6(&second))), second]
     }
 
-    /// The upper half of the flow's hash; not in a second slot.
+    /// The flow's hash; not in a second slot.
     #[inline(always)]
     pub(crate) const fn flow_hash(&self) -> u32 {
         self.0[7]

@@ -7,9 +7,12 @@
 //! 4. A removed entry is closed over by moving back those behind it, so there are no tombstones to wade through.
 
 use crate::hash::HashKeys;
+use crate::pages::Zeroed;
+use crate::run::Run;
+use bytemuck::Zeroable;
 
 /// A key of some words, of which the last is never zero: a zero there marks an empty position.
-pub(crate) trait Key: Copy {
+pub(crate) trait Key: Copy + Zeroable {
     const EMPTY: Self;
     fn is_empty(&self) -> bool;
     fn equals(&self, other: &Self) -> bool;
@@ -41,22 +44,17 @@ impl<const N: usize> Key for [u64; N] {
 }
 
 /// Aligns an entry to 32 bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
 #[repr(align(32))]
 pub(crate) struct Align32;
 
 /// Aligns an entry to 64 bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
 #[repr(align(64))]
 pub(crate) struct Align64;
 
-/// Aligns an entry to 128 bytes.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Align128;
-
 /// One position of a [`Table`]; `A` is one of the alignments above.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub(crate) struct Entry<K, V, A> {
     key: K,
@@ -74,7 +72,7 @@ const FIRST_CAPACITY: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Table<K, V, A> {
-    entries: Box<[Entry<K, V, A>]>,
+    entries: Zeroed<Entry<K, V, A>>,
     /// What is left of a hash after this shift to the right is a position.
     shift: u32,
     len: usize,
@@ -84,11 +82,11 @@ pub(crate) struct Table<K, V, A> {
 
 impl<K: Key, V: Copy + Default, A: Copy + Default> Default for Table<K, V, A> {
     fn default() -> Self {
-        Table { entries: Box::default(), shift: 63, len: 0, limit: 0 }
+        Table { entries: Zeroed::default(), shift: 63, len: 0, limit: 0 }
     }
 }
 
-impl<K: Key, V: Copy + Default, A: Copy + Default> Table<K, V, A> {
+impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K, V, A> {
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
         (hash >> self.shift) as usize
@@ -109,7 +107,7 @@ impl<K: Key, V: Copy + Default, A: Copy + Default> Table<K, V, A> {
 
     /// The value of `key`, which starts as the default when the key is new.
     #[inline(always)]
-    pub(crate) fn entry(&mut self, keys: &HashKeys, key: &K, hash: u64) -> &mut V {
+    pub(crate) fn entry(&mut self, run: &Run, key: &K, hash: u64) -> &mut V {
         let mut position = self.home(hash);
         loop {
             match self.entries.get(position) {
@@ -121,7 +119,7 @@ impl<K: Key, V: Copy + Default, A: Copy + Default> Table<K, V, A> {
                     break;
                 }
                 _ => {
-                    self.grow(keys);
+                    self.grow(run);
                     position = self.home(hash);
                 }
             }
@@ -187,13 +185,13 @@ impl<K: Key, V: Copy + Default, A: Copy + Default> Table<K, V, A> {
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, keys: &HashKeys) {
+    fn grow(&mut self, run: &Run) {
         let capacity = (self.entries.len() * 2).max(FIRST_CAPACITY);
-        let old = std::mem::replace(&mut self.entries, vec![Self::empty(); capacity].into_boxed_slice());
+        let old = std::mem::replace(&mut self.entries, Zeroed::new(&run.pool, capacity));
         self.shift = 64 - capacity.ilog2();
         self.limit = capacity / 16 * 9 + capacity % 16 * 9 / 16;
         for entry in old.iter().filter(|entry| !entry.key.is_empty()) {
-            let mut position = self.home(entry.key.hash(keys));
+            let mut position = self.home(entry.key.hash(&run.keys));
             while !self.entries[position].key.is_empty() {
                 position = self.next(position);
             }
@@ -209,7 +207,8 @@ mod tests {
 
     #[test]
     fn behaves_like_a_map_through_growth_and_removal() {
-        let keys = HashKeys::random();
+        let run = Run::new();
+        let keys = run.keys;
         let mut table: Table<[u64; 2], u64, Align32> = Table::default();
         let mut model: HashMap<[u64; 2], u64> = HashMap::new();
         let mut state = 1_u64;
@@ -218,7 +217,7 @@ mod tests {
             let key = [(state >> 33) % 5_000, 1 + (state >> 20) % 2];
             let hash = key.hash(&keys);
             if state >> 63 == 0 {
-                *table.entry(&keys, &key, hash) += step;
+                *table.entry(&run, &key, hash) += step;
                 *model.entry(key).or_default() += step;
             } else if let Some(position) = table.find(&key, hash) {
                 assert_eq!(model.remove(&key), Some(*table.value_at(position)));

@@ -5,11 +5,12 @@
 //! its own packets, in the order of the file: expiry happens when one of them, or the end of the capture, finds the
 //! deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most once.
 
-use crate::hash::HashKeys;
+use crate::run::Run;
 use crate::settings::{Rule, Settings};
 use crate::slot::Slot;
 use crate::state_report::Failure;
 use crate::table::{Key, Table};
+use bytemuck::Zeroable;
 
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
@@ -56,7 +57,7 @@ pub(crate) fn touches(slot: &Slot) -> u64 {
     u64::from(TOUCHING >> (slot.flags() & 31) & 1)
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
 #[repr(u64)]
 pub(crate) enum State {
     /// Of an entry that was made this moment.
@@ -72,7 +73,7 @@ pub(crate) enum State {
     Answered,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
     state: State,
@@ -114,22 +115,22 @@ pub(crate) fn is_reply(slot: &Slot) -> bool {
 
 /// One packet of the attempt `key`. Returns the failure if this packet brings it about or finds it overdue.
 #[inline(always)]
-pub(crate) fn step<K: Key, A: Copy + Default>(
+pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
-    keys: &HashKeys,
+    run: &Run,
     settings: &Settings,
     key: &K,
     slot: &Slot,
 ) -> Option<(Failure, u64)> {
-    let hash = key.hash(keys);
+    let hash = key.hash(&run.keys);
     let time = slot.time_ns();
     let event = event(slot.flags())?;
     if settings.rule == Rule::Paper {
-        step_paper(table, keys, key, hash, event, time);
+        step_paper(table, run, key, hash, event, time);
         return None;
     }
     let (attempt, position) = match event {
-        Event::Syn => (table.entry(keys, key, hash), None),
+        Event::Syn => (table.entry(run, key, hash), None),
         Event::SynAck | Event::Rst => {
             let position = table.find(key, hash)?;
             (table.value_at(position), Some(position))
@@ -149,7 +150,7 @@ pub(crate) fn step<K: Key, A: Copy + Default>(
     match (event, position) {
         (Event::Rst, _) => Some(attempt.fail(Failure::Rejected, time)),
         (Event::SynAck, Some(position)) => {
-            table.remove_at(keys, position);
+            table.remove_at(&run.keys, position);
             None
         }
         _ => None,
@@ -157,9 +158,9 @@ pub(crate) fn step<K: Key, A: Copy + Default>(
 }
 
 /// [`Rule::Paper`]: two sets of keys, those with a SYN and those with a SYN-ACK. The order of packets does not matter.
-fn step_paper<K: Key, A: Copy + Default>(
+fn step_paper<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
-    keys: &HashKeys,
+    run: &Run,
     key: &K,
     hash: u64,
     event: Event,
@@ -168,7 +169,7 @@ fn step_paper<K: Key, A: Copy + Default>(
     if event == Event::Rst {
         return;
     }
-    let attempt = table.entry(keys, key, hash);
+    let attempt = table.entry(run, key, hash);
     match (event, attempt.state) {
         (Event::SynAck, _) => attempt.state = State::Answered,
         (_, State::New) => *attempt = Attempt { time, state: State::Open },

@@ -3,18 +3,19 @@
 use super::attempts::is_reply;
 use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport};
-use crate::table::{Align32, Align64, Align128, Key};
+use crate::table::{Align32, Align64, Key};
 use crate::talkers::Address;
+use bytemuck::Zeroable;
 use std::fmt::Debug;
 
 /// An address family, named by the type of its addresses.
 pub(crate) trait Family: Address {
     /// Of a flow as of an attempt: both need two addresses and at most two ports.
     type Key: Key + Debug;
-    /// So that a flow begins a cache line.
-    type FlowAlign: Copy + Default + Debug;
+    /// So that a flow lies in one cache line.
+    type FlowAlign: Copy + Default + Debug + Zeroable;
     /// So that an attempt lies in one cache line.
-    type AttemptAlign: Copy + Default + Debug;
+    type AttemptAlign: Copy + Default + Debug + Zeroable;
 
     /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
@@ -39,8 +40,8 @@ fn of_the_syn<A>(slot: &Slot, (source, destination): (A, A)) -> (A, A, u16) {
 
 impl Family for u32 {
     type Key = [u64; 2];
-    /// 48 bytes in one line.
-    type FlowAlign = Align64;
+    /// 32 bytes, two in a line.
+    type FlowAlign = Align32;
     /// 32 bytes, two in a line.
     type AttemptAlign = Align32;
 
@@ -71,8 +72,8 @@ impl Family for u32 {
 
 impl Family for u128 {
     type Key = [u64; 5];
-    /// 72 bytes in two lines.
-    type FlowAlign = Align128;
+    /// 56 bytes in one line.
+    type FlowAlign = Align64;
     /// 56 bytes in one line.
     type AttemptAlign = Align64;
 

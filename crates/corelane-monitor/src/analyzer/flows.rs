@@ -1,49 +1,43 @@
 //! The flow table: one entry for each bidirectional (protocol, address and port, address and port).
 //!
-//! Flows lie side by side in the order in which they began; an index of 8-byte words, an open-addressing hash table with
+//! Flows lie side by side, in segments, in the order in which they began; an index of 8-byte words, an open-addressing hash table with
 //! linear probing, says where.
 //!
-//! 1. A word is the flow's hash, 32 bits, and in the lower half 1 + its number; 0 is empty. So most words that do not match
-//!    are seen not to without a look at the flow, and eight of them lie in one cache line.
-//! 2. The upper bits of the hash are the position, so the index grows without looking at any flow. At most a quarter of
-//!    the positions are taken.
+//! 1. A word is 1 + the flow's number in its lower bits and, in those that no number needs, the bits of the flow's hash that
+//!    are not its position; 0 is empty. So most words that do not match are seen not to without a look at the flow, and
+//!    sixteen of them lie in one cache line.
+//! 2. A position is the upper bits of the hash. At most a quarter of the positions are taken.
 //! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: [`FlowTable::prefetch`],
 //!    and when the rest of the batch has had its turn [`FlowTable::look`].
 //!
 //! Against entries inside the hash table this costs the second line, and gains it back by what is not there: empty
 //! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows.
-//! A packet in twenty begins a flow, so that is what decides.
+//! A packet in twenty begins a flow, and a virtual machine may hand out new memory at less than a gigabyte a second, so that is
+//! what decides; for the same reason a flow is as small as it can be.
 
+use crate::hash::HashKeys;
+use crate::pages::{Pool, Zeroed};
+use crate::run::Run;
 use crate::table::Key;
+use bytemuck::Zeroable;
 
 /// What a flow amounts to. All zero is a flow without packets, so that a new entry needs no special case.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Flow {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// The complement of the least time, of which the largest is kept.
-    not_first: u64,
-    last: u64,
 }
 
 impl Flow {
     #[inline(always)]
-    pub(crate) fn add(&mut self, time_ns: u64, wire_len: u32) {
+    pub(crate) fn add(&mut self, wire_len: u32) {
         self.packets += 1;
         self.bytes += u64::from(wire_len);
-        self.not_first = self.not_first.max(!time_ns);
-        self.last = self.last.max(time_ns);
-    }
-
-    /// The least and the largest time of its packets.
-    #[cfg(test)]
-    pub(crate) fn times(&self) -> (u64, u64) {
-        (!self.not_first, self.last)
     }
 }
 
-/// A flow and its key; `A` aligns it to whole cache lines.
-#[derive(Clone, Copy, Debug)]
+/// A flow and its key; `A` aligns it so that it lies in one cache line.
+#[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub(crate) struct Entry<K, A> {
     pub(crate) key: K,
@@ -53,11 +47,21 @@ pub(crate) struct Entry<K, A> {
 
 #[derive(Debug)]
 pub(crate) struct FlowTable<K, A> {
-    index: Box<[u64]>,
-    /// What is left of a word of the index after this shift to the right is a position.
+    index: Zeroed<u32>,
+    /// The bits of a hash that are no position.
     shift: u32,
-    entries: Vec<Entry<K, A>>,
+    /// The bits of a word that are a number.
+    numbers: u32,
+    /// All but the first have [`SEGMENT`] entries, so that none is ever moved; the first begins small and is.
+    segments: Vec<Zeroed<Entry<K, A>>>,
+    len: u32,
 }
+
+/// Entries of a segment, as a power of two: 32 kB of IPv4 flows.
+const SEGMENT_BITS: u32 = 10;
+const SEGMENT: usize = 1 << SEGMENT_BITS;
+/// Entries of the first segment at first.
+const FIRST_SEGMENT: usize = 8;
 
 /// Positions of the first index. A position has at most 32 bits, as a word knows no more of the hash.
 const FIRST_INDEX: usize = 16;
@@ -71,21 +75,39 @@ const NONE: u32 = u32::MAX;
 
 impl<K, A> Default for FlowTable<K, A> {
     fn default() -> Self {
-        FlowTable { index: Box::default(), shift: 63, entries: Vec::new() }
+        FlowTable { index: Zeroed::default(), shift: 31, numbers: 0, segments: Vec::new(), len: 0 }
     }
 }
 
-impl<K: Key, A: Copy + Default> FlowTable<K, A> {
-    /// Where a word is looked for first.
+/// The hash of a flow's key that tables go by, and that slots carry.
+#[inline(always)]
+pub(crate) fn flow_hash<K: Key>(keys: &HashKeys, key: &K) -> u32 {
+    (key.hash(keys) >> 32) as u32
+}
+
+impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
+    /// Where a flow is looked for first.
     #[inline(always)]
-    fn home(&self, word: u64) -> usize {
-        (word >> self.shift) as usize
+    fn home(&self, hash: u32) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// What a word says besides the number: the rest of the hash.
+    #[inline(always)]
+    fn tag(&self, hash: u32) -> u32 {
+        hash << (32 - self.shift) & !self.numbers
+    }
+
+    /// The number a word stands for; [`NONE`] in an empty one.
+    #[inline(always)]
+    fn number(&self, word: u32) -> u32 {
+        (word & self.numbers).wrapping_sub(1)
     }
 
     /// Starts to fetch the line of the index where a flow of this hash is looked for.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
-        if let Some(word) = self.index.get(self.home(u64::from(hash) << 32)) {
+        if let Some(word) = self.index.get(self.home(hash)) {
             corelane::prefetch_read(word);
         }
     }
@@ -93,96 +115,123 @@ impl<K: Key, A: Copy + Default> FlowTable<K, A> {
     /// The number of what is very likely the flow of this hash, whose line it starts to fetch.
     #[inline(always)]
     pub(crate) fn look(&self, hash: u32) -> u32 {
-        let hash = u64::from(hash) << 32;
         let home = self.home(hash);
         let Some(&first) = self.index.get(home) else {
             return NONE;
         };
+        let tag = self.tag(hash);
         let mut position = (home + 1) & (self.index.len() - 1);
         let second = self.index[position];
         // A flow at its home and one right behind it are about as likely: choosing by arithmetic is not mispredicted.
-        let at_home = u64::from((first ^ hash) >> 32 == 0).wrapping_neg();
+        let at_home = u32::from((first ^ tag) & !self.numbers == 0).wrapping_neg();
         let mut word = first & at_home | second & !at_home;
-        while (word ^ hash) >> 32 != 0 {
+        while (word ^ tag) & !self.numbers != 0 {
             if word == 0 || first == 0 {
                 return NONE;
             }
             position = (position + 1) & (self.index.len() - 1);
             word = self.index[position];
         }
-        let number = (word as u32).wrapping_sub(1);
-        if let Some(entry) = self.entries.get(number as usize) {
+        let number = self.number(word);
+        if let Some(entry) = self.entry(number) {
             corelane::prefetch_read(entry);
         }
         number
     }
 
+    /// The entry of a flow; maybe an empty one where there is no such flow.
+    #[inline(always)]
+    fn entry(&self, number: u32) -> Option<&Entry<K, A>> {
+        self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
+    }
+
     /// The flow of `key`, new if it has to be. `number` is what [`FlowTable::look`] said, no matter how long ago.
     #[inline(always)]
-    pub(crate) fn flow(&mut self, key: &K, hash: u32, number: u32) -> &mut Flow {
-        let number = match self.entries.get(number as usize) {
-            Some(entry) if entry.key.equals(key) => number as usize,
-            _ => self.find_or_insert(key, hash),
+    pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {
+        let number = match self.entry(number) {
+            Some(entry) if entry.key.equals(key) => number,
+            _ => self.find_or_insert(run, key, hash),
         };
-        &mut self.entries[number].flow
+        &mut self.segments[number as usize >> SEGMENT_BITS][number as usize % SEGMENT].flow
     }
 
     #[inline(never)]
-    fn find_or_insert(&mut self, key: &K, hash: u32) -> usize {
-        let hash = u64::from(hash) << 32;
-        if self.entries.len() >= self.index.len() / SPACE {
-            self.grow();
+    fn find_or_insert(&mut self, run: &Run, key: &K, hash: u32) -> u32 {
+        if self.len as usize >= self.index.len() / SPACE {
+            self.grow(run);
         }
+        let tag = self.tag(hash);
         let mut position = self.home(hash);
-        loop {
+        while self.index[position] != 0 {
             let word = self.index[position];
-            if word == 0 {
-                break;
-            }
-            let number = (word as u32 - 1) as usize;
-            if (word ^ hash) >> 32 == 0 && self.entries[number].key.equals(key) {
+            let number = self.number(word);
+            if (word ^ tag) & !self.numbers == 0 && self.entry(number).is_some_and(|entry| entry.key.equals(key)) {
                 return number;
             }
             position = (position + 1) & (self.index.len() - 1);
         }
-        let number = self.entries.len();
-        self.entries.push(Entry { key: *key, flow: Flow::default(), align: A::default() });
-        let behind = u32::try_from(number + 1).expect("fewer than 2^32 flows in a partition");
-        self.index[position] = hash | u64::from(behind);
+        let number = self.len;
+        self.len += 1;
+        self.index[position] = tag | self.len;
+        *self.room(&run.pool, number) = Entry { key: *key, flow: Flow::default(), align: A::default() };
         number
     }
 
+    /// The place of a new entry, which follows the last one.
+    fn room(&mut self, pool: &Pool, number: u32) -> &mut Entry<K, A> {
+        let (segment, place) = (number as usize >> SEGMENT_BITS, number as usize % SEGMENT);
+        if segment == self.segments.len() {
+            let length = if segment == 0 { FIRST_SEGMENT } else { SEGMENT };
+            self.segments.push(Zeroed::new(pool, length));
+        } else if place == self.segments[segment].len() {
+            let mut larger = Zeroed::new(pool, place * 2);
+            larger[..place].copy_from_slice(&self.segments[segment]);
+            self.segments[segment] = larger;
+        }
+        &mut self.segments[segment][place]
+    }
+
     #[cold]
-    fn grow(&mut self) {
+    fn grow(&mut self, run: &Run) {
         let length = (self.index.len() * 2).max(FIRST_INDEX);
-        let old = std::mem::replace(&mut self.index, vec![0; length].into_boxed_slice());
-        self.shift = 64 - length.ilog2();
-        for &word in old.iter().filter(|&&word| word != 0) {
-            let mut position = self.home(word);
+        assert!(length <= 1 << 31, "fewer than 2^29 flows in a partition");
+        self.index = Zeroed::default(); // Its memory may serve for the next one.
+        self.index = Zeroed::new(&run.pool, length);
+        self.shift = 32 - length.ilog2();
+        // Numbers plus one go up to this quarter, included.
+        self.numbers = 2 * (length / SPACE) as u32 - 1;
+        for number in 0..self.len {
+            let hash =
+                flow_hash(&run.keys, &self.segments[number as usize >> SEGMENT_BITS][number as usize % SEGMENT].key);
+            let mut position = self.home(hash);
             while self.index[position] != 0 {
                 position = (position + 1) & (length - 1);
             }
-            self.index[position] = word;
+            self.index[position] = self.tag(hash) | (number + 1);
         }
     }
 
     /// All flows, in the order in which they began.
-    pub(crate) fn entries(&self) -> &[Entry<K, A>] {
-        &self.entries
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry<K, A>> {
+        self.segments.iter().flat_map(|segment| &segment[..]).take(self.len())
+    }
+
+    /// How many flows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::HashKeys;
-    use crate::table::Align64;
+    use crate::table::Align32;
     use std::collections::HashMap;
 
     #[test]
     fn finds_what_it_was_given_through_growth_whenever_it_looked() {
-        let keys = HashKeys::random();
-        let mut table: FlowTable<[u64; 2], Align64> = FlowTable::default();
+        let run = Run::new();
+        let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
         let mut model: HashMap<[u64; 2], u64> = HashMap::new();
         let mut state = 1_u64;
         for _ in 0..2_000 {
@@ -191,29 +240,29 @@ mod tests {
                 .map(|_| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let key = [state >> 52, 1 + (state >> 40) % 4];
-                    let hash = (key.hash(&keys) >> 32) as u32;
+                    let hash = flow_hash(&run.keys, &key);
                     table.prefetch(hash);
                     (key, hash, table.look(hash))
                 })
                 .collect();
             for (key, hash, number) in batch {
-                table.flow(&key, hash, number).add(1, 10);
+                table.flow(&run, &key, hash, number).add(10);
                 *model.entry(key).or_default() += 1;
             }
         }
-        assert_eq!(table.entries().len(), model.len());
+        assert_eq!(table.len(), model.len());
         for entry in table.entries() {
             assert_eq!((Some(&entry.flow.packets), entry.flow.bytes), (model.get(&entry.key), entry.flow.packets * 10));
         }
     }
 
     #[test]
-    fn hashes_that_agree_in_the_index_are_told_apart_by_key() {
-        let mut table: FlowTable<[u64; 2], Align64> = FlowTable::default();
-        let numbers: Vec<_> = (1..=40).map(|key| table.find_or_insert(&[key, 1], 7)).collect();
-        assert_eq!(numbers, (0..40).collect::<Vec<_>>());
-        for key in 1..=40 {
-            assert_eq!(table.find_or_insert(&[key, 1], 7), key as usize - 1);
+    fn flows_of_one_hash_are_told_apart_by_key() {
+        // No more than the first index has room for: a second one would go by the true hashes.
+        let run = Run::new();
+        let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
+        for key in (1..=3).chain(1..=3) {
+            assert_eq!(table.find_or_insert(&run, &[key, 1], 7), key as u32 - 1);
         }
     }
 }

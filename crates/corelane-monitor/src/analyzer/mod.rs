@@ -21,6 +21,7 @@ mod flows;
 use crate::groups::Groups;
 use crate::hash::HashKeys;
 use crate::report::Alert;
+use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::state_report::{Failure, StateReport};
@@ -31,6 +32,8 @@ use attempts::Attempt;
 use family::Family;
 use flows::{Flow, FlowTable};
 use std::collections::HashMap;
+
+pub(crate) use flows::flow_hash;
 
 /// The most slots that are walked at once: one bit each in a word.
 const CHUNK: usize = 64;
@@ -50,7 +53,7 @@ pub struct SubAnalyzer {
 #[derive(Debug)]
 struct Common {
     settings: Settings,
-    keys: HashKeys,
+    run: Run,
     rejected: u64,
     unanswered: u64,
     outbox: Vec<StateReport>,
@@ -87,11 +90,11 @@ impl PartialResult {
 }
 
 impl SubAnalyzer {
-    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher with the same
-    /// keys.
-    pub fn new(settings: &Settings, keys: HashKeys) -> Self {
+    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher of the same
+    /// run.
+    pub fn new(settings: &Settings, run: &Run) -> Self {
         SubAnalyzer {
-            common: Common { settings: *settings, keys, rejected: 0, unanswered: 0, outbox: Vec::new() },
+            common: Common { settings: *settings, run: run.clone(), rejected: 0, unanswered: 0, outbox: Vec::new() },
             v4: Tables::default(),
             v6: Tables::default(),
             half: None,
@@ -170,7 +173,7 @@ impl SubAnalyzer {
             rejected: 0,
             unanswered: 0,
             alerts: Vec::new(),
-            talkers: Talkers::new(self.common.settings.top, self.common.keys),
+            talkers: Talkers::new(self.common.settings.top, self.common.run.keys),
         };
         self.v4.finish(max_time, &mut self.common, &mut result);
         self.v6.finish(max_time, &mut self.common, &mut result);
@@ -225,12 +228,11 @@ impl<A: Family> Tables<A> {
         touching: u64,
         common: &mut Common,
     ) {
-        let keys = common.keys;
         for i in packets.clone() {
             self.flows[usize::from(chunk[i].partition())].prefetch(chunk[i].flow_hash());
         }
         for i in bits(touching) {
-            let hash = A::attempt_key(chunk, i).hash(&keys);
+            let hash = A::attempt_key(chunk, i).hash(&common.run.keys);
             self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
         }
         for (i, number) in packets.clone().zip(&mut *self.numbers) {
@@ -239,13 +241,13 @@ impl<A: Family> Tables<A> {
         for (i, number) in packets.zip(&*self.numbers) {
             let slot = &chunk[i];
             let flows = &mut self.flows[usize::from(slot.partition())];
-            flows.flow(&A::flow_key(chunk, i), slot.flow_hash(), *number).add(slot.time_ns(), slot.wire_len());
+            flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), *number).add(slot.wire_len());
         }
         for i in bits(touching) {
             let slot = &chunk[i];
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            if let Some((failure, time_ns)) = attempts::step(attempts, &keys, &common.settings, &key, slot) {
+            if let Some((failure, time_ns)) = attempts::step(attempts, &common.run, &common.settings, &key, slot) {
                 common.failed::<A>(&key, failure, time_ns);
             }
         }
@@ -253,15 +255,15 @@ impl<A: Family> Tables<A> {
 
     fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) {
         let settings = common.settings;
-        let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.keys);
-        let mut groups = Groups::new(settings.vertical_threshold, common.keys);
+        let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
+        let mut groups = Groups::new(settings.vertical_threshold, common.run.keys);
         for (flows, attempts) in self.flows.iter_mut().zip(self.attempts.iter_mut()) {
             let flows = std::mem::take(flows);
             for entry in flows.entries() {
                 let Flow { packets, bytes, .. } = entry.flow;
                 pairs.entry(A::pair(&entry.key)).or_default().add(&Volume { flows: 1, packets, bytes });
             }
-            result.flows += flows.entries().len() as u64;
+            result.flows += flows.len() as u64;
             result.pairs += pairs.len() as u64;
             result.talkers.add(pairs.drain());
 
@@ -287,7 +289,7 @@ impl<A: Family> Tables<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Align32, Align64, Align128, Entry};
+    use crate::table::{Align32, Align64, Entry};
     use corelane_net::decode::{TCP, Transport};
 
     const SYN: Transport<u32> =
@@ -295,34 +297,35 @@ mod tests {
 
     #[test]
     fn an_entry_is_its_share_of_a_cache_line() {
-        assert_eq!(size_of::<flows::Entry<[u64; 2], Align64>>(), 64);
-        assert_eq!(size_of::<flows::Entry<[u64; 5], Align128>>(), 128);
+        assert_eq!(size_of::<flows::Entry<[u64; 2], Align32>>(), 32);
+        assert_eq!(size_of::<flows::Entry<[u64; 5], Align64>>(), 64);
         assert_eq!(size_of::<Entry<[u64; 2], Attempt, Align32>>(), 32);
         assert_eq!(size_of::<Entry<[u64; 5], Attempt, Align64>>(), 64);
         assert_eq!(size_of::<Slot>(), 32);
     }
 
     #[test]
-    fn a_flow_has_both_directions_and_the_outer_times() {
+    fn a_flow_has_both_directions() {
         let back = Transport { source: 3, destination: 9, source_port: 80, destination_port: 1000, ..SYN };
-        let keys = HashKeys::random();
-        let mut analyzer = SubAnalyzer::new(&Settings::default(), keys);
+        let run = Run::new();
+        let keys = run.keys;
+        let mut analyzer = SubAnalyzer::new(&Settings::default(), &run);
         analyzer.process(&[
             Slot::v4(&keys, 50, 100, &SYN),
             Slot::v4(&keys, 40, 10, &back),
             Slot::v4(&keys, 60, 1, &SYN),
         ]);
         let flows = &analyzer.v4.flows[usize::from(Slot::v4(&keys, 0, 0, &SYN).partition())];
-        let all: Vec<_> =
-            flows.entries().iter().map(|entry| (entry.flow.packets, entry.flow.bytes, entry.flow.times())).collect();
-        assert_eq!(all, [(3, 111, (40, 60))]);
+        let all: Vec<_> = flows.entries().map(|entry| (entry.flow.packets, entry.flow.bytes)).collect();
+        assert_eq!(all, [(3, 111)]);
     }
 
     #[test]
     fn a_state_report_goes_out_when_an_attempt_of_its_own_clock_fails() {
         let other = Transport { destination_port: 81, ..SYN };
-        let keys = HashKeys::random();
-        let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() }, keys);
+        let run = Run::new();
+        let keys = run.keys;
+        let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() }, &run);
         analyzer.process(&[Slot::v4(&keys, 0, 60, &SYN), Slot::v4(&keys, 100, 60, &other)]);
         assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);

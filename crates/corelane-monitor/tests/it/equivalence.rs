@@ -3,7 +3,7 @@
 use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN};
 use crate::reference::{self, Findings};
 use corelane_monitor::{
-    Dispatcher, HashKeys, MainAnalyzer, Report, Rule, Settings, Slot, StateReport, SubAnalyzer, analyzer_of,
+    Dispatcher, MainAnalyzer, Report, Rule, Run, Settings, Slot, StateReport, SubAnalyzer, analyzer_of,
 };
 use corelane_net::synth::Config;
 use proptest::prelude::*;
@@ -22,13 +22,13 @@ impl Choices {
 /// Runs the stages with `analyzers` SubAnalyzers that take turns at random, in batches of random length.
 fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64) -> Report {
     let mut choices = Choices(seed);
-    let keys = HashKeys::random();
-    let mut dispatcher = Dispatcher::new(keys);
+    let run = Run::new();
+    let mut dispatcher = Dispatcher::new(&run);
     let mut queues: Vec<Vec<Slot>> = vec![Vec::new(); analyzers];
     capture.each(|record| {
         dispatcher.record(&record, |partition, slot| queues[analyzer_of(partition, analyzers)].push(slot));
     });
-    let mut stages: Vec<_> = (0..analyzers).map(|_| SubAnalyzer::new(settings, keys)).collect();
+    let mut stages: Vec<_> = (0..analyzers).map(|_| SubAnalyzer::new(settings, &run)).collect();
     let mut taken = vec![0; analyzers];
     let mut main = MainAnalyzer::new(settings);
     let mut late: Vec<StateReport> = Vec::new();

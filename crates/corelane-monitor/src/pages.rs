@@ -1,0 +1,230 @@
+//! Memory of the tables: zeroed, and in huge pages. The only `unsafe` of this crate is here.
+//!
+//! A packet touches two lines that lie anywhere in the tables. With small pages most such touches miss the TLB too, and the
+//! fetch ahead waits for the walk: measured, that is a sixth of a SubAnalyzer's time. Each table alone is smaller than a
+//! huge page, so the system's allocator cannot help. All tables of a run therefore take their blocks from one pool:
+//!
+//! 1. The pool maps chunks of many huge pages and cuts blocks from the last one, from front to back.
+//! 2. A block has a power of two of bytes. One that is given back goes to the list of its size, for the next table that
+//!    grows to it: growing in the middle of a run then means neither a system call nor page faults.
+//! 3. Small blocks come from the system's allocator: a short capture does not touch a whole huge page for each table.
+
+use bytemuck::Zeroable;
+use memmap2::MmapMut;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a chunk: address space until it is touched.
+const CHUNK: usize = 64 << 20;
+/// Blocks with fewer bytes are not the pool's.
+const SMALLEST: usize = 8 << 10;
+
+/// Where the tables of one run take their memory from. Clones are the same pool.
+#[derive(Clone)]
+pub(crate) struct Pool(Arc<Mutex<Chunks>>);
+
+struct Chunks {
+    /// Kept until the pool and all its blocks are gone.
+    maps: Vec<MmapMut>,
+    /// What is left of the last chunk.
+    next: usize,
+    left: usize,
+    /// Blocks that were given back, by the logarithm of their size; as addresses with exposed provenance.
+    free: [Vec<usize>; usize::BITS as usize],
+}
+
+impl Pool {
+    /// An empty pool.
+    pub(crate) fn new() -> Self {
+        let free = std::array::from_fn(|_| Vec::new());
+        Self(Arc::new(Mutex::new(Chunks { maps: Vec::new(), next: 0, left: 0, free })))
+    }
+
+    fn chunks<R>(&self, f: impl FnOnce(&mut Chunks) -> R) -> R {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A block of zeros of this size, a power of two, and aligned to it up to a page; `None` if there is no memory.
+    fn take(&self, size: usize) -> Option<NonNull<u8>> {
+        let (address, used) = self.chunks(|chunks| chunks.take(size))?;
+        let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address))?;
+        if used {
+            // SAFETY: the block has `size` bytes and was given back, so nobody else refers to it.
+            unsafe { start.as_ptr().write_bytes(0, size) };
+        }
+        Some(start)
+    }
+
+    fn give_back(&self, start: NonNull<u8>, size: usize) {
+        self.chunks(|chunks| chunks.free[size.ilog2() as usize].push(start.as_ptr().expose_provenance()));
+    }
+}
+
+impl Chunks {
+    /// A block's address, and whether it was used before.
+    fn take(&mut self, size: usize) -> Option<(usize, bool)> {
+        if let Some(address) = self.free[size.ilog2() as usize].pop() {
+            return Some((address, true));
+        }
+        if self.left < size {
+            let mut map = MmapMut::map_anon(CHUNK.max(size)).ok()?;
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage); // Only advice: without it everything works, slower.
+            (self.next, self.left) = (map.as_mut_ptr().expose_provenance(), map.len());
+            self.maps.push(map);
+        }
+        let address = self.next;
+        self.next += size;
+        self.left -= size;
+        Some((address, false))
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").finish_non_exhaustive()
+    }
+}
+
+/// A slice of its own memory that starts as zeros.
+pub(crate) struct Zeroed<T> {
+    start: NonNull<T>,
+    len: usize,
+    /// Where the memory goes back to; `None` is the system's allocator, or no memory at all.
+    pool: Option<Pool>,
+}
+
+// SAFETY: it owns its items as a boxed slice does.
+unsafe impl<T: Send> Send for Zeroed<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Zeroed<T> {}
+
+impl<T: Zeroable + Copy> Zeroed<T> {
+    /// `len` zeros.
+    pub(crate) fn new(pool: &Pool, len: usize) -> Self {
+        let layout = Layout::array::<T>(len).expect("a table is smaller than the address space");
+        let Some(size) = Self::pool_size(&layout) else {
+            if layout.size() == 0 {
+                return Self::default();
+            }
+            // SAFETY: the size is not 0.
+            let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+            return Self { start: start.cast(), len, pool: None };
+        };
+        let start = pool.take(size).unwrap_or_else(|| handle_alloc_error(layout));
+        Self { start: start.cast(), len, pool: Some(pool.clone()) }
+    }
+}
+
+impl<T> Zeroed<T> {
+    /// The size of the pool's block for this layout, if the pool is where it belongs.
+    fn pool_size(layout: &Layout) -> Option<usize> {
+        let size = layout.size().checked_next_power_of_two()?;
+        // A chunk begins at a page, and all blocks in it are powers of two no smaller than this.
+        (size >= SMALLEST && layout.align() <= 4096).then_some(size)
+    }
+}
+
+impl<T> Default for Zeroed<T> {
+    /// No items, and no memory.
+    fn default() -> Self {
+        Self { start: NonNull::dangling(), len: 0, pool: None }
+    }
+}
+
+impl<T> Drop for Zeroed<T> {
+    fn drop(&mut self) {
+        let layout = Layout::array::<T>(self.len).expect("it was allocated");
+        match (&self.pool, layout.size()) {
+            (_, 0) => {}
+            (None, _) => {
+                // SAFETY: allocated by `new` with this layout.
+                unsafe { dealloc(self.start.as_ptr().cast(), layout) };
+            }
+            (Some(pool), _) => {
+                let size = Self::pool_size(&layout).expect("it came from the pool");
+                pool.give_back(self.start.cast(), size);
+            }
+        }
+    }
+}
+
+impl<T> Deref for Zeroed<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the memory is ours and holds `len` items, as all zeros is one.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Zeroed<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> fmt::Debug for Zeroed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zeroed").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Zeroable)]
+    #[repr(align(64))]
+    struct Line([u64; 8]);
+
+    #[test]
+    fn blocks_are_zero_aligned_and_apart() {
+        let pool = Pool::new();
+        // Twice: the second time from what was given back.
+        for round in 0..2 {
+            let mut blocks: Vec<Zeroed<Line>> =
+                [1, 7, 128, 129, 1000, 4096, 100_000, 2_000_000].map(|len| Zeroed::new(&pool, len)).into();
+            for (mark, block) in (1..).zip(&mut blocks) {
+                assert_eq!(block.as_ptr() as usize % 64, 0);
+                assert!(block.iter().all(|line| line.0 == [0; 8]), "round {round}");
+                block.fill(Line([mark; 8]));
+            }
+            for (mark, block) in (1..).zip(&blocks) {
+                assert!(block.iter().all(|line| line.0 == [mark; 8]));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_outlive_the_pool_and_its_thread() {
+        let block = std::thread::spawn(|| {
+            let pool = Pool::new();
+            let mut block = Zeroed::<u64>::new(&pool, 10_000);
+            block.fill(7);
+            block
+        });
+        let block = block.join().unwrap();
+        assert!(block.iter().all(|&word| word == 7));
+    }
+
+    #[test]
+    fn a_block_that_was_given_back_is_used_again() {
+        let pool = Pool::new();
+        let first = Zeroed::<u64>::new(&pool, 5_000).as_ptr();
+        assert_eq!(Zeroed::<u64>::new(&pool, 5_000).as_ptr(), first);
+    }
+
+    #[test]
+    fn nothing_takes_no_memory() {
+        let pool = Pool::new();
+        assert!(Zeroed::<u64>::new(&pool, 0).is_empty());
+        assert!(pool.chunks(|chunks| chunks.maps.is_empty()));
+    }
+}
