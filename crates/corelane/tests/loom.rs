@@ -13,7 +13,7 @@
 
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
-use corelane::spsc::{self, BQueue, Design, Lamport, Lane, Locked, McRing, Options};
+use corelane::spsc::{self, BQueue, Design, Lamport, Lane, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -838,6 +838,7 @@ designs! {
     mcring: McRing,
     bqueue: BQueue,
     locked: Locked,
+    multiline: MultiLine,
     => [
         items_are_handed_over_with_their_memory,
         a_queue_of_one_wraps,

@@ -118,6 +118,7 @@ pub mod lamport;
 pub mod lane;
 pub mod locked;
 pub mod mcring;
+pub mod multiline;
 
 pub use bqueue::BQueue;
 pub use design::Design;
@@ -126,3 +127,4 @@ pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};
 pub use locked::Locked;
 pub use mcring::McRing;
+pub use multiline::MultiLine;

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Page, options};
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Design, McRing, Options, bqueue, mcring};
+use corelane::spsc::{self, BQueue, Design, McRing, MultiLine, Options, bqueue, mcring, multiline};
 use corelane::wait::Adaptive;
 use std::panic::catch_unwind;
 
@@ -47,6 +47,14 @@ fn batches_of_nothing_or_beyond_the_queue_are_refused() {
     }
     let tuning = bqueue::Tuning { increment: Some(0), ..Default::default() };
     assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
+    let refused = error::<u64, MultiLine>(100, multiline::Tuning { lines: Some(0) });
+    assert_eq!(refused, Some(ChannelError::BadBatch));
+    for lines in [1, 2, 100, usize::MAX] {
+        let tuning = multiline::Tuning { lines: Some(lines) };
+        assert_eq!(error::<u64, MultiLine>(1, tuning), None);
+        assert_eq!(error::<Page, MultiLine>(3, tuning), None);
+        assert_eq!(error::<(), MultiLine>(100, tuning), None);
+    }
     for batch in [1, 100] {
         assert_eq!(error::<u64, McRing>(100, mcring::Tuning { batch: Some(batch) }), None);
         let tuning = bqueue::Tuning { batch_size: Some(batch), batch_max: Some(batch), ..Default::default() };

@@ -1,7 +1,7 @@
 //! What the handles are, and what they say of themselves.
 
 use crate::case::{Case, Silent, queue};
-use corelane::spsc::{BQueue, Consumer, Lamport, Lane, Locked, McRing, Options, Peeked, Producer, Reserved};
+use corelane::spsc::{BQueue, Consumer, Lamport, Lane, Locked, McRing, MultiLine, Options, Peeked, Producer, Reserved};
 use corelane::wait::{Adaptive, Parker};
 use std::cell::Cell;
 
@@ -32,7 +32,7 @@ macro_rules! handles_of {
         lacks!(Consumer<u64, $design>: Clone);)+
     };
 }
-handles_of!(Lane Lamport McRing BQueue Locked);
+handles_of!(Lane Lamport McRing BQueue Locked MultiLine);
 
 const _: () = {
     const fn is_shared<T: Send + Sync + Clone>() {}

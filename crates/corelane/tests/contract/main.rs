@@ -214,6 +214,7 @@ suite!(lamport, Lamport);
 suite!(mcring, McRing);
 suite!(bqueue, BQueue);
 suite!(locked, Locked);
+suite!(multiline, MultiLine);
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
 suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning {
@@ -233,3 +234,5 @@ suite_of_paths!(bqueue_far_ahead, BQueue, |capacity| bqueue::Tuning {
     increment: Some(1000),
     ..Default::default()
 });
+suite_of_paths!(multiline_by_one_line, MultiLine, |_| multiline::Tuning { lines: Some(1) });
+suite_of_paths!(multiline_by_the_capacity, MultiLine, |capacity| multiline::Tuning { lines: Some(capacity) });
