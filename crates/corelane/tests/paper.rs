@@ -1,7 +1,8 @@
 //! The paper forms do what is printed: the same answer to every call, early Full and stranded items included.
 //!
 //! An oracle says of each form, call by call, what print says. One thread alone sees every write at once, so the oracle is
-//! exact. What two threads do to each other is the business of the streams.
+//! exact. What two threads do to each other is the business of the streams
+//! and of `tests/loom_paper.rs`; what they do to each other in a ring, of `tests/deadlock.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "contract/watchdog.rs"]
@@ -9,7 +10,9 @@ mod watchdog;
 
 use corelane::error::ChannelError;
 use corelane::paper::b_queue::{self, Adaptive, NoBacktracking, Parameters, Plain};
-use corelane::paper::{Dequeue, Enqueue, basic_ring, mcring};
+use corelane::paper::fast_forward::{self, Slip};
+use corelane::paper::mcring_timer::{self, Signal, Timer};
+use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
 use std::fmt::Debug;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -228,6 +231,61 @@ mod basic_rings {
     }
 }
 
+mod lock_rings {
+    use super::*;
+
+    #[test]
+    fn answer_as_printed() {
+        for max in [2, 3, 8, 13] {
+            every_answer_is_the_printed_one::<u64>(lock_ring::channel(max).unwrap(), Exact { capacity: max - 1 });
+        }
+        every_answer_is_the_printed_one::<[u64; 128]>(lock_ring::channel(5).unwrap(), Exact { capacity: 4 });
+    }
+
+    #[test]
+    fn stream_in_order() {
+        a_stream_arrives_in_order::<u64>(lock_ring::channel(2).unwrap());
+        a_stream_arrives_in_order::<u64>(lock_ring::channel(2000).unwrap());
+        a_stream_arrives_in_order::<[u64; 128]>(lock_ring::channel(7).unwrap());
+    }
+
+    #[test]
+    fn need_two_slots() {
+        for max in [0, 1] {
+            assert_eq!(lock_ring::channel::<u64>(max).err(), Some(ChannelError::ZeroCapacity));
+        }
+    }
+}
+
+mod fast_forwards {
+    use super::*;
+
+    const SLIP: Slip = Slip { good: 8, danger: 3, avg_time: 10, interval: 4 };
+
+    #[test]
+    fn answer_as_printed() {
+        for size in [1, 2, 8, 13] {
+            every_answer_is_the_printed_one(fast_forward::baseline(size).unwrap(), Exact { capacity: size });
+            every_answer_is_the_printed_one(fast_forward::tuned(size, SLIP).unwrap(), Exact { capacity: size });
+        }
+    }
+
+    #[test]
+    fn stream_in_order() {
+        for size in [1, 7, 2000] {
+            a_stream_arrives_in_order(fast_forward::baseline(size).unwrap());
+            a_stream_arrives_in_order(fast_forward::tuned(size, SLIP).unwrap());
+            a_stream_arrives_in_order(fast_forward::tuned(size, Slip::suggested(20, 64)).unwrap());
+        }
+    }
+
+    #[test]
+    fn need_a_slot() {
+        assert_eq!(fast_forward::baseline(0).err(), Some(ChannelError::ZeroCapacity));
+        assert_eq!(fast_forward::tuned(0, SLIP).err(), Some(ChannelError::ZeroCapacity));
+    }
+}
+
 mod mcrings {
     use super::*;
 
@@ -274,6 +332,144 @@ mod mcrings {
             assert_eq!(mcring::channel::<u64>(8, batch).err(), Some(ChannelError::BadBatch));
         }
         assert!(mcring::channel::<u64>(8, 7).is_ok());
+    }
+}
+
+mod mcrings_with_a_timer {
+    use super::*;
+
+    #[test]
+    fn answer_as_printed_as_long_as_there_is_no_signal() {
+        for batch in 1..8 {
+            let oracle = Batches { capacity: 7, batch };
+            every_answer_is_the_printed_one::<u64>(mcring_timer::channel(8, batch, &Signal::new()).unwrap(), oracle);
+        }
+    }
+
+    #[test]
+    fn show_what_was_inserted_at_the_insertion_after_a_signal() {
+        let signal = Signal::new();
+        signal.raise();
+        let (mut producer, mut consumer) = mcring_timer::channel(20, 5, &signal).unwrap();
+        for round in 0..10 {
+            for element in 0..3 {
+                producer.enqueue(4 * round + element).unwrap();
+            }
+            signal.raise();
+            signal.raise();
+            assert_eq!(consumer.dequeue(), None, "nobody has looked at the signal");
+            producer.enqueue(4 * round + 3).unwrap();
+            for element in 0..3 {
+                assert_eq!(consumer.dequeue(), Some(4 * round + element));
+            }
+            assert_eq!(consumer.dequeue(), None, "the signal was answered before the last insertion");
+            assert!(producer.flush());
+            assert_eq!(consumer.dequeue(), Some(4 * round + 3));
+            assert_eq!(consumer.dequeue(), None);
+        }
+    }
+
+    #[test]
+    fn answer_a_signal_later_when_they_were_full() {
+        let signal = Signal::new();
+        let (mut producer, mut consumer) = mcring_timer::channel(6, 4, &signal).unwrap();
+        (0..5).for_each(|element| producer.enqueue(element).unwrap());
+        signal.raise();
+        assert_eq!(producer.enqueue(5), Err(5));
+        assert!(!producer.flush());
+        (0..4).for_each(|element| assert_eq!(consumer.dequeue(), Some(element)));
+        assert_eq!(consumer.dequeue(), None);
+        // Three slots are free for unused elements, one for this.
+        assert_eq!(producer.enqueue(5), Ok(()));
+        assert_eq!(consumer.dequeue(), Some(4));
+        assert_eq!(consumer.dequeue(), None);
+    }
+
+    #[test]
+    fn stream_in_order() {
+        let timer = Timer::start(Timer::PAPER_PERIOD).unwrap();
+        for (max, batch) in [(2, 1), (4, 3), (2000, 50), (2048, 256)] {
+            a_stream_arrives_in_order::<u64>(mcring_timer::channel(max, batch, timer.signal()).unwrap());
+            a_stream_arrives_in_order::<NonZero<usize>>(mcring_timer::channel(max, batch, timer.signal()).unwrap());
+        }
+    }
+
+    /// Far less than a batch at a time: only the timer lets them through.
+    #[test]
+    fn deliver_less_than_a_batch_while_the_timer_runs() {
+        watchdog::guard(|| {
+            let timer = Timer::start(Timer::PAPER_PERIOD).unwrap();
+            let (mut producer, mut consumer) = mcring_timer::channel(2000, 100, timer.signal()).unwrap();
+            for element in 0..100 {
+                producer.enqueue(element).unwrap();
+                let count = timer.signal().count();
+                while timer.signal().count() == count {
+                    thread::yield_now();
+                }
+                if element > 0 {
+                    assert_eq!(consumer.dequeue(), Some(element - 1));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn have_a_timer_that_ends_with_its_handle() {
+        watchdog::guard(|| {
+            let timer = Timer::start(Timer::PAPER_PERIOD).unwrap();
+            let signal = timer.signal().clone();
+            while signal.count() < 10 {
+                thread::yield_now();
+            }
+            drop(timer);
+            let count = signal.count();
+            thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(signal.count(), count);
+        });
+    }
+}
+
+mod mcrings_with_a_callback {
+    use super::*;
+
+    #[test]
+    fn answer_as_printed_as_long_as_nobody_flushes() {
+        for batch in 1..8 {
+            let oracle = Batches { capacity: 7, batch };
+            every_answer_is_the_printed_one::<u64>(mcring_callback::channel(8, batch).unwrap(), oracle);
+        }
+    }
+
+    #[test]
+    fn call_back_when_there_is_nothing_and_only_then() {
+        let (mut producer, mut consumer) = mcring_callback::channel(20, 5).unwrap();
+        for element in 0..30_u8 {
+            producer.enqueue(element).unwrap();
+            let mut calls = 0;
+            assert_eq!(consumer.dequeue_or(|| calls += 1), None);
+            assert_eq!(calls, 1);
+            assert!(producer.flush());
+            assert_eq!(consumer.dequeue_or(|| calls += 1), Some(element));
+            assert_eq!(calls, 1);
+        }
+    }
+
+    #[test]
+    fn flush_in_part_when_full() {
+        let (mut producer, mut consumer) = mcring_callback::channel(6, 4).unwrap();
+        (0..5).for_each(|element| producer.enqueue(element).unwrap());
+        assert!(!producer.flush());
+        (0..4).for_each(|element| assert_eq!(consumer.dequeue(), Some(element)));
+        assert!(producer.flush());
+        assert_eq!(consumer.dequeue(), Some(4));
+    }
+
+    #[test]
+    fn stream_in_order() {
+        for (max, batch) in [(2, 1), (4, 3), (2000, 50), (2048, 256)] {
+            a_stream_arrives_in_order::<u64>(mcring_callback::channel(max, batch).unwrap());
+        }
+        a_stream_arrives_in_order::<[u64; 128]>(mcring_callback::channel(7, 3).unwrap());
     }
 }
 

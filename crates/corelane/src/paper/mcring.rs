@@ -34,7 +34,8 @@
 //! Each call is wait-free, but up to `batchSize - 1` elements stay invisible until more are inserted, for ever if there are
 //! none, and as many slots that were extracted stay occupied. Two threads in a ring of two queues, which insert only what they
 //! have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue paper). Where the
-//! elements of a stream are to arrive, send a multiple of the batch.
+//! elements of a stream are to arrive, send a multiple of the batch, or see [`mcring_timer`](super::mcring_timer) and
+//! [`mcring_callback`](super::mcring_callback).
 
 use super::{Array, Dequeue, Enqueue, Line, next};
 use crate::error::ChannelError;
@@ -181,6 +182,32 @@ impl<T> Producer<T> {
     /// Elements inserted that the consumer cannot see yet: `wBatch`.
     pub fn invisible(&self) -> usize {
         self.locals().w_batch as usize
+    }
+}
+
+/// Section II-B2: unused elements, here `None`, drive the indices and are discarded by the consumer.
+impl<T: Copy + Send> Producer<Option<T>> {
+    /// Injects unused elements until nothing is invisible; false if the ring was full before.
+    pub(super) fn inject_unused(&mut self) -> bool {
+        while self.invisible() > 0 {
+            if self.enqueue(None).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Section II-B2.
+impl<T: Copy + Send> Consumer<Option<T>> {
+    /// The next element that is not unused.
+    #[inline(always)]
+    pub(super) fn discard_unused(&mut self) -> Option<T> {
+        loop {
+            if let Some(element) = self.dequeue()? {
+                return Some(element);
+            }
+        }
     }
 }
 

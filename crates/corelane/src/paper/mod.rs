@@ -7,7 +7,11 @@
 //! | module | what | items | hangs in a ring of two queues |
 //! |---|---|---|---|
 //! | [`basic_ring`] | BasicRingBuffer, Lamport's queue | any `Copy` | no |
+//! | [`lock_ring`] | LockRingBuffer, a ring under a spin lock | any `Copy` | no |
+//! | [`fast_forward`] | FastForward, as a baseline and tuned | words, not 0 | no |
 //! | [`mcring`] | MCRingBuffer | any `Copy` | yes |
+//! | [`mcring_timer`] | with a timer that has the producer inject unused elements | any `Copy` | yes |
+//! | [`mcring_callback`] | with a consumer that has the outgoing queues flushed | any `Copy` | no |
 //! | [`b_queue`] | B-Queue without, with plain, with self-adaptive backtracking | words, not 0 | without backtracking |
 //!
 //! What the forms have in common:
@@ -24,10 +28,15 @@
 
 pub mod b_queue;
 pub mod basic_ring;
+pub mod fast_forward;
+pub mod lock_ring;
 pub mod mcring;
+pub mod mcring_callback;
+pub mod mcring_timer;
 
 use crate::error::ChannelError;
 use crate::spsc::buffer::Buffer;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
@@ -98,6 +107,12 @@ impl<S> Array<S> {
         debug_assert!(i < self.len);
         // SAFETY: by the caller's promise; `new` has initialised every slot.
         unsafe { &*self.buffer.start().cast::<S>().add(i as usize) }
+    }
+}
+
+impl<S> fmt::Debug for Array<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Array").field("len", &self.len).finish_non_exhaustive()
     }
 }
 
