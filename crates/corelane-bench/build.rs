@@ -1,0 +1,43 @@
+//! Notes what the binary is made of: compiler, profile, commit.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    let rustc = env::var_os("RUSTC").expect("cargo sets it");
+    let compiler = first_line(Command::new(rustc).arg("--version"));
+    println!("cargo::rustc-env=BENCH_COMPILER={}", compiler.unwrap_or_else(|| "an unknown compiler".to_owned()));
+
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\x1f', " ");
+    let level = env::var("OPT_LEVEL").expect("cargo sets it");
+    let profile = env::var("PROFILE").expect("cargo sets it");
+    println!("cargo::rustc-env=BENCH_BUILD={}", format!("{profile} build, opt-level {level} {flags}").trim_end());
+
+    let commit = first_line(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]));
+    let changed = Command::new("git").args(["status", "--porcelain", "--untracked-files=no"]).output();
+    let changed = changed.is_ok_and(|output| !output.stdout.is_empty());
+    let commit = match commit {
+        Some(commit) if changed => format!("{commit} with changes"),
+        Some(commit) => commit,
+        None => "unknown".to_owned(),
+    };
+    println!("cargo::rustc-env=BENCH_COMMIT={commit}");
+
+    // Whenever the code under test or the commit may be another one.
+    for crate_name in ["corelane-bench", "corelane", "corelane-monitor", "corelane-net"] {
+        println!("cargo::rerun-if-changed=../{crate_name}/src");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Some(log) = first_line(Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"]))
+        && Path::new(&log).exists()
+    {
+        println!("cargo::rerun-if-changed={log}");
+    }
+}
+
+/// The first line of what the command prints, if it succeeds.
+fn first_line(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.lines().next()?.trim().to_owned())
+}

@@ -1,0 +1,61 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use std::path::PathBuf;
+
+/// Repeats the papers' evaluations of inter-core queues, beside the crates people use today.
+#[derive(Debug, Parser)]
+#[command(
+    name = "corelane-bench",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  corelane-bench list
+  corelane-bench run peers
+  corelane-bench run all --quick                 does everything run here?
+  corelane-bench run round-trip peers --json results/today.json
+  corelane-bench report results                  writes results/report.html
+
+Quote figures of a full run on a machine that does nothing else."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Says what there is to run, and what each experiment repeats
+    List,
+    Run(RunArguments),
+    Report(ReportArguments),
+}
+
+/// Runs experiments, prints their tables
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    /// Experiments by name, or `all`
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+
+    /// Only sees that everything runs: the figures mean nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Rounds: every contender is measured once in each [default: 7, the fewest; with --quick 2]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(7..))]
+    pub(crate) rounds: Option<u16>,
+
+    /// Writes every sample and the facts of the machine to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Makes one HTML page of the results in a directory
+#[derive(Args, Debug)]
+pub(crate) struct ReportArguments {
+    /// Holds the files that `run --json` wrote; the page is written there too, as report.html
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+}

@@ -1,0 +1,74 @@
+//! What a queue has to provide to be measured.
+//!
+//! A contender is a type without values that implements [`Pair`], so the measured loops are compiled anew for each one
+//! and nothing in them is called through a pointer.
+
+use crate::item::Item;
+use serde::{Deserialize, Serialize};
+
+/// Where a contender comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// A safe design of this library.
+    Corelane,
+    /// A published design as printed.
+    Paper,
+    /// A queue of another crate or of the standard library.
+    Crate,
+    /// No queue: what the machine can do at best.
+    Roofline,
+}
+
+/// Why a contender cannot take part.
+#[derive(Clone, Debug)]
+pub(crate) struct Unable(pub(crate) String);
+
+impl Unable {
+    pub(crate) fn because(reason: impl Into<String>) -> Self {
+        Unable(reason.into())
+    }
+}
+
+/// A queue from one producer to one consumer.
+pub(crate) trait Pair<T: Item>: 'static {
+    /// Where it comes from.
+    const KIND: Kind;
+    /// Items become visible in groups of this size only. The measured counts are multiples of it: what a raw paper form
+    /// strands at the end of a run is the business of the experiment `deadlock`.
+    const GRAIN: u64 = 1;
+    /// The sending end.
+    type Tx: Send + 'static;
+    /// The receiving end.
+    type Rx: Send + 'static;
+
+    /// The name in tables and plots.
+    fn name() -> String;
+
+    /// Makes a queue for at least `capacity` items, as near to it as the contender can.
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable>;
+
+    /// Pushes an item if there is room.
+    fn try_push(tx: &mut Self::Tx, item: T) -> bool;
+
+    /// Pops an item if there is one.
+    fn try_pop(rx: &mut Self::Rx) -> Option<T>;
+}
+
+/// A queue that takes and gives slices.
+pub(crate) trait Batches<T: Item>: Pair<T> {
+    /// Pushes the first items of the slice, as many as there is room for; how many.
+    fn push_slice(tx: &mut Self::Tx, items: &[T]) -> usize;
+
+    /// Pops as many items as there are and the slice has room for; how many.
+    fn pop_slice(rx: &mut Self::Rx, items: &mut [T]) -> usize;
+}
+
+/// A queue that knows how to wait.
+pub(crate) trait Waits<T: Item>: Pair<T> {
+    /// Pushes an item, waiting for room. False if the other end is gone.
+    fn push(tx: &mut Self::Tx, item: T) -> bool;
+
+    /// Pops an item, waiting for one. `None` if the other end is gone.
+    fn pop(rx: &mut Self::Rx) -> Option<T>;
+}

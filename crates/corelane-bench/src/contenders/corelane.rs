@@ -1,0 +1,87 @@
+//! The safe designs of this library, as a user gets them: default options, default wait strategy.
+
+use crate::contender::{Batches, Kind, Pair, Unable, Waits};
+use crate::item::Item;
+use corelane::spsc::{self, Consumer, Design, Options, Producer};
+
+macro_rules! design {
+    ($(#[$doc:meta])* $name:ident, $label:literal, $design:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl<T: Item> Pair<T> for $name {
+            const KIND: Kind = Kind::Corelane;
+            type Tx = Producer<T, $design>;
+            type Rx = Consumer<T, $design>;
+
+            fn name() -> String {
+                $label.to_owned()
+            }
+
+            fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+                let options = Options::new().tuning(<$design as Design<T>>::Tuning::default());
+                spsc::channel_with(capacity, options).map_err(|error| Unable::because(error.to_string()))
+            }
+
+            #[inline(always)]
+            fn try_push(tx: &mut Self::Tx, item: T) -> bool {
+                tx.try_push(item).is_ok()
+            }
+
+            #[inline(always)]
+            fn try_pop(rx: &mut Self::Rx) -> Option<T> {
+                rx.try_pop().ok()
+            }
+        }
+
+        impl<T: Item> Batches<T> for $name {
+            #[inline(always)]
+            fn push_slice(tx: &mut Self::Tx, items: &[T]) -> usize {
+                tx.push_slice(items)
+            }
+
+            #[inline(always)]
+            fn pop_slice(rx: &mut Self::Rx, items: &mut [T]) -> usize {
+                rx.pop_slice(items)
+            }
+        }
+
+        impl<T: Item> Waits<T> for $name {
+            #[inline(always)]
+            fn push(tx: &mut Self::Tx, item: T) -> bool {
+                tx.push(item).is_ok()
+            }
+
+            #[inline(always)]
+            fn pop(rx: &mut Self::Rx) -> Option<T> {
+                rx.pop().ok()
+            }
+        }
+    };
+}
+
+design!(
+    /// The flagship.
+    Lane,
+    "lane",
+    spsc::Lane
+);
+design!(
+    /// B-Queue made safe.
+    BQueue,
+    "bqueue",
+    spsc::BQueue
+);
+design!(
+    /// MCRingBuffer made safe.
+    McRing,
+    "mcring",
+    spsc::McRing
+);
+design!(
+    /// Lamport's ring with an index a cache line.
+    Lamport,
+    "lamport",
+    spsc::Lamport
+);

@@ -1,0 +1,131 @@
+//! The contenders: a type each.
+//!
+//! A new crate is a file here, a line in [`each_crate`], and where it has the calls a line in [`each_with_batches`] and
+//! [`each_that_waits`]. What a crate cannot do is said in [`WITHOUT_BATCHES`].
+
+mod concurrent_queue;
+mod corelane;
+mod crossbeam;
+mod disruptor;
+mod flume;
+mod gil;
+mod heapless;
+mod kanal;
+mod nexus;
+mod ringbuf;
+mod rtrb;
+mod std_channel;
+mod thingbuf;
+
+pub(crate) use self::concurrent_queue::ConcurrentQueue;
+pub(crate) use self::corelane::{BQueue, Lamport, Lane, McRing};
+pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
+pub(crate) use self::disruptor::Disruptor;
+pub(crate) use self::flume::Flume;
+pub(crate) use self::gil::Gil;
+pub(crate) use self::heapless::Heapless;
+pub(crate) use self::kanal::Kanal;
+pub(crate) use self::nexus::Nexus;
+pub(crate) use self::ringbuf::Ringbuf;
+pub(crate) use self::rtrb::Rtrb;
+pub(crate) use self::std_channel::SyncChannel;
+pub(crate) use self::thingbuf::{ThingBuf, ThingBufChannel};
+
+/// Expands the body once for each type of the list, under the given name.
+macro_rules! each {
+    ([$($contender:ident),* $(,)?] $name:ident => $body:expr) => {$({
+        type $name = crate::contenders::$contender;
+        $body;
+    })*};
+}
+
+/// Every safe design of this library, the flagship first.
+macro_rules! each_design {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Lane,
+            BQueue,
+            McRing,
+            Lamport,
+        ] $name => $body)
+    };
+}
+
+/// Every queue of other crates.
+macro_rules! each_crate {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Rtrb,
+            Ringbuf,
+            Gil,
+            Nexus,
+            Heapless,
+            Disruptor,
+            CrossbeamArrayQueue,
+            CrossbeamChannel,
+            ConcurrentQueue,
+            ThingBuf,
+            Kanal,
+            Flume,
+            SyncChannel,
+        ] $name => $body)
+    };
+}
+
+/// Every queue of other crates that takes and gives slices.
+macro_rules! each_crate_with_batches {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Rtrb,
+            Ringbuf,
+            Gil,
+            Disruptor,
+        ] $name => $body)
+    };
+}
+
+/// Every queue of other crates that knows how to wait.
+macro_rules! each_crate_that_waits {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Gil,
+            CrossbeamChannel,
+            ThingBufChannel,
+            Kanal,
+            Flume,
+            SyncChannel,
+        ] $name => $body)
+    };
+}
+
+/// Every queue of other crates that leaves waiting to its user.
+macro_rules! each_crate_that_does_not_wait {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Rtrb,
+            Ringbuf,
+            Nexus,
+            Heapless,
+            Disruptor,
+            CrossbeamArrayQueue,
+            ConcurrentQueue,
+        ] $name => $body)
+    };
+}
+
+pub(crate) use {
+    each, each_crate, each_crate_that_does_not_wait, each_crate_that_waits, each_crate_with_batches, each_design,
+};
+
+/// Crates that are not measured in batches, and why.
+pub(crate) const WITHOUT_BATCHES: &[(&str, &str)] = &[
+    ("nexus-queue", "has no batch calls"),
+    ("heapless", "has no batch calls"),
+    ("crossbeam ArrayQueue", "has no batch calls"),
+    ("crossbeam channel", "has no batch calls"),
+    ("concurrent-queue", "has no batch calls; try_iter pops one by one"),
+    ("thingbuf", "has no batch calls"),
+    ("kanal", "has a batch call on the receiving side only (drain_into)"),
+    ("flume", "has a batch call on the receiving side only (drain)"),
+    ("std sync_channel", "has no batch calls; try_iter pops one by one"),
+];

@@ -1,0 +1,49 @@
+//! Latency: ping-pong, and one way at a pace.
+
+use crate::contenders::{each_crate, each_design};
+use crate::measure::Pace;
+use crate::plan::{Axis, Experiment, Parameter, Plan, Scale, View};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "round-trip",
+    title: "latency: an item there and back; one way at 10, 50, 90 % of the peak rate and in bursts",
+    repeats: "no paper: latency is what batching costs",
+    about: "One item is in flight: it goes there by one queue and comes back by another, and both threads only try and \
+            spin. The floor is two bare words, each written by one thread and watched by the other. One way, items come at set times: evenly \
+            at a share of the highest rate that the same loop reaches with this contender, or in bursts. Latency counts \
+            from when an item was due, so that an item which had to wait its turn is late and not forgiven. It holds a \
+            read of the clock at each end.",
+    parameters: &[
+        Parameter { name: "item", here: "8 bytes", paper: None },
+        Parameter { name: "capacity", here: "2048 (heapless 2047)", paper: None },
+        Parameter {
+            name: "pace", here: "10, 50, 90 % of the contender's own peak; 64 items every 20 µs", paper: None
+        },
+    ],
+    plan,
+};
+
+const CAPACITY: usize = 2048;
+
+fn plan(plan: &mut Plan) {
+    for place in plan.each_place() {
+        let panel = plan.panel("trip", "round trip", place, None, View::NANOSECONDS);
+        panel.raw_ping_pong(1.0);
+        each_design!(P => panel.round_trip::<P, u64>(1.0, CAPACITY));
+        each_crate!(P => panel.round_trip::<P, u64>(1.0, CAPACITY));
+    }
+
+    // Far more figures than a place should have: at the usual one only.
+    let place = plan.usual_place();
+    let axis = Axis { label: "percentile", scale: Scale::Nines };
+    for (id, title, pace) in [
+        ("pace10", "one way at 10 % of the peak rate", Pace::Share(0.1)),
+        ("pace50", "one way at 50 % of the peak rate", Pace::Share(0.5)),
+        ("pace90", "one way at 90 % of the peak rate", Pace::Share(0.9)),
+        ("bursts", "one way in bursts of 64 every 20 µs", Pace::Bursts { items: 64, every_us: 20 }),
+    ] {
+        let panel = plan.panel(id, title, place, Some(axis), View::PERCENTILES);
+        each_design!(P => panel.paced::<P>(CAPACITY, pace));
+        each_crate!(P => panel.paced::<P>(CAPACITY, pace));
+    }
+}

@@ -1,0 +1,128 @@
+//! `corelane-bench`: repeats the papers' evaluations of inter-core queues, beside the crates people use today.
+//!
+//! - `experiments/` holds one file an experiment, all of one shape: what it repeats, its parameters, its panels;
+//! - `contenders/` one type a queue, `measure/` the loops that are compiled for each of them, `roofline.rs` what the bare
+//!   machine can do;
+//! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
+//!   measurements; `record.rs` is what is kept of them;
+//! - `report/` draws the page.
+
+mod args;
+mod contender;
+mod contenders;
+mod counters;
+mod experiments;
+mod histogram;
+mod item;
+mod machine;
+mod measure;
+mod plan;
+mod progress;
+mod raw;
+mod record;
+mod rig;
+mod roofline;
+mod runner;
+mod stats;
+mod table;
+mod topology;
+
+use args::{Arguments, Command, ReportArguments, RunArguments};
+use clap::Parser;
+use plan::Experiment;
+use progress::Meter;
+use runner::Effort;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Before any thread is pinned: a pinned thread, and every thread it starts, would be told of its own CPU only.
+    topology::cpus();
+    let done = match arguments.command {
+        Command::List => list(),
+        Command::Run(arguments) => run(&arguments),
+        Command::Report(arguments) => report(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("corelane-bench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn list() -> Result<(), String> {
+    let width = experiments::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for experiment in experiments::ALL {
+        out += &format!("{:width$}  {}\n", experiment.name, experiment.title);
+        out += &format!("{:width$}  repeats {}\n", "", experiment.repeats);
+    }
+    print(&out)
+}
+
+/// The experiments of these names, each once.
+fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
+    let mut chosen: Vec<&Experiment> = Vec::new();
+    for name in names {
+        let matching: Vec<_> =
+            experiments::ALL.iter().filter(|experiment| name == "all" || experiment.name == name).collect();
+        if matching.is_empty() {
+            let known: Vec<_> = experiments::ALL.iter().map(|experiment| experiment.name).collect();
+            return Err(format!("no experiment is called '{name}'; there are {}", known.join(", ")));
+        }
+        for experiment in matching {
+            if chosen.iter().all(|other| other.name != experiment.name) {
+                chosen.push(experiment);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+fn run(arguments: &RunArguments) -> Result<(), String> {
+    let experiments = chosen(&arguments.names)?;
+    if cfg!(debug_assertions) && !arguments.quick {
+        eprintln!("corelane-bench: this is no release build, so its figures mean nothing");
+    }
+    let effort = match arguments.rounds {
+        _ if arguments.quick => Effort::quick(),
+        rounds => Effort::full(rounds.map_or(Effort::LEAST_ROUNDS, usize::from)),
+    };
+    // Opened first: hours of measuring must not end at a wrong path.
+    let mut file = match &arguments.json {
+        Some(path) => Some(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?),
+        None => None,
+    };
+    let mut records = Vec::new();
+    for experiment in experiments {
+        let mut meter = Meter::new(experiment.name);
+        let record = runner::run(experiment, &effort, &mut meter);
+        drop(meter);
+        print(&table::render(&record))?;
+        records.push(record);
+    }
+    if let (Some(file), Some(path)) = (&mut file, &arguments.json) {
+        let mut writer = BufWriter::new(file);
+        serde_json::to_writer(&mut writer, &records)
+            .map_err(io::Error::from)
+            .and_then(|()| writer.flush())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn report(arguments: &ReportArguments) -> Result<(), String> {
+    Err(format!("{}: there are no reports yet", arguments.directory.display()))
+}
+
+/// A reader that has gone away is no error.
+fn print(text: &str) -> Result<(), String> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
+}

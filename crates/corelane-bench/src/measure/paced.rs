@@ -1,0 +1,117 @@
+//! One-way latency of items that come at set times.
+
+use super::{Outcome, Reading, Setting, pair_on};
+use crate::contender::Pair;
+use crate::histogram::Histogram;
+use crate::item::Item;
+use crate::raw::ticks;
+use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
+use std::hint::spin_loop;
+
+/// The percentiles that are looked at.
+pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// When items are due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Evenly, at this share of the rate that the same loop reaches without a pace.
+    Share(f64),
+    /// So many at once, every so many microseconds.
+    Bursts { items: u64, every_us: u64 },
+}
+
+/// Sends each item at its time, or as soon after it as there is room, and counts from when it was *due* to when it was
+/// popped: an item that had to wait its turn is late, not forgiven. The item is that time.
+///
+/// The values are nanoseconds at [`PERCENTILES`]. They hold a read of the clock at each end, and whatever the two CPUs'
+/// counters differ by.
+pub(crate) fn paced<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Outcome {
+    let (mut tx, mut rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
+    let warm = 2 * capacity as u64;
+    let count = super::whole::<P, u64>(setting.count);
+    let produce: Work<Histogram> = Box::new(move |side| {
+        // As fast as it goes, which also says how fast that is.
+        send::<P>(&mut tx, warm, 0, 1, side)?;
+        side.start()?;
+        let start = ticks();
+        send::<P>(&mut tx, count, 0, 1, side)?;
+        let each = (ticks() - start) as f64 / count as f64;
+        let (every, at_once) = match pace {
+            Pace::Share(share) => (each / share, 1),
+            Pace::Bursts { items, every_us } => (every_us as f64 * tick_rate() / 1e6, items),
+        };
+        // A burst begun is sent whole.
+        let whole = if at_once == 1 { count } else { count.next_multiple_of(at_once) };
+        send::<P>(&mut tx, whole, every as u64, at_once, side)?;
+        side.stop();
+        Ok(Histogram::new())
+    });
+    let at_once = match pace {
+        Pace::Share(_) => 1,
+        Pace::Bursts { items, .. } => items,
+    };
+    let consume: Work<Histogram> = Box::new(move |side| {
+        let mut histogram = Histogram::new();
+        receive::<P>(&mut rx, warm, side, |_| {})?;
+        side.start()?;
+        receive::<P>(&mut rx, count, side, |_| {})?;
+        let whole = if at_once == 1 { count } else { count.next_multiple_of(at_once) };
+        receive::<P>(&mut rx, whole, side, |late| histogram.add(late))?;
+        side.stop();
+        Ok(histogram)
+    });
+    let (histograms, took) = rig::run(setting, vec![(setting.cpus[0], produce), (setting.cpus[1], consume)])?;
+    let values = PERCENTILES.map(|percent| histograms[1].percentile(percent) as f64 * 1e9 / tick_rate()).to_vec();
+    Ok(Reading { values, ..Reading::new(count, took) })
+}
+
+/// Sends `count` items, `at_once` of them every `every` ticks.
+#[inline(always)]
+fn send<P: Pair<u64>>(tx: &mut P::Tx, count: u64, every: u64, at_once: u64, side: &Side) -> Result<(), Stop> {
+    let mut full = 0_u64;
+    let mut due = ticks();
+    for number in 0..count {
+        if number % at_once == 0 {
+            due += every;
+        }
+        let mut now = ticks();
+        while now < due {
+            spin_loop();
+            now = ticks();
+        }
+        // Without a pace an item is due now.
+        let stamp = if every == 0 { now } else { due };
+        while !P::try_push(tx, stamp) {
+            full += 1;
+            if full.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn receive<P: Pair<u64>>(rx: &mut P::Rx, count: u64, side: &Side, mut late: impl FnMut(u64)) -> Result<(), Stop> {
+    let (mut empty, mut last) = (0_u64, 0);
+    for number in 0..count {
+        let stamp = loop {
+            if let Some(item) = P::try_pop(rx) {
+                break Item::number(&item);
+            }
+            empty += 1;
+            if empty.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        };
+        // Times are never sent backwards.
+        if stamp < last {
+            side.check(stamp, last)?;
+        }
+        last = stamp;
+        late(ticks().saturating_sub(stamp));
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Items through one queue as fast as they go, one call an item on both sides.
+
+use super::{Outcome, Reading, Setting, pair_on, whole};
+use crate::contender::Pair;
+use crate::item::Item;
+use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use std::hint::spin_loop;
+use std::ops::Range;
+
+/// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring has
+/// been touched by both ends.
+pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
+    let (mut tx, mut rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
+    let warm = whole::<P, T>(2 * capacity as u64);
+    let count = whole::<P, T>(setting.count);
+    let produce: Work<u64> = Box::new(move |side| {
+        push::<P, T>(&mut tx, 0..warm, side)?;
+        side.start()?;
+        let full = push::<P, T>(&mut tx, warm..warm + count, side)?;
+        side.stop();
+        Ok(full)
+    });
+    let consume: Work<u64> = Box::new(move |side| {
+        pop::<P, T>(&mut rx, 0..warm, side)?;
+        side.start()?;
+        let empty = pop::<P, T>(&mut rx, warm..warm + count, side)?;
+        side.stop();
+        Ok(empty)
+    });
+    let (tries, took) = rig::run(setting, vec![(setting.cpus[0], produce), (setting.cpus[1], consume)])?;
+    Ok(Reading { full: tries[0], empty: tries[1], ..Reading::new(count, took) })
+}
+
+/// Pushes numbered items; how often there was no room.
+#[inline(always)]
+pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, side: &Side) -> Result<u64, Stop> {
+    let mut item = T::default();
+    let mut full = 0_u64;
+    for number in numbers {
+        item.stamp(number);
+        while !P::try_push(tx, item) {
+            full += 1;
+            if full.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        }
+    }
+    Ok(full)
+}
+
+/// Pops items and checks their numbers; how often there was none.
+#[inline(always)]
+pub(super) fn pop<P: Pair<T>, T: Item>(rx: &mut P::Rx, numbers: Range<u64>, side: &Side) -> Result<u64, Stop> {
+    let mut empty = 0_u64;
+    for number in numbers {
+        let item = loop {
+            if let Some(item) = P::try_pop(rx) {
+                break item;
+            }
+            empty += 1;
+            if empty.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        };
+        side.check(item.number(), number)?;
+    }
+    Ok(empty)
+}

@@ -1,0 +1,153 @@
+//! What is kept of a run: every sample, and the facts it depends on.
+
+use crate::contender::Kind;
+use crate::counters::Counts;
+use crate::machine::Machine;
+use crate::plan::Scale;
+use crate::stats::Summary;
+use serde::{Deserialize, Serialize};
+
+/// The version of this form.
+pub(crate) const FORMAT: u32 = 1;
+
+/// One run of one experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) format: u32,
+    pub(crate) experiment: String,
+    pub(crate) title: String,
+    pub(crate) repeats: String,
+    pub(crate) about: String,
+    pub(crate) parameters: Vec<ParameterRecord>,
+    /// A smoke run: its figures mean nothing.
+    pub(crate) quick: bool,
+    pub(crate) rounds: usize,
+    /// How long a sample was meant to take.
+    pub(crate) sample_seconds: f64,
+    /// When it began, in seconds since 1970 UTC.
+    pub(crate) started: u64,
+    /// How long all of it took.
+    pub(crate) seconds: f64,
+    pub(crate) notes: Vec<String>,
+    /// A raw round trip in each round, to see whether the bare machine stayed the same.
+    pub(crate) bare: Vec<Bare>,
+    pub(crate) machine: Machine,
+    pub(crate) panels: Vec<PanelRecord>,
+}
+
+/// What a raw round trip took on a pair of CPUs, round by round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Bare {
+    pub(crate) cpus: [usize; 2],
+    pub(crate) round_trip_ns: Vec<f64>,
+}
+
+/// A fixed value of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ParameterRecord {
+    pub(crate) name: String,
+    pub(crate) here: String,
+    /// What the paper has; null where the value is ours.
+    pub(crate) paper: Option<String>,
+}
+
+/// A plot and a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PanelRecord {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What varies; null if nothing does.
+    pub(crate) x: Option<AxisRecord>,
+    pub(crate) y: AxisRecord,
+    pub(crate) higher_is_better: bool,
+    /// The producer's CPU and the consumer's, where they were pinned.
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) series: Vec<SeriesRecord>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AxisRecord {
+    pub(crate) label: String,
+    pub(crate) scale: Scale,
+}
+
+/// A contender that is not in a panel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LeftOut {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// A contender in a panel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SeriesRecord {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A contender at one x.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) samples: Vec<Sample>,
+    /// What happened instead of a further sample: a hang, a wrong item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stopped: Option<String>,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) value: f64,
+    pub(crate) items: u64,
+    pub(crate) wall_s: f64,
+    /// Of all threads.
+    pub(crate) cpu_s: f64,
+    /// Tries that found no room, and that found nothing.
+    pub(crate) full: u64,
+    pub(crate) empty: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) counts: Option<Counts>,
+}
+
+impl Point {
+    /// Of all samples; `None` without any.
+    pub(crate) fn summary(&self) -> Option<Summary> {
+        Summary::of(self.samples.iter().map(|sample| sample.value))
+    }
+}
+
+impl PanelRecord {
+    /// Every x there is, in order.
+    pub(crate) fn xs(&self) -> Vec<f64> {
+        let mut xs: Vec<f64> = self.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        xs
+    }
+
+    /// A contender's result at an x.
+    pub(crate) fn point(&self, series: &str, x: f64) -> Option<&Point> {
+        self.series.iter().find(|s| s.name == series)?.points.iter().find(|point| point.x == x)
+    }
+
+    /// The series, best median first at the given x; those without a figure last.
+    pub(crate) fn ranked(&self, x: f64) -> Vec<(&SeriesRecord, &Point)> {
+        let mut ranked: Vec<_> = self
+            .series
+            .iter()
+            .filter_map(|series| Some((series, series.points.iter().find(|point| point.x == x)?)))
+            .collect();
+        ranked.sort_by(|(_, a), (_, b)| {
+            let key = |point: &Point| match point.summary() {
+                Some(summary) if self.higher_is_better => -summary.median,
+                Some(summary) => summary.median,
+                None => f64::INFINITY,
+            };
+            key(a).total_cmp(&key(b))
+        });
+        ranked
+    }
+}

@@ -1,0 +1,123 @@
+//! No queues: what the machine can do at best. Every plot has these lines where they mean something.
+
+use crate::item::Item;
+use crate::measure::{Outcome, Reading, Setting};
+use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use std::hint::spin_loop;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex};
+
+/// The name of [`ping_pong`] in tables and plots.
+pub(crate) const PING_PONG: &str = "raw ping-pong";
+/// The name of [`streaming`] in tables and plots.
+pub(crate) const STREAMING: &str = "raw streaming";
+
+/// A word alone on its cache lines, and on the one that a prefetcher fetches with it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Word(AtomicU64);
+
+impl Word {
+    fn await_least(&self, least: u64, side: &Side) -> Result<(), Stop> {
+        let mut looks = 0_u64;
+        while self.0.load(Acquire) < least {
+            looks += 1;
+            if looks.is_multiple_of(PATIENCE) {
+                side.stuck(least)?;
+            }
+            spin_loop();
+        }
+        Ok(())
+    }
+}
+
+/// Two words, each written by one thread and watched by the other: the floor of every round trip.
+pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
+    const WARM: u64 = 1000;
+    let words = Arc::new((Word::default(), Word::default()));
+    let theirs = words.clone();
+    let count = setting.count.max(1);
+    let here: Work<()> = Box::new(move |side| {
+        for trip in 1..=WARM + count {
+            if trip == WARM + 1 {
+                side.start()?;
+            }
+            words.0.0.store(trip, Release);
+            words.1.await_least(trip, side)?;
+        }
+        side.stop();
+        Ok(())
+    });
+    let there: Work<()> = Box::new(move |side| {
+        for trip in 1..=WARM + count {
+            if trip == WARM + 1 {
+                side.start()?;
+            }
+            theirs.0.await_least(trip, side)?;
+            theirs.1.0.store(trip, Release);
+        }
+        side.stop();
+        Ok(())
+    });
+    let (_, took) = rig::run(setting, vec![(setting.cpus[0], here), (setting.cpus[1], there)])?;
+    Ok(Reading::new(count, took))
+}
+
+/// Blocks of the ring, and bytes of a block: the best of what was tried.
+const BLOCKS: u64 = 4;
+const BLOCK_BYTES: usize = 16 << 10;
+
+/// Items copied into a ring by one thread and out of it by another, 16 KiB at a time: what is left when handing over costs
+/// next to nothing. No item can be taken before its whole block is written, so no queue is like it.
+pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
+    let block = BLOCK_BYTES / T::BYTES;
+    struct Ring<T> {
+        /// Blocks written, and blocks read.
+        written: Word,
+        read: Word,
+        /// The two counts say whose turn it is, so no lock is ever contended: they let the compiler copy whole blocks.
+        blocks: Vec<Mutex<Vec<T>>>,
+    }
+    let blocks = (0..BLOCKS).map(|_| Mutex::new(vec![T::default(); block])).collect();
+    let ring = Arc::new(Ring { written: Word::default(), read: Word::default(), blocks });
+    let theirs = ring.clone();
+    let lock = |ring: &Ring<T>, number: u64, f: &mut dyn FnMut(&mut [T])| {
+        f(&mut ring.blocks[(number % BLOCKS) as usize].lock().expect("no thread panics with a block"));
+    };
+    let warm = 2 * BLOCKS;
+    let count = setting.count.div_ceil(block as u64).max(1);
+    let write: Work<()> = Box::new(move |side| {
+        let mut source = vec![T::default(); block];
+        for number in 0..warm + count {
+            if number == warm {
+                side.start()?;
+            }
+            ring.read.await_least((number + 1).saturating_sub(BLOCKS), side)?;
+            for item in &mut source {
+                item.stamp(number);
+            }
+            lock(&ring, number, &mut |block| block.copy_from_slice(&source));
+            ring.written.0.store(number + 1, Release);
+        }
+        side.stop();
+        Ok(())
+    });
+    let read: Work<()> = Box::new(move |side| {
+        let mut target = vec![T::default(); block];
+        for number in 0..warm + count {
+            if number == warm {
+                side.start()?;
+            }
+            theirs.written.await_least(number + 1, side)?;
+            lock(&theirs, number, &mut |block| target.copy_from_slice(block));
+            theirs.read.0.store(number + 1, Release);
+            let different = target.iter().fold(0, |different, item| different | item.number() ^ number);
+            side.check(different, 0)?;
+        }
+        side.stop();
+        Ok(())
+    });
+    let (_, took) = rig::run(setting, vec![(setting.cpus[0], write), (setting.cpus[1], read)])?;
+    Ok(Reading::new(count * block as u64, took))
+}

@@ -1,0 +1,376 @@
+//! Carries out a plan: rounds in rotated order, every sample kept.
+
+use crate::machine::Machine;
+use crate::measure::{Failure, Metric, Reading, Setting};
+use crate::plan::{Experiment, Panel, Plan};
+use crate::record::{
+    AxisRecord, Bare, FORMAT, LeftOut, PanelRecord, ParameterRecord, Point, Record, Sample, SeriesRecord,
+};
+use crate::roofline;
+use crate::stats::Summary;
+use crate::topology::{self, Cpu};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) quick: bool,
+    pub(crate) rounds: usize,
+    /// What a sample should take.
+    pub(crate) sample: Duration,
+    /// Nothing moving for so long is a hang.
+    pub(crate) bound: Duration,
+}
+
+impl Effort {
+    /// The fewest rounds of a run that may be quoted.
+    pub(crate) const LEAST_ROUNDS: usize = 7;
+
+    pub(crate) fn full(rounds: usize) -> Self {
+        Effort { quick: false, rounds, sample: Duration::from_millis(150), bound: Duration::from_secs(2) }
+    }
+
+    /// Enough to see that everything runs.
+    pub(crate) fn quick() -> Self {
+        Effort { quick: true, rounds: 2, sample: Duration::from_millis(1), bound: Duration::from_millis(500) }
+    }
+}
+
+/// Who is told how far the work has come.
+pub(crate) trait Watcher {
+    /// A measurement begins: what, how many are done of how many, about how long the rest takes.
+    fn begins(&mut self, what: &str, done: usize, of: usize, left: Duration);
+}
+
+/// How many items a sample has at most, whatever the rate.
+const MOST: u64 = 1_000_000_000;
+
+/// A case on its way.
+#[derive(Debug, Default)]
+struct Track {
+    count: u64,
+    readings: Vec<Reading>,
+    stopped: Option<String>,
+    unable: Option<String>,
+    /// What its last sample took in all, with threads and set-up.
+    took: Duration,
+}
+
+impl Track {
+    fn is_over(&self) -> bool {
+        self.stopped.is_some() || self.unable.is_some()
+    }
+}
+
+/// Runs an experiment.
+pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Watcher) -> Record {
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let clock = Instant::now();
+    let mut plan = Plan::new(topology::places());
+    (experiment.plan)(&mut plan);
+    let mut tracks: Vec<Vec<Track>> =
+        plan.panels.iter().map(|panel| panel.cases.iter().map(|_| Track::default()).collect()).collect();
+
+    let mut bare = bare_pairs(&plan);
+
+    // Round 0 is not counted: it finds how many items a sample takes, warms everything up, and meets the hangs.
+    let cases: usize = plan.panels.iter().map(|panel| panel.cases.len()).sum();
+    let of = cases * (effort.rounds + 1);
+    let mut done = 0;
+    for round in 0..=effort.rounds {
+        for bare in &mut bare {
+            bare.round_trip_ns.extend(raw_round_trip(bare.cpus, effort));
+        }
+        for (p, panel) in plan.panels.iter().enumerate() {
+            for index in order(panel, round) {
+                let case = &panel.cases[index];
+                let left = time_left(&tracks, effort, round, of - done);
+                watcher.begins(&format!("{}, {}", panel.title, case.series), done, of, left);
+                done += 1;
+                let track = &mut tracks[p][index];
+                if track.is_over() {
+                    continue;
+                }
+                let count = if round == 0 { case.least } else { track.count };
+                let setting = Setting { cpus: panel.cpus, bound: effort.bound, count, counting: false };
+                let begun = Instant::now();
+                match (case.run)(&setting) {
+                    Ok(reading) if round == 0 => {
+                        track.count = enough(&reading, case.least, effort.sample);
+                        track.took = begun.elapsed() + effort.sample;
+                    }
+                    Ok(reading) => {
+                        track.readings.push(reading);
+                        track.took = begun.elapsed();
+                    }
+                    Err(Failure::Unable(unable)) => track.unable = Some(unable.0),
+                    Err(Failure::Stop(stop)) => track.stopped = Some(stop.to_string()),
+                }
+            }
+        }
+    }
+
+    let machine = Machine::look();
+    let mut panels = Vec::new();
+    for (panel, tracks) in plan.panels.iter().zip(&tracks) {
+        panels.extend(panel_records(panel, tracks));
+    }
+    let mut notes = plan.notes;
+    notes.extend(bare.iter().filter_map(moved));
+    Record {
+        format: FORMAT,
+        experiment: experiment.name.to_owned(),
+        title: experiment.title.to_owned(),
+        repeats: experiment.repeats.to_owned(),
+        about: experiment.about.to_owned(),
+        parameters: experiment
+            .parameters
+            .iter()
+            .map(|parameter| ParameterRecord {
+                name: parameter.name.to_owned(),
+                here: parameter.here.to_owned(),
+                paper: parameter.paper.map(str::to_owned),
+            })
+            .collect(),
+        quick: effort.quick,
+        rounds: effort.rounds,
+        sample_seconds: effort.sample.as_secs_f64(),
+        started,
+        seconds: clock.elapsed().as_secs_f64(),
+        notes,
+        bare,
+        machine,
+        panels,
+    }
+}
+
+/// The cases of a panel in the order of this round: x by x, and at each x every contender, starting with another one each
+/// round.
+fn order(panel: &Panel, round: usize) -> Vec<usize> {
+    let mut groups: Vec<(&[f64], Vec<usize>)> = Vec::new();
+    for (index, case) in panel.cases.iter().enumerate() {
+        match groups.iter_mut().find(|(xs, _)| *xs == case.xs) {
+            Some((_, group)) => group.push(index),
+            None => groups.push((&case.xs, vec![index])),
+        }
+    }
+    for (_, group) in &mut groups {
+        let first = round % group.len();
+        group.rotate_left(first);
+    }
+    groups.into_iter().flat_map(|(_, group)| group).collect()
+}
+
+/// So many items that a sample takes about the time it should.
+fn enough(reading: &Reading, least: u64, sample: Duration) -> u64 {
+    let rate = reading.items as f64 / reading.wall.as_secs_f64().max(1e-9);
+    ((rate * sample.as_secs_f64()) as u64).clamp(least, MOST.max(least))
+}
+
+/// About how long the remaining measurements take.
+fn time_left(tracks: &[Vec<Track>], effort: &Effort, round: usize, steps: usize) -> Duration {
+    let running: Vec<&Track> = tracks.iter().flatten().filter(|track| !track.is_over()).collect();
+    let known: Vec<f64> =
+        running.iter().filter(|track| track.count > 0).map(|track| track.took.as_secs_f64()).collect();
+    if round == 0 || known.is_empty() {
+        return effort.sample.mul_f64(steps as f64 * 1.1);
+    }
+    // The rest of this round, and whole rounds after it, without what has already stopped.
+    let a_round: f64 = known.iter().sum();
+    let cases: usize = tracks.iter().map(Vec::len).sum();
+    Duration::from_secs_f64(a_round * steps as f64 / cases as f64)
+}
+
+/// What a panel's views show.
+fn panel_records(panel: &Panel, tracks: &[Track]) -> Vec<PanelRecord> {
+    panel
+        .views
+        .iter()
+        .map(|view| {
+            let mut series: Vec<SeriesRecord> = Vec::new();
+            let mut left_out: Vec<LeftOut> = panel
+                .left_out
+                .iter()
+                .map(|(name, reason)| LeftOut { name: name.clone(), reason: reason.clone() })
+                .collect();
+            for (case, track) in panel.cases.iter().zip(tracks) {
+                if let Some(reason) = &track.unable {
+                    let name = match panel.x {
+                        Some(_) if case.xs.len() == 1 => format!("{} at {}", case.series, case.xs[0]),
+                        _ => case.series.clone(),
+                    };
+                    left_out.push(LeftOut { name, reason: reason.clone() });
+                    continue;
+                }
+                let of_this = match series.iter().position(|series| series.name == case.series) {
+                    Some(position) => &mut series[position],
+                    None => {
+                        series.push(SeriesRecord { name: case.series.clone(), kind: case.kind, points: Vec::new() });
+                        series.last_mut().expect("just pushed")
+                    }
+                };
+                for (i, &x) in case.xs.iter().enumerate() {
+                    let samples = track.readings.iter().map(|reading| sample(reading, view.metric, i)).collect();
+                    of_this.points.push(Point { x, samples, stopped: track.stopped.clone() });
+                }
+            }
+            let id = if view.id.is_empty() { panel.id.clone() } else { format!("{}.{}", panel.id, view.id) };
+            PanelRecord {
+                id,
+                title: panel.title.clone(),
+                x: panel.x.map(|axis| AxisRecord { label: axis.label.to_owned(), scale: axis.scale }),
+                y: AxisRecord { label: view.label.to_owned(), scale: view.scale },
+                higher_is_better: view.higher_is_better,
+                cpus: panel.cpus.iter().flatten().map(|cpu| cpu.0).collect(),
+                series,
+                left_out,
+            }
+        })
+        .collect()
+}
+
+fn sample(reading: &Reading, metric: Metric, i: usize) -> Sample {
+    Sample {
+        value: metric.of(reading).get(i).copied().unwrap_or(f64::NAN),
+        items: reading.items,
+        wall_s: reading.wall.as_secs_f64(),
+        cpu_s: reading.cpu.as_secs_f64(),
+        full: reading.full,
+        empty: reading.empty,
+        counts: reading.counts,
+    }
+}
+
+/// The pairs of different CPUs that the panels use.
+fn bare_pairs(plan: &Plan) -> Vec<Bare> {
+    let mut pairs: Vec<Bare> = Vec::new();
+    for panel in &plan.panels {
+        if let [Some(a), Some(b)] = panel.cpus
+            && a != b
+            && pairs.iter().all(|bare| bare.cpus != [a.0, b.0])
+        {
+            pairs.push(Bare { cpus: [a.0, b.0], round_trip_ns: Vec::new() });
+        }
+    }
+    pairs
+}
+
+fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<f64> {
+    let count = (effort.sample.as_nanos() / 200).max(1000) as u64;
+    let setting = Setting { cpus: cpus.map(|cpu| Some(Cpu(cpu))), bound: effort.bound, count, counting: false };
+    let reading = roofline::ping_pong(&setting).ok()?;
+    Metric::NanosecondsEach.of(&reading).first().copied()
+}
+
+/// Says so if the bare machine changed during the run, as when a hypervisor moves its CPUs.
+fn moved(bare: &Bare) -> Option<String> {
+    let trips = Summary::of(bare.round_trip_ns.iter().copied())?;
+    (trips.most > 1.5 * trips.least).then(|| {
+        let [a, b] = bare.cpus;
+        let (least, most) = (trips.least, trips.most);
+        format!(
+            "The bare machine did not stay the same: a raw round trip between CPUs {a} and {b} took {least:.0} to {most:.0} \
+             ns from round to round."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Kind;
+    use crate::measure::Outcome;
+    use crate::plan::View;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    fn reading(setting: &Setting) -> Outcome {
+        Ok(Reading {
+            items: setting.count,
+            wall: Duration::from_nanos(10 * setting.count),
+            cpu: Duration::from_nanos(20 * setting.count),
+            full: 1,
+            empty: 2,
+            counts: None,
+            values: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn every_contender_comes_first_once_and_each_x_is_compared_in_one_go() {
+        let mut plan = Plan::new(Vec::new());
+        let panel = plan.panel("p", "p", None, None, View::NANOSECONDS);
+        for x in [1.0, 2.0] {
+            for series in ["a", "b", "c"] {
+                panel.case(series, Kind::Crate, &[x], 1, reading);
+            }
+        }
+        assert_eq!(order(panel, 0), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(order(panel, 1), [1, 2, 0, 4, 5, 3]);
+        assert_eq!(order(panel, 5), [2, 0, 1, 5, 3, 4]);
+    }
+
+    #[test]
+    fn samples_take_the_time_they_should_and_are_never_too_small() {
+        let at_10_ns =
+            |count| reading(&Setting { cpus: [None; 2], bound: Duration::ZERO, count, counting: false }).unwrap();
+        let items = enough(&at_10_ns(1000), 1000, Duration::from_millis(1));
+        assert!(items.abs_diff(100_000) <= 1, "{items}");
+        assert_eq!(enough(&at_10_ns(1000), 1_000_000, Duration::from_millis(1)), 1_000_000);
+    }
+
+    #[test]
+    fn a_machine_that_changes_is_noticed() {
+        let bare = |round_trip_ns: &[f64]| Bare { cpus: [0, 1], round_trip_ns: round_trip_ns.to_vec() };
+        assert_eq!(moved(&bare(&[])), None);
+        assert_eq!(moved(&bare(&[100.0, 149.0])), None);
+        assert!(moved(&bare(&[100.0, 110.0, 390.0])).unwrap().contains("100 to 390 ns"));
+    }
+
+    struct Silent;
+
+    impl Watcher for Silent {
+        fn begins(&mut self, _: &str, done: usize, of: usize, _: Duration) {
+            assert!(done < of);
+        }
+    }
+
+    thread_local! {
+        static RUNS: Rc<RefCell<Vec<&'static str>>> = Rc::default();
+    }
+
+    #[test]
+    fn what_hangs_is_recorded_and_not_run_again() {
+        let experiment = Experiment {
+            name: "x",
+            title: "",
+            repeats: "",
+            about: "",
+            parameters: &[],
+            plan: |plan| {
+                let panel = plan.panel("p", "p", None, None, View::NANOSECONDS);
+                panel.view(View::CPU_NANOSECONDS);
+                panel.leave_out("absent", "for a reason");
+                panel.case("good", Kind::Crate, &[0.0], 1000, |setting| {
+                    RUNS.with(|runs| runs.borrow_mut().push("good"));
+                    reading(setting)
+                });
+                panel.case("bad", Kind::Paper, &[0.0], 1000, |_| {
+                    RUNS.with(|runs| runs.borrow_mut().push("bad"));
+                    Err(crate::rig::Stop::Hangs(Duration::from_secs(2)).into())
+                });
+            },
+        };
+        let record = run(&experiment, &Effort::quick(), &mut Silent);
+        RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "bad", "good", "good"]));
+        assert_eq!(record.panels.len(), 2);
+        let panel = &record.panels[0];
+        let median = |panel: &PanelRecord| panel.point("good", 0.0).unwrap().summary().unwrap().median;
+        assert_eq!((median(panel).round(), median(&record.panels[1]).round()), (10.0, 20.0));
+        let bad = panel.point("bad", 0.0).unwrap();
+        assert_eq!((bad.samples.len(), bad.stopped.as_deref()), (0, Some("hangs: nothing moved for 2 s")));
+        assert_eq!(panel.left_out[0].reason, "for a reason");
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+    }
+}

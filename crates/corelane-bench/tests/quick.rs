@@ -1,0 +1,80 @@
+//! The tool as a user runs it, with the smallest effort.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_corelane-bench")).args(args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn names() -> Vec<String> {
+    let list = text(&bench(&["list"]).stdout);
+    list.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_list_says_what_each_experiment_repeats() {
+    let list = text(&bench(&["list"]).stdout);
+    assert!(names().contains(&"peers".to_owned()), "{list}");
+    assert_eq!(list.lines().filter(|line| line.trim_start().starts_with("repeats ")).count(), names().len(), "{list}");
+}
+
+#[test]
+fn an_unknown_experiment_is_one_clear_error() {
+    let output = bench(&["run", "peerz", "--quick"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains("'peerz'") && error.contains("peers") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let output = bench(&["run", "peers", "--quick", "--json", "/nonexistent/file.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("/nonexistent/file.json"));
+    assert!(output.stdout.is_empty());
+}
+
+/// Every experiment, all of its contenders: each has its samples, or what stopped it, or why it is not there.
+#[test]
+fn every_experiment_runs_and_every_contender_has_a_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("quick.json");
+    let output = bench(&["run", "all", "--quick", "--json", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let records: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let ran: Vec<_> = records.iter().map(|record| record["experiment"].as_str().unwrap()).collect();
+    assert_eq!(ran, names());
+    for record in &records {
+        let name = &record["experiment"];
+        assert_eq!(record["quick"], true);
+        assert!(!record["machine"]["cpu"].as_str().unwrap().is_empty());
+        let rounds = record["rounds"].as_u64().unwrap() as usize;
+        let panels = record["panels"].as_array().unwrap();
+        assert!(!panels.is_empty(), "{name}");
+        for panel in panels {
+            let series = panel["series"].as_array().unwrap();
+            assert!(!series.is_empty(), "{name} {}", panel["id"]);
+            for series in series {
+                for point in series["points"].as_array().unwrap() {
+                    let samples = point["samples"].as_array().unwrap();
+                    let place = format!("{name} {} {} {}", panel["id"], series["name"], point["x"]);
+                    if point["stopped"].is_null() {
+                        assert_eq!(samples.len(), rounds, "{place}");
+                    }
+                    for sample in samples {
+                        let value = sample["value"].as_f64().unwrap_or_else(|| panic!("{place} has a value"));
+                        assert!(value > 0.0, "{place}: {value}");
+                    }
+                }
+            }
+            for left_out in panel["left_out"].as_array().unwrap() {
+                assert!(!left_out["reason"].as_str().unwrap().is_empty());
+            }
+        }
+    }
+}
