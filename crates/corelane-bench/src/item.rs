@@ -6,33 +6,53 @@ use std::hint::black_box;
 pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     /// Size in bytes.
     const BYTES: usize;
+    /// Whatever items are made from, made before anything is measured.
+    type Stock: 'static;
 
-    /// Makes this item number `number`.
-    fn stamp(&mut self, number: u64);
+    /// A new stock.
+    fn stock() -> Self::Stock;
 
-    /// The number in the item, if all of it is there.
-    fn number(&self) -> u64;
+    /// The item of this number.
+    fn numbered(stock: &Self::Stock, number: u64) -> Self;
+
+    /// What is written in the item.
+    fn says(&self) -> u64;
+
+    /// What is written in the item of this number.
+    fn due(number: u64) -> u64;
 }
 
 /// The smallest item: travels in registers on both sides.
 impl Item for u64 {
     const BYTES: usize = 8;
+    type Stock = ();
+
+    fn stock() -> Self::Stock {}
 
     #[inline(always)]
-    fn stamp(&mut self, number: u64) {
-        *self = number;
+    fn numbered(&(): &Self::Stock, number: u64) -> Self {
+        number
     }
 
     #[inline(always)]
-    fn number(&self) -> u64 {
+    fn says(&self) -> u64 {
         *self
+    }
+
+    #[inline(always)]
+    fn due(number: u64) -> u64 {
+        number
     }
 }
 
+/// Blocks in stock. Their numbers repeat, which still shows a lost or swapped item.
+const STOCK: usize = 8;
+
 /// An item of `WORDS` words.
 ///
-/// Both ends pass it through `black_box`, so that a contender copies all of it in and all of it out, no matter how much of
-/// its code the compiler sees through.
+/// Blocks are made beforehand: one that was written just before it is copied would make the copy wait, as a processor cannot
+/// forward several small stores to one wide load. Both ends pass a block through `black_box`, so that a contender copies
+/// all of it in and all of it out, no matter how much of its code the compiler sees through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<const WORDS: usize>([u64; WORDS]);
 
@@ -44,18 +64,48 @@ impl<const WORDS: usize> Default for Block<WORDS> {
 
 impl<const WORDS: usize> Item for Block<WORDS> {
     const BYTES: usize = 8 * WORDS;
+    type Stock = Box<[Self; STOCK]>;
 
-    #[inline(always)]
-    fn stamp(&mut self, number: u64) {
-        self.0[0] = number;
-        self.0[WORDS - 1] = number;
-        black_box(self);
+    fn stock() -> Self::Stock {
+        Box::new(std::array::from_fn(|number| Block([number as u64; WORDS])))
     }
 
     #[inline(always)]
-    fn number(&self) -> u64 {
+    fn numbered(stock: &Self::Stock, number: u64) -> Self {
+        *black_box(&stock[number as usize % STOCK])
+    }
+
+    #[inline(always)]
+    fn says(&self) -> u64 {
         let Block(words) = black_box(self);
-        // A torn item has no number that anyone expects.
+        // A torn item says what no item does.
         if words[0] == words[WORDS - 1] { words[0] } else { u64::MAX }
+    }
+
+    #[inline(always)]
+    fn due(number: u64) -> u64 {
+        number % STOCK as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comes_back<T: Item>() {
+        let stock = T::stock();
+        for number in 0..100 {
+            assert_eq!(T::numbered(&stock, number).says(), T::due(number));
+            assert_ne!(T::numbered(&stock, number).says(), T::due(number + 1));
+        }
+        assert_eq!(T::BYTES, size_of::<T>());
+    }
+
+    #[test]
+    fn an_item_says_its_number() {
+        comes_back::<u64>();
+        comes_back::<Block<2>>();
+        comes_back::<Block<128>>();
+        assert_eq!(Block([1, 2, 3]).says(), u64::MAX);
     }
 }

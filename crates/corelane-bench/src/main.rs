@@ -18,8 +18,10 @@ mod machine;
 mod measure;
 mod plan;
 mod progress;
+mod published;
 mod raw;
 mod record;
+mod report;
 mod rig;
 mod roofline;
 mod runner;
@@ -116,7 +118,8 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
 }
 
 fn report(arguments: &ReportArguments) -> Result<(), String> {
-    Err(format!("{}: there are no reports yet", arguments.directory.display()))
+    let (page, results) = report::write(&arguments.directory)?;
+    print(&format!("{}: {results} results\n", page.display()))
 }
 
 /// A reader that has gone away is no error.

@@ -88,15 +88,13 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     let warm = 2 * BLOCKS;
     let count = setting.count.div_ceil(block as u64).max(1);
     let write: Work<()> = Box::new(move |side| {
-        let mut source = vec![T::default(); block];
+        let stock = T::stock();
+        let source: Vec<T> = (0..block as u64).map(|number| T::numbered(&stock, number)).collect();
         for number in 0..warm + count {
             if number == warm {
                 side.start()?;
             }
             ring.read.await_least((number + 1).saturating_sub(BLOCKS), side)?;
-            for item in &mut source {
-                item.stamp(number);
-            }
             lock(&ring, number, &mut |block| block.copy_from_slice(&source));
             ring.written.0.store(number + 1, Release);
         }
@@ -112,7 +110,7 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
             theirs.written.await_least(number + 1, side)?;
             lock(&theirs, number, &mut |block| target.copy_from_slice(block));
             theirs.read.0.store(number + 1, Release);
-            let different = target.iter().fold(0, |different, item| different | item.number() ^ number);
+            let different = (0..).zip(&target).fold(0, |different, (i, item)| different | item.says() ^ T::due(i));
             side.check(different, 0)?;
         }
         side.stop();

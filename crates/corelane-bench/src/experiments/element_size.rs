@@ -8,8 +8,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "element-size",
     title: "throughput versus element size",
     repeats: "MCRingBuffer, section II-D, Evaluation 1, Figure 8",
-    about: "One item a call on both sides. All of an item is written before and read after, so that larger items show the \
-            cost of moving them, the same for all.",
+    about: "One item a call on both sides. All of an item is copied in and out, whatever the compiler could leave out.",
     parameters: &[
         Parameter { name: "capacity", here: "2000 (nexus-queue, disruptor 2048; heapless 2047)", paper: Some("2,000") },
         Parameter {

@@ -30,7 +30,7 @@ macro_rules! batches {
 
 fn plan(plan: &mut Plan) {
     for place in plan.each_place() {
-        let panel = plan.panel("one", "one by one", place, None, View::MILLION_PER_SECOND);
+        let panel = plan.panel("one", "one by one", place, None, View::MILLION_PER_SECOND.scale(Scale::Log));
         each_design!(P => panel.one_by_one::<P, u64>(1.0, CAPACITY));
         each_crate!(P => panel.one_by_one::<P, u64>(1.0, CAPACITY));
         panel.raw_streaming::<u64>(1.0);

@@ -37,12 +37,13 @@ fn push<P: Batches<T>, T: Item, const BATCH: usize>(
     numbers: Range<u64>,
     side: &Side,
 ) -> Result<u64, Stop> {
+    let stock = T::stock();
     let mut batch = [T::default(); BATCH];
     let mut full = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
         for (i, item) in batch.iter_mut().enumerate() {
-            item.stamp(next + i as u64);
+            *item = T::numbered(&stock, next + i as u64);
         }
         let mut left = &batch[..];
         while !left.is_empty() {
@@ -75,7 +76,7 @@ fn pop<P: Batches<T>, T: Item, const BATCH: usize>(
         let due = (numbers.end - next).min(BATCH as u64) as usize;
         let popped = P::pop_slice(rx, &mut batch[..due]);
         for item in &batch[..popped] {
-            side.check(item.number(), next)?;
+            side.check(item.says(), T::due(next))?;
             next += 1;
         }
         if popped == 0 {

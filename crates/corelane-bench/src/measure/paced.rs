@@ -3,7 +3,6 @@
 use super::{Outcome, Reading, Setting, pair_on};
 use crate::contender::Pair;
 use crate::histogram::Histogram;
-use crate::item::Item;
 use crate::raw::ticks;
 use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
 use std::hint::spin_loop;
@@ -54,7 +53,9 @@ pub(crate) fn paced<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace
         let mut histogram = Histogram::new();
         receive::<P>(&mut rx, warm, side, |_| {})?;
         side.start()?;
-        receive::<P>(&mut rx, count, side, |_| {})?;
+        // Counted as well, so that the loop is the same.
+        receive::<P>(&mut rx, count, side, |late| histogram.add(late))?;
+        histogram = Histogram::new();
         let whole = if at_once == 1 { count } else { count.next_multiple_of(at_once) };
         receive::<P>(&mut rx, whole, side, |late| histogram.add(late))?;
         side.stop();
@@ -98,7 +99,7 @@ fn receive<P: Pair<u64>>(rx: &mut P::Rx, count: u64, side: &Side, mut late: impl
     for number in 0..count {
         let stamp = loop {
             if let Some(item) = P::try_pop(rx) {
-                break Item::number(&item);
+                break item;
             }
             empty += 1;
             if empty.is_multiple_of(PATIENCE) {

@@ -34,10 +34,10 @@ pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize
 /// Pushes numbered items; how often there was no room.
 #[inline(always)]
 pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, side: &Side) -> Result<u64, Stop> {
-    let mut item = T::default();
+    let stock = T::stock();
     let mut full = 0_u64;
     for number in numbers {
-        item.stamp(number);
+        let item = T::numbered(&stock, number);
         while !P::try_push(tx, item) {
             full += 1;
             if full.is_multiple_of(PATIENCE) {
@@ -64,7 +64,7 @@ pub(super) fn pop<P: Pair<T>, T: Item>(rx: &mut P::Rx, numbers: Range<u64>, side
             }
             spin_loop();
         };
-        side.check(item.number(), number)?;
+        side.check(item.says(), T::due(number))?;
     }
     Ok(empty)
 }

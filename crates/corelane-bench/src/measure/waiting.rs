@@ -67,13 +67,12 @@ fn stream<P: Pair<T>, T: Item>(
         work.push((
             setting.cpus[0],
             Box::new(move |side| {
-                let mut item = T::default();
+                let stock = T::stock();
                 for number in 0..warm + count {
                     if number == warm {
                         side.start()?;
                     }
-                    item.stamp(number);
-                    push(&mut tx, item, &|| side.stuck(number))?;
+                    push(&mut tx, T::numbered(&stock, number), &|| side.stuck(number))?;
                 }
                 side.stop();
                 Ok(())
@@ -87,7 +86,7 @@ fn stream<P: Pair<T>, T: Item>(
                         side.start()?;
                     }
                     let item = pop(&mut rx, &|| side.stuck(number))?;
-                    side.check(item.number(), number)?;
+                    side.check(item.says(), T::due(number))?;
                 }
                 side.stop();
                 Ok(())
