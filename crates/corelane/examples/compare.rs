@@ -7,7 +7,9 @@
 //! beside other crates, is the business of `corelane-bench`.
 
 use core_affinity::CoreId;
-use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, Locked, McRing, MultiLine, Options, Producer};
+use corelane::spsc::{
+    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Producer,
+};
 use corelane::wait::Spin;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -200,6 +202,7 @@ fn main() {
     let mut contenders = [
         Contender::of::<Locked>("locked"),
         Contender::of::<Lamport>("lamport"),
+        Contender::of::<FastForward>("fastforward"),
         Contender::of::<MultiLine>("multiline"),
         Contender::of::<McRing>("mcring"),
         Contender::of::<BQueue>("bqueue"),

@@ -93,6 +93,8 @@ pub enum ChannelError {
     TooLarge,
     /// A batch of 0 items, or one larger than the queue, which would overwrite items that were not popped.
     BadBatch,
+    /// A slip whose distances contradict each other or the capacity, or whose interval is 0.
+    BadSlip,
     /// The allocator refused the memory.
     NoMemory,
 }
@@ -182,6 +184,9 @@ impl fmt::Display for ChannelError {
             Self::ZeroCapacity => "a queue needs a capacity of at least 1",
             Self::TooLarge => "the capacity is too large",
             Self::BadBatch => "a batch must hold at least 1 item and at most the queue's capacity",
+            Self::BadSlip => {
+                "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1"
+            }
             Self::NoMemory => "no memory for the queue",
         })
     }

@@ -28,7 +28,7 @@
 //! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
 //! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |
-//! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
+//! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::fastforward`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
 //!
 //! Several threads on one side: give each its own queue and let the other side serve them all; [`wait::any`] sleeps once for
 //! many queues.

@@ -4,7 +4,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Design, Lamport, Lane, Locked, McRing, MultiLine, Options};
+use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options};
 use corelane::wait::Adaptive;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -77,6 +77,7 @@ fn a_refusing_allocator_is_no_memory() {
     refused_memory_is_an_error_and_leaves_nothing::<BQueue>();
     refused_memory_is_an_error_and_leaves_nothing::<Locked>();
     refused_memory_is_an_error_and_leaves_nothing::<MultiLine>();
+    refused_memory_is_an_error_and_leaves_nothing::<FastForward>();
 }
 
 #[test]
@@ -116,4 +117,5 @@ fn pushing_popping_and_waiting_allocate_nothing() {
     calls_allocate_nothing::<BQueue>();
     calls_allocate_nothing::<Locked>();
     calls_allocate_nothing::<MultiLine>();
+    calls_allocate_nothing::<FastForward>();
 }

@@ -13,7 +13,7 @@
 
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
-use corelane::spsc::{self, BQueue, Design, Lamport, Lane, Locked, McRing, MultiLine, Options};
+use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -839,6 +839,7 @@ designs! {
     bqueue: BQueue,
     locked: Locked,
     multiline: MultiLine,
+    fastforward: FastForward,
     => [
         items_are_handed_over_with_their_memory,
         a_queue_of_one_wraps,

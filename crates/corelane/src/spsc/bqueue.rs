@@ -42,14 +42,12 @@
 //!
 //! The next power of two of the capacity, times the item's size plus one byte, rounded up to the item's alignment.
 
-use super::buffer::{Buffer, drop_all};
+use super::cells::{Cell, Cells, prefix};
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU8, AtomicUsize, Relaxed, Release, Slot, UnsafeCell, spin_loop};
+use crate::sync::{Arc, Slot, spin_loop};
 use core::fmt;
-use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// B-Queue as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,102 +86,37 @@ pub struct Tuning {
 
 /// The paper's largest batch.
 const PAPER_BATCH: usize = 512;
-const LINE: usize = 64;
-
-/// An item and its flag.
-#[repr(C)]
-struct Cell<T> {
-    item: Slot<T>,
-    /// [`FREE`] or [`FILLED`].
-    flag: AtomicU8,
-}
-
-const FREE: u8 = 0;
-const FILLED: u8 = 1;
 
 struct Ring<T> {
-    buffer: Buffer,
+    cells: Cells<T>,
     mask: usize,
     capacity: usize,
-    /// The exact positions; each written once, when its side's handle is dropped.
-    pushed: AtomicUsize,
-    popped: AtomicUsize,
-    items: PhantomData<T>,
 }
 
-// SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared.
-unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: as above; the flags order every access to a slot.
-unsafe impl<T: Send> Sync for Ring<T> {}
-
 impl<T> Ring<T> {
-    fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
+    fn new(capacity: usize) -> Result<Self, ChannelError> {
         let count = capacity.checked_next_power_of_two().ok_or(ChannelError::TooLarge)?;
-        let buffer = Buffer::new(count, size_of::<Cell<T>>(), align_of::<Cell<T>>().max(2 * LINE))?;
-        let cells = buffer.start().cast::<Cell<T>>();
-        for i in 0..count {
-            let cell = Cell { item: UnsafeCell::new(MaybeUninit::uninit()), flag: AtomicU8::new(FREE) };
-            // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe { cells.add(i).write(cell) };
-        }
-        Ok(Self {
-            buffer,
-            mask: count - 1,
-            capacity,
-            pushed: AtomicUsize::new(start),
-            popped: AtomicUsize::new(start),
-            items: PhantomData,
-        })
+        Ok(Self { cells: Cells::new(count)?, mask: count - 1, capacity })
     }
 
     #[inline(always)]
     fn cell(&self, position: usize) -> &Cell<T> {
-        // SAFETY: the masked position is below the number of cells, all of which are initialised.
-        unsafe { &*self.buffer.start().cast::<Cell<T>>().add(position & self.mask) }
+        // SAFETY: the masked position is below the number of cells.
+        unsafe { self.cells.get(position & self.mask) }
     }
 
     /// True if the item at this position is published; asked by the consumer, of positions it has not popped.
     #[inline(always)]
     fn is_filled(&self, position: usize) -> bool {
-        self.cell(position).flag.load(Acquire) == FILLED
+        self.cell(position).is_filled()
     }
 
     /// True if fewer than `capacity` items are inside once the one at `position`, which was not pushed yet, is; asked by the
     /// producer. The item a capacity before it must have been popped; then so were all before that.
     #[inline(always)]
     fn is_free(&self, position: usize) -> bool {
-        self.cell(position.wrapping_sub(self.capacity)).flag.load(Acquire) == FREE
+        self.cell(position.wrapping_sub(self.capacity)).is_free()
     }
-}
-
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        let from = self.popped.load(Relaxed);
-        drop_all(self.pushed.load(Relaxed).wrapping_sub(from), |i| {
-            let cell = self.cell(from.wrapping_add(i));
-            // SAFETY: both handles are gone; what lies between the positions is published and not popped.
-            cell.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
-        });
-        #[cfg(loom)]
-        for i in 0..=self.mask {
-            // SAFETY: loom's atomics and cells own memory; they were initialised in `new` and are dropped once, here.
-            unsafe { core::ptr::drop_in_place(self.buffer.start().cast::<Cell<T>>().add(i)) };
-        }
-    }
-}
-
-/// How many consecutive positions from the first satisfy `holds`, which is true of a prefix of them and of at most `count`.
-fn prefix(count: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut yes, mut no) = (0, count + 1);
-    while no - yes > 1 {
-        let middle = yes + (no - yes) / 2;
-        if holds(middle - 1) {
-            yes = middle;
-        } else {
-            no = middle;
-        }
-    }
-    yes
 }
 
 impl sealed::Sealed for BQueue {}
@@ -197,11 +130,11 @@ impl<T: Send> Design<T> for BQueue {
         let Request { capacity, start, control, tuning } = request;
         let batch = tuning.batch_size.unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
         let batch_max = tuning.batch_max.unwrap_or(batch);
-        let increment = tuning.increment.unwrap_or((LINE / size_of::<Cell<T>>()).max(1));
+        let increment = tuning.increment.unwrap_or(Cells::<T>::IN_A_LINE);
         if [batch, batch_max].iter().any(|&size| size == 0 || size > capacity) || increment == 0 {
             return Err(ChannelError::BadBatch);
         }
-        let shared = Shared::new(control, Ring::new(capacity, start)?);
+        let shared = Shared::new(control, Ring::new(capacity)?);
         let producer = BQueueProducer { head: start, batch_head: start, batch, halted: false, shared: shared.clone() };
         let consumer = BQueueConsumer {
             tail: start,
@@ -271,7 +204,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
     #[inline(always)]
     unsafe fn publish(&mut self, n: usize) {
         for _ in 0..n {
-            self.shared.body.cell(self.head).flag.store(FILLED, Release);
+            self.shared.body.cell(self.head).fill();
             self.head = self.head.wrapping_add(1);
         }
     }
@@ -279,7 +212,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
     unsafe fn retract(&mut self, n: usize) {
         for _ in 0..n {
             self.head = self.head.wrapping_sub(1);
-            self.shared.body.cell(self.head).flag.store(FREE, Relaxed);
+            self.shared.body.cell(self.head).retract();
         }
     }
 
@@ -304,12 +237,6 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
     #[inline(always)]
     fn control(&self) -> &Control {
         &self.shared.control
-    }
-}
-
-impl<T> Drop for BQueueProducer<T> {
-    fn drop(&mut self) {
-        self.shared.body.pushed.store(self.head, Relaxed);
     }
 }
 
@@ -382,7 +309,7 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
     #[inline(always)]
     unsafe fn release(&mut self, n: usize) {
         for _ in 0..n {
-            self.shared.body.cell(self.tail).flag.store(FREE, Release);
+            self.shared.body.cell(self.tail).free();
             self.tail = self.tail.wrapping_add(1);
         }
         self.shared.control.slots_freed(self.tail);
@@ -415,7 +342,8 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
 
 impl<T> Drop for BQueueConsumer<T> {
     fn drop(&mut self) {
-        self.shared.body.popped.store(self.tail, Relaxed);
+        let ring = &self.shared.body;
+        ring.cells.leave(self.tail & ring.mask);
     }
 }
 

@@ -108,12 +108,14 @@ macro_rules! aliases {
 use aliases;
 
 pub(crate) mod buffer;
+mod cells;
 mod control;
 mod design;
 mod handle;
 mod slots;
 
 pub mod bqueue;
+pub mod fastforward;
 pub mod lamport;
 pub mod lane;
 pub mod locked;
@@ -122,6 +124,7 @@ pub mod multiline;
 
 pub use bqueue::BQueue;
 pub use design::Design;
+pub use fastforward::FastForward;
 pub use handle::{Consumer, Options, Peeked, Producer, Reserved, channel_with};
 pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};

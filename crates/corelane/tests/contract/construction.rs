@@ -2,7 +2,9 @@
 
 use crate::case::{Case, Page, options};
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Design, McRing, MultiLine, Options, bqueue, mcring, multiline};
+use corelane::spsc::{
+    self, BQueue, Design, FastForward, McRing, MultiLine, Options, bqueue, fastforward, mcring, multiline,
+};
 use corelane::wait::Adaptive;
 use std::panic::catch_unwind;
 
@@ -60,4 +62,22 @@ fn batches_of_nothing_or_beyond_the_queue_are_refused() {
         let tuning = bqueue::Tuning { batch_size: Some(batch), batch_max: Some(batch), ..Default::default() };
         assert_eq!(error::<u64, BQueue>(100, tuning), None);
     }
+}
+
+#[test]
+fn slips_that_make_no_sense_are_refused() {
+    use fastforward::Tuning;
+    let fits = |capacity, tuning| match error::<u64, FastForward>(capacity, tuning) {
+        None => true,
+        Some(ChannelError::BadSlip) => false,
+        Some(error) => panic!("{error}"),
+    };
+    let slip = |good, danger| Tuning { good: Some(good), danger: Some(danger), ..Default::default() };
+    assert!(fits(100, slip(100, 100)) && fits(100, slip(0, 0)) && fits(1, slip(1, 1)));
+    assert!(!fits(100, slip(101, 1)) && !fits(100, slip(50, 51)) && !fits(1, slip(2, 1)));
+    // The other one adapts.
+    assert!(fits(100, Tuning { good: Some(1), ..Default::default() }));
+    assert!(!fits(100, Tuning { danger: Some(100), ..Default::default() }));
+    assert!(fits(100, Tuning { avg_time: Some(u32::MAX), interval: Some(u32::MAX), ..Default::default() }));
+    assert!(!fits(100, Tuning { interval: Some(0), ..Default::default() }));
 }

@@ -29,6 +29,11 @@ fn errors_describe_themselves() {
             "BadBatch",
             "a batch must hold at least 1 item and at most the queue's capacity",
         ),
+        (
+            texts(ChannelError::BadSlip),
+            "BadSlip",
+            "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1",
+        ),
         (texts(ChannelError::NoMemory), "NoMemory", "no memory for the queue"),
     ];
     for (said, debug, display) in expected {

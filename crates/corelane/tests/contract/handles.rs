@@ -1,7 +1,9 @@
 //! What the handles are, and what they say of themselves.
 
 use crate::case::{Case, Silent, queue};
-use corelane::spsc::{BQueue, Consumer, Lamport, Lane, Locked, McRing, MultiLine, Options, Peeked, Producer, Reserved};
+use corelane::spsc::{
+    BQueue, Consumer, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Peeked, Producer, Reserved,
+};
 use corelane::wait::{Adaptive, Parker};
 use std::cell::Cell;
 
@@ -32,7 +34,7 @@ macro_rules! handles_of {
         lacks!(Consumer<u64, $design>: Clone);)+
     };
 }
-handles_of!(Lane Lamport McRing BQueue Locked MultiLine);
+handles_of!(Lane Lamport McRing BQueue Locked MultiLine FastForward);
 
 const _: () = {
     const fn is_shared<T: Send + Sync + Clone>() {}

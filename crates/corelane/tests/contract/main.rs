@@ -214,6 +214,7 @@ suite!(lamport, Lamport);
 suite!(mcring, McRing);
 suite!(bqueue, BQueue);
 suite!(locked, Locked);
+suite!(fastforward, FastForward);
 suite!(multiline, MultiLine);
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
@@ -236,3 +237,19 @@ suite_of_paths!(bqueue_far_ahead, BQueue, |capacity| bqueue::Tuning {
 });
 suite_of_paths!(multiline_by_one_line, MultiLine, |_| multiline::Tuning { lines: Some(1) });
 suite_of_paths!(multiline_by_the_capacity, MultiLine, |capacity| multiline::Tuning { lines: Some(capacity) });
+suite_of_paths!(fastforward_without_slips, FastForward, |_| fastforward::Tuning {
+    danger: Some(0),
+    ..Default::default()
+});
+suite_of_paths!(fastforward_slipping_for_the_capacity, FastForward, |capacity| fastforward::Tuning {
+    good: Some(capacity),
+    danger: Some(capacity),
+    avg_time: Some(u32::MAX),
+    interval: Some(1),
+});
+suite_of_paths!(fastforward_slipping_without_time, FastForward, |capacity| fastforward::Tuning {
+    good: Some(capacity),
+    danger: Some(1 + capacity / 2),
+    avg_time: Some(0),
+    interval: Some(1),
+});
