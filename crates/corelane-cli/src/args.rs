@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use corelane_monitor::{Plan, QueueKind, Rule};
+use corelane_monitor::{Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -121,6 +121,23 @@ impl From<RuleName> for Rule {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SharingName {
+    /// It takes work over from the threads it waits for, and gives it back when it is the slower one
+    Even,
+    /// It analyses nothing, as in the MCRingBuffer paper
+    Fixed,
+}
+
+impl From<SharingName> for Sharing {
+    fn from(name: SharingName) -> Self {
+        match name {
+            SharingName::Even => Sharing::Even,
+            SharingName::Fixed => Sharing::Fixed,
+        }
+    }
+}
+
 /// How the work is spread.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Speed (the report does not depend on it)")]
@@ -140,6 +157,10 @@ pub(crate) struct Spread {
     /// Items that are handed over at a time, for bqueue and mcring [default: the queue's own]
     #[arg(long, value_name = "ITEMS")]
     pub(crate) queue_batch: Option<usize>,
+
+    /// What the thread that reads does while the others are busy
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
+    pub(crate) sharing: SharingName,
 
     /// Pins the threads to these CPUs, for example 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus)]

@@ -79,6 +79,7 @@ fn plan(arguments: &MonitorArguments) -> Plan {
         queue: spread.queue,
         capacity: spread.queue_capacity,
         batch: spread.queue_batch,
+        sharing: spread.sharing.into(),
         cpus: spread.cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
     }
 }

@@ -1,8 +1,8 @@
-//! Packets a second with 0, 1, 2 … SubAnalyzers over generated traffic in memory.
+//! Packets a second with 0, 1 and 2 SubAnalyzers over generated traffic in memory: every plan in each round, in rotated order.
 //!
 //! `cargo run --release -p corelane-monitor --example speed [-- PACKETS [ROUNDS]]`
 
-use corelane_monitor::{Plan, Progress, QueueKind, Settings, run};
+use corelane_monitor::{Plan, Progress, QueueKind, Settings, Sharing, run};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::time::Instant;
@@ -10,29 +10,37 @@ use std::time::Instant;
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("a number"));
     let packets = args.next().unwrap_or(10_000_000);
-    let rounds = args.next().unwrap_or(3);
+    let rounds = args.next().unwrap_or(7);
     let bytes = synth::capture(Config { packets, ..Config::default() }).expect("a valid configuration");
-    println!("{packets} packets, {} bytes", bytes.len());
+    println!("{packets} packets, {} bytes; medians of {rounds} rounds", bytes.len());
     let mut plans = vec![Plan { analyzers: 0, ..Plan::default() }];
-    for queue in QueueKind::ALL {
-        plans.push(Plan { analyzers: 1, queue, ..Plan::default() });
-    }
-    plans.push(Plan { analyzers: 2, ..Plan::default() });
-    for round in 0..rounds {
+    plans.extend(QueueKind::ALL.map(|queue| Plan { analyzers: 1, queue, sharing: Sharing::Fixed, ..Plan::default() }));
+    plans.push(Plan { analyzers: 1, ..Plan::default() });
+    plans.extend([Sharing::Fixed, Sharing::Even].map(|sharing| Plan { analyzers: 2, sharing, ..Plan::default() }));
+    let mut rates = vec![Vec::new(); plans.len()];
+    let mut own = vec![0; plans.len()];
+    // Each reader has its memory to itself, as after `--preload`; it is written before the clock starts.
+    for round in 0..rounds as usize {
         for turn in 0..plans.len() {
-            let plan = &plans[(round as usize + turn) % plans.len()];
+            let number = (round + turn) % plans.len();
             let reader = Reader::from_bytes(bytes.clone()).expect("a capture");
             let start = Instant::now();
-            let report = run([reader], &Settings::default(), plan, &Progress::new(), |_, _| {}).expect("a valid plan");
-            let seconds = start.elapsed().as_secs_f64();
-            println!(
-                "{} analyzers by {:<8} {:>6.1} M packets/s, {} flows, {} alerts",
-                plan.analyzers,
-                plan.queue,
-                report.packets as f64 / seconds / 1e6,
-                report.flows,
-                report.alerts.len()
-            );
+            let report = run([reader], &Settings::default(), &plans[number], &Progress::new(), |_, _| {});
+            let report = report.expect("a valid plan");
+            rates[number].push(report.packets as f64 / start.elapsed().as_secs_f64() / 1e6);
+            own[number] = report.dispatcher_packets * 100 / report.packets;
         }
+    }
+    for ((plan, rates), own) in plans.iter().zip(&mut rates).zip(own) {
+        rates.sort_by(f64::total_cmp);
+        println!(
+            "{} analyzers by {:<12} {:<6} {:>5.1} M packets/s ({:.1} to {:.1}), {own} % by the Dispatcher",
+            plan.analyzers,
+            plan.queue,
+            format!("{:?}", plan.sharing),
+            rates[rates.len() / 2],
+            rates[0],
+            rates[rates.len() - 1],
+        );
     }
 }

@@ -45,6 +45,17 @@ impl MainAnalyzer {
     /// Takes the partial result of a SubAnalyzer. Called in the order of the SubAnalyzers' numbers, as
     /// [`Report::analyzer_packets`] is in the order of these calls.
     pub fn partial_result(&mut self, result: PartialResult) {
+        self.report.analyzer_packets.push(result.packets);
+        self.add(result);
+    }
+
+    /// Takes the partial result of what the Dispatcher analysed itself.
+    pub fn dispatchers_result(&mut self, result: PartialResult) {
+        self.report.dispatcher_packets += result.packets;
+        self.add(result);
+    }
+
+    fn add(&mut self, result: PartialResult) {
         let report = &mut self.report;
         report.flows += result.flows;
         report.pairs += result.pairs;
@@ -52,7 +63,6 @@ impl MainAnalyzer {
         report.unanswered += result.unanswered;
         report.failed_attempts += result.rejected + result.unanswered;
         report.alerts.extend(result.alerts);
-        report.analyzer_packets.push(result.packets);
         self.talkers.merge(result.talkers);
     }
 

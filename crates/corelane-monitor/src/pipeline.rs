@@ -9,22 +9,27 @@
 //!
 //! The Dispatcher runs in the calling thread. It closes its queues when the capture ends; a SubAnalyzer that has drained its
 //! queue finishes, sends its last state reports and closes its own; the MainAnalyzer ends when all of those are drained.
-//! No queue leads back, so a full queue only ever makes the stage before it wait, and nothing can wait in a circle.
+//! A full queue only ever makes the stage before it wait, so nothing can wait in a circle.
+//!
+//! While the Dispatcher would wait it analyses some partitions itself, and sends state reports of its own: see
+//! [`share`](crate::share).
 
-use crate::analyzer::{PartialResult, SubAnalyzer};
+use crate::analyzer::PartialResult;
 use crate::dispatch::Dispatcher;
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
+use crate::share::{self, REPORTS, Shares, Sharing, sub_analysis};
 use crate::single::run_single;
-use crate::slot::{PARTITIONS, Slot, analyzer_of};
+use crate::slot::{PARTITIONS, Slot};
 use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, Producer, bqueue, mcring};
+use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, bqueue, mcring};
 use corelane::wait::{self, Adaptive, Parker};
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -93,6 +98,8 @@ pub struct Plan {
     /// Batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the design's
     /// own. The queues of state reports always have batches of 1: reports are rare, and wanted at once (section III-B1).
     pub batch: Option<usize>,
+    /// Whether partitions move while packets flow.
+    pub sharing: Sharing,
     /// CPUs to pin the stages to: the Dispatcher, the SubAnalyzers, the MainAnalyzer, in this order and starting over when
     /// the list is used up. Empty leaves them to the kernel.
     pub cpus: Vec<usize>,
@@ -115,7 +122,22 @@ impl Default for Plan {
             queue: QueueKind::default(),
             capacity: Plan::CAPACITY,
             batch: None,
+            sharing: Sharing::default(),
             cpus: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// What [`Sharing::Even`] comes to.
+    fn effective_sharing(&self) -> Sharing {
+        let cpus = match self.cpus.len() {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            _ => self.cpus.iter().collect::<HashSet<_>>().len(),
+        };
+        match self.sharing {
+            Sharing::Even if cpus <= self.analyzers => Sharing::Fixed,
+            sharing => sharing,
         }
     }
 }
@@ -210,17 +232,6 @@ impl Pins {
     }
 }
 
-/// Slots that a SubAnalyzer takes at a time at most: several times what it needs to hide the memory latency of its tables,
-/// because an index queue publishes once for all of them.
-const BATCH: usize = 1024;
-
-/// State reports that a busy SubAnalyzer gathers before it sends them, each send being a wake-up for the MainAnalyzer, and that
-/// the MainAnalyzer takes from one queue before it turns to the next.
-const REPORTS: usize = 64;
-
-/// Records between two looks at [`Progress`].
-const READ: usize = 4096;
-
 #[derive(Clone, Copy)]
 struct Stages<'a> {
     settings: &'a Settings,
@@ -238,34 +249,39 @@ impl Stages<'_> {
         damage: impl FnMut(usize, S::Error),
     ) -> Result<Report, PlanError> {
         let analyzers = self.plan.analyzers;
-        // The Dispatcher waits for one queue at a time, each SubAnalyzer for its own two; the MainAnalyzer for all of its.
+        // The Dispatcher waits for one queue at a time, each SubAnalyzer for slots or orders; the MainAnalyzer for all of its.
         let main_parker = Parker::new();
         let mut slot_ends = Vec::with_capacity(analyzers);
-        let mut report_ends = Vec::with_capacity(analyzers);
+        let mut report_ends = Vec::with_capacity(analyzers + 1);
         for _ in 0..analyzers {
-            let options = Options::new().tuning(slot_tuning.clone());
-            slot_ends
-                .push(spsc::channel_with::<Slot, D, Adaptive>(self.plan.capacity, options).map_err(PlanError::Queue)?);
+            let parker = Parker::new();
+            let options = Options::new().tuning(slot_tuning.clone()).consumer_parker(&parker);
+            let ends = spsc::channel_with::<Slot, D, Adaptive>(self.plan.capacity, options);
+            slot_ends.push(ends.and_then(|ends| share::ends(ends, &parker)).map_err(PlanError::Queue)?);
+        }
+        // The last is the Dispatcher's.
+        for _ in 0..=analyzers {
             let options = Options::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
             report_ends.push(
                 spsc::channel_with::<StateReport, D, Adaptive>(self.plan.capacity, options)
                     .map_err(PlanError::Queue)?,
             );
         }
-        let (slot_producers, slot_consumers): (Vec<_>, Vec<_>) = slot_ends.into_iter().unzip();
-        let (report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
+        let (outlets, inlets): (Vec<_>, Vec<_>) = slot_ends.into_iter().unzip();
+        let (mut report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
+        let own_reports = report_producers.pop().expect("one more than SubAnalyzers");
         let run = &Run::new();
         // Set before the Dispatcher closes its queues, read after they were found closed.
         let max_time = &OnceLock::new();
         Ok(thread::scope(|scope| {
-            let subs: Vec<_> = slot_consumers
+            let subs: Vec<_> = inlets
                 .into_iter()
                 .zip(report_producers)
                 .enumerate()
-                .map(|(number, (slots, reports))| {
+                .map(|(number, (inlet, reports))| {
                     let body = move || {
                         self.pins.pin(1 + number);
-                        sub_analysis(self.settings, run, slots, reports, || max_time.get().copied().unwrap_or(0))
+                        sub_analysis(self.settings, run, inlet, reports, || max_time.get().copied().unwrap_or(0))
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
@@ -275,7 +291,9 @@ impl Stages<'_> {
                 main_analysis(self.settings, report_consumers)
             });
             self.pins.pin(0);
-            let dispatcher = dispatch(sources, run, slot_producers, progress, damage, |time| {
+            let sharing = self.plan.effective_sharing();
+            let shares = Shares::new(sharing, self.settings, run, outlets, own_reports);
+            let (dispatcher, own) = dispatch(sources, run, shares, sharing.read(), progress, damage, |time| {
                 let _ = max_time.set(time);
             });
             let results: Vec<PartialResult> = subs.into_iter().map(join).collect();
@@ -283,6 +301,7 @@ impl Stages<'_> {
             for result in results {
                 main.partial_result(result);
             }
+            main.dispatchers_result(own);
             main.finish(&dispatcher)
         }))
     }
@@ -304,69 +323,26 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The Dispatcher's side of a queue, with slots that are gathered to be pushed together. Pushed one by one, each slot costs
-/// several stores into a line that is still on its way from the other core, and only so many stores can wait for lines: measured,
-/// the Dispatcher then spends 38 ns a packet on its queue, and 12 with batches.
-struct Outlet<D: Design<Slot>> {
-    producer: Producer<Slot, D>,
-    gathered: [Slot; GATHER],
-    count: usize,
-}
-
-/// Slots that are pushed together.
-const GATHER: usize = 64;
-
-impl<D: Design<Slot>> Outlet<D> {
-    fn new(producer: Producer<Slot, D>) -> Self {
-        Outlet { producer, gathered: [Slot::default(); GATHER], count: 0 }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, slot: Slot) {
-        self.gathered[self.count % GATHER] = slot;
-        self.count += 1;
-        if self.count == GATHER {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let mut left = &self.gathered[..std::mem::take(&mut self.count)];
-        while !left.is_empty() {
-            let pushed = self.producer.push_slice(left);
-            left = &left[pushed..];
-            // A SubAnalyzer that is gone has panicked; the panic surfaces where it is joined.
-            if !left.is_empty() && self.producer.wait_for_room(self.producer.capacity().div_ceil(2)).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// The first stage. Tells `ended` the largest time before it closes the queues.
-fn dispatch<S: Source, D: Design<Slot>>(
+/// The first stage. Tells `ended` the largest time before the queues are closed.
+fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     sources: impl IntoIterator<Item = S>,
     run: &Run,
-    producers: Vec<Producer<Slot, D>>,
+    mut shares: Shares<D>,
+    read: usize,
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
     ended: impl FnOnce(u64),
-) -> Dispatcher {
-    let owner: [u8; PARTITIONS] = std::array::from_fn(|partition| analyzer_of(partition as u8, producers.len()) as u8);
-    let mut outlets: Vec<_> = producers.into_iter().map(Outlet::new).collect();
+) -> (Dispatcher, PartialResult) {
     let mut dispatcher = Dispatcher::new(run);
     'sources: for (number, mut source) in sources.into_iter().enumerate() {
         loop {
             if progress.is_stopped() {
                 break 'sources;
             }
-            let read = source.read(READ, |record| {
-                dispatcher.record(&record, |partition, slot| {
-                    outlets[usize::from(owner[usize::from(partition)])].push(slot);
-                });
+            let read = source.read(read, |record| {
+                dispatcher.record(&record, |partition, slot| shares.push(partition, slot));
             });
-            // The source may take its time for the next records.
-            outlets.iter_mut().for_each(Outlet::flush);
+            shares.after_read(read.as_ref().map_or(0, |&records| records));
             match read {
                 Ok(0) => break,
                 Ok(_) => progress.set(dispatcher.packets(), dispatcher.bytes()),
@@ -375,43 +351,8 @@ fn dispatch<S: Source, D: Design<Slot>>(
         }
     }
     ended(dispatcher.max_time());
-    dispatcher
-}
-
-/// The second stage, until its queue is drained.
-fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
-    settings: &Settings,
-    run: &Run,
-    mut slots: Consumer<Slot, D>,
-    mut reports: Producer<StateReport, D>,
-    max_time: impl FnOnce() -> u64,
-) -> PartialResult {
-    let mut analyzer = SubAnalyzer::new(settings, run);
-    let mut batch = [Slot::default(); BATCH];
-    while slots.wait_for_item().is_ok() {
-        loop {
-            let popped = slots.pop_slice(&mut batch);
-            if popped == 0 {
-                break;
-            }
-            analyzer.process(&batch[..popped]);
-            if analyzer.reports().len() >= REPORTS {
-                send(&mut analyzer, &mut reports);
-            }
-        }
-        // Nothing else to do: the few that are left go out as well.
-        send(&mut analyzer, &mut reports);
-    }
-    let result = analyzer.finish(max_time());
-    send(&mut analyzer, &mut reports);
-    result
-}
-
-fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport, D>) {
-    for report in analyzer.take_reports() {
-        // A MainAnalyzer that is gone has panicked; the panic surfaces where it is joined.
-        let _ = reports.push(report);
-    }
+    let own = shares.finish(dispatcher.max_time());
+    (dispatcher, own)
 }
 
 /// The third stage, until all queues are drained: takes state reports from one after the other.

@@ -110,6 +110,9 @@ pub struct Report {
     /// TCP and UDP packets that each SubAnalyzer processed.
     #[serde(skip)]
     pub analyzer_packets: Vec<u64>,
+    /// TCP and UDP packets that the Dispatcher processed itself, see [`Sharing`](crate::Sharing).
+    #[serde(skip)]
+    pub dispatcher_packets: u64,
     /// The address pairs with the most bytes.
     #[serde(skip)]
     pub conversations: Vec<Talker<Pair>>,
@@ -141,7 +144,8 @@ impl Report {
         write_line(&mut out, self)
     }
 
-    /// Writes how long it took, as one JSON document in one line.
+    /// Writes how long it took and who did the work, as one JSON document in one line; `dispatcher_packets` only if there are
+    /// any.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -149,12 +153,20 @@ impl Report {
             cpu_s: f64,
             packets_per_second: f64,
             analyzer_packets: &'a [u64],
+            #[serde(skip_serializing_if = "is_zero")]
+            dispatcher_packets: u64,
+        }
+        // serde hands over a reference.
+        #[expect(clippy::trivially_copy_pass_by_ref)]
+        fn is_zero(&count: &u64) -> bool {
+            count == 0
         }
         let line = Line {
             wall_s: timing.wall.as_secs_f64(),
             cpu_s: timing.cpu.as_secs_f64(),
             packets_per_second: timing.per_second(self.packets),
             analyzer_packets: &self.analyzer_packets,
+            dispatcher_packets: self.dispatcher_packets,
         };
         write_line(&mut out, &line)
     }

@@ -63,18 +63,21 @@ impl Report {
     }
 
     fn write_analyzers<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
-        if self.analyzer_packets.len() < 2 {
+        if self.analyzer_packets.len() < 2 && self.dispatcher_packets == 0 {
             return Ok(());
         }
-        let total: u64 = self.analyzer_packets.iter().sum();
-        let rows: Vec<_> = (self.analyzer_packets.iter().enumerate())
-            .map(|(number_of, &packets)| {
+        let stages = (self.analyzer_packets.iter().enumerate())
+            .map(|(number, &packets)| (format!("SubAnalyzer {number}"), packets))
+            .chain((self.dispatcher_packets > 0).then(|| ("Dispatcher".into(), self.dispatcher_packets)));
+        let total = self.analyzer_packets.iter().sum::<u64>() + self.dispatcher_packets;
+        let rows: Vec<_> = stages
+            .map(|(stage, packets)| {
                 let share = if total == 0 { 0.0 } else { packets as f64 * 100.0 / total as f64 };
-                row([right(number_of), number(packets), right(format!("{share:.1} %"))])
+                row([left(stage), number(packets), right(format!("{share:.1} %"))])
             })
             .collect();
-        page.heading("SubAnalyzers")?;
-        page.table(Some(row([right("number"), right("packets"), right("share")])), &rows)
+        page.heading("Analysis")?;
+        page.table(Some(row([left("stage"), right("packets"), right("share")])), &rows)
     }
 
     /// A table for each kind: narrow enough for two IPv6 addresses in 80 columns, as long as all happens in one day.

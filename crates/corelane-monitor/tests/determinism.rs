@@ -1,6 +1,6 @@
 //! One report, byte for byte, however the work is spread: any number of analyzers, any queue, any capacity, any batch.
 
-use corelane_monitor::{Plan, Progress, QueueKind, Settings, run};
+use corelane_monitor::{Plan, Progress, QueueKind, Settings, Sharing, run};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::fs;
@@ -32,7 +32,8 @@ fn report(capture: &[u8], plan: &Plan) -> (String, String) {
     let mut report = report.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     assert_eq!(report.analyzer_packets.len(), plan.analyzers.max(1));
     // The shares alone depend on the plan; not their sum.
-    report.analyzer_packets = vec![report.analyzer_packets.iter().sum()];
+    report.analyzer_packets = vec![report.analyzer_packets.iter().sum::<u64>() + report.dispatcher_packets];
+    report.dispatcher_packets = 0;
     let mut json = Vec::new();
     report.write_json(&mut json).expect("memory");
     (String::from_utf8(json).expect("UTF-8"), format!("{report:?}"))
@@ -76,6 +77,13 @@ fn covering() -> impl Iterator<Item = Plan> {
     turns.chain(batches)
 }
 
+/// Partitions that move all the time.
+fn restless() -> impl Iterator<Item = Plan> {
+    let plans = [(1, 2), (2, 64), (3, 2), (1, 2048), (7, 64), (2, 2)].into_iter();
+    let plans = plans.flat_map(|(n, c)| [QueueKind::Lane, QueueKind::McRing].map(|queue| plan(n, queue, c)));
+    plans.map(|plan| Plan { sharing: Sharing::Restless, ..plan })
+}
+
 #[test]
 fn the_plans_cover_what_they_have_to() {
     assert_eq!(all().count(), 72);
@@ -105,8 +113,9 @@ fn small_captures_through_every_plan_and_large_ones_through_some() {
         if capture.len() <= SMALL {
             assert_eq!(check(&name, &capture, all()), 72);
             small += 1;
+            check(&name, &capture, restless());
         } else {
-            check(&name, &capture, covering());
+            check(&name, &capture, covering().chain(restless()));
             large += 1;
         }
     }
@@ -121,6 +130,30 @@ fn generated_captures() {
     };
     for seed in 0..3 {
         assert_eq!(check("2,000 packets", &capture(2_000, seed), all()), 72);
+        check("2,000 packets", &capture(2_000, seed), restless());
     }
-    check("50,000 packets", &capture(50_000, 1), covering());
+    check("50,000 packets", &capture(50_000, 1), covering().chain(restless()));
+}
+
+#[test]
+fn restless_partitions_are_analysed_by_either_stage() {
+    let capture = synth::capture(Config { packets: 50_000, ..Config::default() }).expect("a valid configuration");
+    for plan in restless() {
+        let reader = Reader::from_bytes(capture.clone()).expect("a capture");
+        let report = run([reader], &Settings::default(), &plan, &Progress::new(), |_, _| {}).expect("a plan");
+        let own = report.dispatcher_packets;
+        let others = report.analyzer_packets.iter().sum::<u64>();
+        assert!(own > 1_000 && others > 1_000, "{plan:?}: {own} and {others} packets");
+    }
+}
+
+#[test]
+fn fixed_partitions_stay() {
+    let capture = synth::capture(Config { packets: 200_000, ..Config::default() }).expect("a valid configuration");
+    for analyzers in [1, 2] {
+        let plan = Plan { sharing: Sharing::Fixed, capacity: 2, ..plan(analyzers, QueueKind::Lane, 2) };
+        let reader = Reader::from_bytes(capture.clone()).expect("a capture");
+        let report = run([reader], &Settings::default(), &plan, &Progress::new(), |_, _| {}).expect("a plan");
+        assert_eq!(report.dispatcher_packets, 0);
+    }
 }

@@ -59,13 +59,23 @@ struct Common {
     outbox: Vec<StateReport>,
 }
 
+/// The state of one partition, on its way from one stage to another.
+#[derive(Debug)]
+pub(crate) struct PartitionState {
+    v4: PartitionTables<u32>,
+    v6: PartitionTables<u128>,
+}
+
+type PartitionTables<A> = (Flows<A>, Attempts<A>);
+type Flows<A> = FlowTable<<A as Family>::Key, <A as Family>::FlowAlign>;
+type Attempts<A> = Table<<A as Family>::Key, Attempt, <A as Family>::AttemptAlign>;
 type PerPartition<T> = Box<[T; PARTITIONS]>;
 
 /// One address family's state.
 #[derive(Debug)]
 struct Tables<A: Family> {
-    flows: PerPartition<FlowTable<A::Key, A::FlowAlign>>,
-    attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
+    flows: PerPartition<Flows<A>>,
+    attempts: PerPartition<Attempts<A>>,
     /// Of the packets in work: the number of the flow.
     numbers: Box<[u32; CHUNK]>,
 }
@@ -161,6 +171,18 @@ impl SubAnalyzer {
         self.common.outbox.drain(..)
     }
 
+    /// Takes a partition's state out. To be called between two packets.
+    pub(crate) fn take_partition(&mut self, partition: u8) -> PartitionState {
+        debug_assert!(self.half.is_none(), "a partition moves between two packets");
+        PartitionState { v4: self.v4.take(partition), v6: self.v6.take(partition) }
+    }
+
+    /// Goes on with a partition that is new here.
+    pub(crate) fn put_partition(&mut self, partition: u8, state: PartitionState) {
+        self.v4.put(partition, state.v4);
+        self.v6.put(partition, state.v6);
+    }
+
     /// The capture is over; `max_time` is the largest time of any record, [`Dispatcher::max_time`]. Attempts that are
     /// still open fail, so the last state reports are to be taken after this. Leaves the SubAnalyzer without state.
     ///
@@ -219,6 +241,17 @@ impl<A: Family> Default for Tables<A> {
 }
 
 impl<A: Family> Tables<A> {
+    fn take(&mut self, partition: u8) -> PartitionTables<A> {
+        let partition = usize::from(partition);
+        (std::mem::take(&mut self.flows[partition]), std::mem::take(&mut self.attempts[partition]))
+    }
+
+    fn put(&mut self, partition: u8, (flows, attempts): PartitionTables<A>) {
+        let partition = usize::from(partition);
+        debug_assert!(self.flows[partition].len() == 0, "a partition is in one place only");
+        (self.flows[partition], self.attempts[partition]) = (flows, attempts);
+    }
+
     /// Takes the packets that begin at these slots, of which those in `touching` touch attempts.
     #[inline(always)]
     fn process(

@@ -38,7 +38,10 @@ fn timing_is_one_json_line() {
     let line = text(|out| report().write_timing(&timing, out));
     assert_eq!(line.lines().count(), 1);
     let found: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(found, json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]}));
+    assert_eq!(
+        found,
+        json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]})
+    );
     assert_eq!(Timing::default().per_second(10), 0.0);
 }
 
@@ -78,6 +81,7 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
     let timing = Timing { wall: Duration::from_millis(2), cpu: Duration::from_millis(3) };
     let mut report = report();
     report.analyzer_packets = vec![1_000_000, 3_000_000];
+    report.dispatcher_packets = 1_000_000;
     let plain = text(|out| report.write_summary(&timing, Style::default(), out));
     for part in [
         "packets/s",
@@ -86,7 +90,8 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
         "Horizontal scans (1)\n  1970-01-01  source             port  hosts\n",
         "  00:16:43    2001:db8::1:0:0:1    22     22\n",
         "10.0.0.1 - 10.0.0.2",
-        "75.0 %",
+        "SubAnalyzer 1  3,000,000  60.0 %",
+        "Dispatcher     1,000,000  20.0 %",
         "3,000,000",
         "47 unanswered",
         "1970-01-01 00:16:40.000",

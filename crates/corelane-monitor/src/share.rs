@@ -1,0 +1,414 @@
+//! Which stage analyses which partition, and how partitions move while packets flow.
+//!
+//! A SubAnalyzer begins with its part of the partitions. With fewer of them than it could feed, the Dispatcher would spend
+//! its time waiting for full queues. So it takes partitions over, analyses their packets itself, and gives partitions back
+//! when it has become the slower stage.
+//!
+//! 1. Now and then, between two reads and with all gathered slots sent, the Dispatcher looks at the part of the time it
+//!    waited. Much: it takes some partitions from the SubAnalyzer it waited for most. Hardly any: it gives some back.
+//! 2. To take, it sends an order with its place, the count of slots it has sent that SubAnalyzer so far. From then on it keeps
+//!    the packets of these partitions.
+//! 3. The SubAnalyzer that has come to the place takes the state out of its tables and sends it back. The Dispatcher makes it
+//!    its own, and turns to the packets it has kept.
+//! 4. To give, it sends the state in the order. The partition's packets follow in the queue of slots, behind the place.
+//!
+//! At any time one order to take is on its way at most.
+//!
+//! # Why the report cannot depend on it
+//!
+//! A partition's state is in one place, and its packets are processed where it is, in the order of the capture: before the
+//! place by the one stage, behind it by the other.
+//!
+//! # Synchronization
+//!
+//! The Dispatcher pushes an order before it pushes the slots behind its place. So a SubAnalyzer that has popped one of those
+//! finds the order, and one that has not still has all the slots before the place to process. It waits for both queues at
+//! once, as an order may come where no slots do.
+//!
+//! # Why nobody waits in a circle
+//!
+//! The queue of returned state has room for the one answer there can be, so a SubAnalyzer never waits to return it. The
+//! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is in the
+//! queue, and the SubAnalyzer needs no more than those.
+
+use crate::analyzer::{PartialResult, PartitionState, SubAnalyzer};
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::slot::{PARTITIONS, Slot, analyzer_of};
+use crate::state_report::StateReport;
+use corelane::spsc::{self, Consumer, Design, Producer};
+use corelane::wait::{self, Adaptive, Parker, Waitable};
+use std::time::{Duration, Instant};
+
+/// Whether partitions move while packets flow. The report does not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage. As
+    /// [`Fixed`](Sharing::Fixed) where it and the SubAnalyzers have no CPU each: then it waits for a CPU, which others use.
+    #[default]
+    Even,
+    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing: the pipeline as the paper has it.
+    Fixed,
+    /// Partitions move to and fro all the time, whatever the load: for tests.
+    #[doc(hidden)]
+    Restless,
+}
+
+impl Sharing {
+    /// Records between two looks at the time.
+    fn period(self) -> u64 {
+        match self {
+            Sharing::Even => 1 << 16,
+            Sharing::Fixed => u64::MAX,
+            Sharing::Restless => 1,
+        }
+    }
+
+    /// The most records to read at once.
+    pub(crate) fn read(self) -> usize {
+        match self {
+            Sharing::Even | Sharing::Fixed => 4096,
+            Sharing::Restless => 61,
+        }
+    }
+}
+
+/// The Dispatcher takes more partitions when it waited for more than this part of the time, …
+const MUCH: f64 = 1.0 / 16.0;
+/// … and gives some back when it waited for less than this.
+const LITTLE: f64 = 1.0 / 64.0;
+
+/// Slots that are pushed together. Pushed one by one, each slot costs several stores into a line that is still on its way from
+/// the other core, and only so many stores can wait for lines: measured, the Dispatcher then spends 38 ns a packet on its
+/// queue, and 12 with batches.
+const GATHER: usize = 64;
+
+/// Slots that a SubAnalyzer takes at a time at most: several times what it needs to hide the memory latency of its tables,
+/// because an index queue publishes once for all of them.
+const BATCH: usize = 1024;
+
+/// Slots of a partition that is still to come, kept before the Dispatcher waits for it.
+const KEPT: usize = 1 << 16;
+
+/// State reports that a busy stage gathers before it sends them, each send being a wake-up for the MainAnalyzer.
+pub(crate) const REPORTS: usize = 64;
+
+/// Some partitions with their state.
+type Moved = Vec<(u8, PartitionState)>;
+
+/// What the Dispatcher wants of a SubAnalyzer that has processed this many slots.
+struct Order {
+    place: u64,
+    wish: Wish,
+}
+
+enum Wish {
+    Return(Vec<u8>),
+    Take(Moved),
+}
+
+/// A SubAnalyzer's ends of its queues.
+pub(crate) struct Inlet<D: Design<Slot>> {
+    slots: Consumer<Slot, D>,
+    orders: Consumer<Order>,
+    returns: Producer<Moved>,
+}
+
+/// The Dispatcher's ends of the same.
+pub(crate) struct Outlet<D: Design<Slot>> {
+    slots: Producer<Slot, D>,
+    orders: Producer<Order>,
+    returns: Consumer<Moved>,
+    /// Slots sent so far.
+    sent: u64,
+    /// Time spent waiting for room since the last look.
+    waited: Duration,
+}
+
+/// Both ends, around a queue of slots whose consumer has this parker.
+pub(crate) fn ends<D: Design<Slot>>(
+    (slots, slots_in): (Producer<Slot, D>, Consumer<Slot, D>),
+    parker: &Parker,
+) -> Result<(Outlet<D>, Inlet<D>), corelane::error::ChannelError> {
+    // One order that is not yet read is what the Dispatcher allows itself, and one more at most to take.
+    let options = spsc::Options::default().consumer_parker(parker);
+    let (orders, orders_in) = spsc::lane::channel_with(2, options)?;
+    let (returns_out, returns) = spsc::try_channel(1)?;
+    let outlet = Outlet { slots, orders, returns, sent: 0, waited: Duration::ZERO };
+    Ok((outlet, Inlet { slots: slots_in, orders: orders_in, returns: returns_out }))
+}
+
+impl<D: Design<Slot>> Outlet<D> {
+    fn send(&mut self, slots: &[Slot]) {
+        self.sent += slots.len() as u64;
+        let mut left = slots;
+        loop {
+            let pushed = self.slots.push_slice(left);
+            left = &left[pushed..];
+            if left.is_empty() {
+                return;
+            }
+            let start = Instant::now();
+            let room = self.slots.wait_for_room(self.slots.capacity().div_ceil(2));
+            self.waited += start.elapsed();
+            // A SubAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+            if room.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Nobody is gone, so there is room: see [`ends`].
+    fn order(&mut self, wish: Wish) {
+        let _ = self.orders.try_push(Order { place: self.sent, wish });
+    }
+}
+
+/// Slots on their way to the same stage.
+struct Gathered {
+    slots: [Slot; GATHER],
+    count: usize,
+}
+
+/// The Dispatcher's outlets, and its own share of the analysis.
+pub(crate) struct Shares<D: Design<Slot> + Design<StateReport>> {
+    sharing: Sharing,
+    outlets: Vec<Outlet<D>>,
+    /// One for each outlet, and the last for the Dispatcher itself.
+    gathered: Vec<Gathered>,
+    /// Who gets each partition's packets, by the number of the gathered slots.
+    owners: [u16; PARTITIONS],
+    own: SubAnalyzer,
+    reports: Producer<StateReport, D>,
+    /// The outlet from which partitions are to come.
+    awaited: Option<usize>,
+    /// Slots of the Dispatcher's share while it awaits partitions.
+    kept: Vec<Slot>,
+    looked: Instant,
+    records: u64,
+    /// Where [`Sharing::Restless`] takes its whims from.
+    whims: u64,
+}
+
+impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
+    pub(crate) fn new(
+        sharing: Sharing,
+        settings: &Settings,
+        run: &Run,
+        outlets: Vec<Outlet<D>>,
+        reports: Producer<StateReport, D>,
+    ) -> Self {
+        let count = outlets.len();
+        let gathered = (0..=count).map(|_| Gathered { slots: [Slot::default(); GATHER], count: 0 }).collect();
+        Shares {
+            sharing,
+            outlets,
+            gathered,
+            owners: std::array::from_fn(|partition| analyzer_of(partition as u8, count) as u16),
+            own: SubAnalyzer::new(settings, run),
+            reports,
+            awaited: None,
+            kept: Vec::new(),
+            looked: Instant::now(),
+            records: 0,
+            whims: 1,
+        }
+    }
+
+    /// The number of the Dispatcher's own share.
+    fn own_number(&self) -> usize {
+        self.outlets.len()
+    }
+
+    /// Takes a slot to whoever owns its partition.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, partition: u8, slot: Slot) {
+        let owner = usize::from(self.owners[usize::from(partition)]);
+        let gathered = &mut self.gathered[owner];
+        gathered.slots[gathered.count % GATHER] = slot;
+        gathered.count += 1;
+        if gathered.count == GATHER {
+            self.send(owner);
+        }
+    }
+
+    fn send(&mut self, owner: usize) {
+        let gathered = &mut self.gathered[owner];
+        let slots = &gathered.slots[..std::mem::take(&mut gathered.count)];
+        if let Some(outlet) = self.outlets.get_mut(owner) {
+            outlet.send(slots);
+        } else if self.awaited.is_some() {
+            self.kept.extend_from_slice(slots);
+            self.receive(self.kept.len() >= KEPT);
+        } else {
+            self.own.process(slots);
+        }
+    }
+
+    /// So many more records are read, and the next may take their time.
+    pub(crate) fn after_read(&mut self, records: usize) {
+        (0..=self.own_number()).for_each(|owner| self.send(owner));
+        self.receive(false);
+        send(&mut self.own, &mut self.reports);
+        self.records += records as u64;
+        if self.records >= self.sharing.period() {
+            self.records = 0;
+            let passed = self.looked.elapsed();
+            self.look(passed);
+            self.outlets.iter_mut().for_each(|outlet| outlet.waited = Duration::ZERO);
+            self.looked = Instant::now();
+        }
+    }
+
+    /// Looks for the state of awaited partitions, or waits for it, and processes what was kept until then.
+    fn receive(&mut self, wait: bool) {
+        let Some(number) = self.awaited else { return };
+        let returns = &mut self.outlets[number].returns;
+        let moved = if wait { returns.pop().ok() } else { returns.try_pop().ok() };
+        match moved {
+            Some(moved) => moved.into_iter().for_each(|(partition, state)| self.own.put_partition(partition, state)),
+            // The SubAnalyzer has panicked: nothing will come, and nobody will ask for what is missing.
+            None if wait => {}
+            None => return,
+        }
+        self.awaited = None;
+        self.own.process(&self.kept);
+        self.kept.clear();
+    }
+
+    /// Moves partitions if the stages are not equally busy.
+    fn look(&mut self, passed: Duration) {
+        if self.awaited.is_some() || self.outlets.iter_mut().any(|outlet| !outlet.orders.is_empty()) {
+            return;
+        }
+        let own = self.owners.iter().filter(|&&owner| usize::from(owner) == self.own_number()).count();
+        if self.sharing == Sharing::Restless {
+            let whim = self.whim();
+            let (number, count) = (whim % self.outlets.len(), 1 + whim / 256 % 100);
+            return if (whim / 65_536).is_multiple_of(2) { self.take(number, count) } else { self.give(number, count) };
+        }
+        let waited: Duration = self.outlets.iter().map(|outlet| outlet.waited).sum();
+        let part = waited.as_secs_f64() / passed.as_secs_f64().max(1e-9);
+        let by_wait = |(_, outlet): &(usize, &Outlet<D>)| outlet.waited;
+        if part > MUCH {
+            // A quarter of what would even it out: slots that are on their way keep the Dispatcher waiting for a while.
+            let count = (part * PARTITIONS as f64 / 8.0) as usize;
+            let most = self.outlets.iter().enumerate().max_by_key(by_wait).map(|(number, _)| number);
+            most.into_iter().for_each(|number| self.take(number, count));
+        } else if part < LITTLE && own > 0 {
+            let least = self.outlets.iter().enumerate().min_by_key(by_wait).map(|(number, _)| number);
+            least.into_iter().for_each(|number| self.give(number, own.div_ceil(16)));
+        }
+    }
+
+    fn whim(&mut self) -> usize {
+        self.whims = self.whims.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.whims >> 33) as usize
+    }
+
+    /// Changes the owner of at most `count` partitions; says which.
+    fn change_owner(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
+        let mut moved = Vec::new();
+        for (partition, owner) in (0..=u8::MAX).zip(&mut self.owners) {
+            if usize::from(*owner) == from && moved.len() < count {
+                *owner = to as u16;
+                moved.push(partition);
+            }
+        }
+        moved
+    }
+
+    fn take(&mut self, from: usize, count: usize) {
+        let partitions = self.change_owner(from, self.own_number(), count);
+        if !partitions.is_empty() {
+            self.outlets[from].order(Wish::Return(partitions));
+            self.awaited = Some(from);
+        }
+    }
+
+    fn give(&mut self, to: usize, count: usize) {
+        let partitions = self.change_owner(self.own_number(), to, count);
+        if !partitions.is_empty() {
+            let moved = partitions.into_iter().map(|number| (number, self.own.take_partition(number))).collect();
+            self.outlets[to].order(Wish::Take(moved));
+        }
+    }
+
+    /// The capture is over: closes the outlets, and finishes the Dispatcher's own share.
+    pub(crate) fn finish(mut self, max_time: u64) -> PartialResult {
+        (0..=self.own_number()).for_each(|owner| self.send(owner));
+        self.receive(true);
+        self.outlets.clear();
+        let result = self.own.finish(max_time);
+        send(&mut self.own, &mut self.reports);
+        result
+    }
+}
+
+/// The second stage, until its queue is drained.
+pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
+    settings: &Settings,
+    run: &Run,
+    mut inlet: Inlet<D>,
+    mut reports: Producer<StateReport, D>,
+    max_time: impl FnOnce() -> u64,
+) -> PartialResult {
+    let mut analyzer = SubAnalyzer::new(settings, run);
+    let mut batch = [Slot::default(); BATCH];
+    let mut processed = 0;
+    loop {
+        wait::any(&mut [&mut inlet.slots as &mut dyn Waitable, &mut inlet.orders], &Adaptive, None);
+        let closed = inlet.slots.is_closed();
+        loop {
+            let popped = inlet.slots.pop_slice(&mut batch);
+            let mut slots = &batch[..popped];
+            while let Some(order) = inlet.orders.peek()
+                && order.place <= processed + slots.len() as u64
+            {
+                let order = order.take();
+                let (before, behind) = slots.split_at((order.place - processed) as usize);
+                analyzer.process(before);
+                processed = order.place;
+                slots = behind;
+                obey(&mut analyzer, order.wish, &mut inlet.returns);
+            }
+            analyzer.process(slots);
+            processed += slots.len() as u64;
+            if popped == 0 {
+                break;
+            }
+            if analyzer.reports().len() >= REPORTS {
+                send(&mut analyzer, &mut reports);
+            }
+        }
+        // Nothing else to do: the few that are left go out as well.
+        send(&mut analyzer, &mut reports);
+        if closed {
+            break;
+        }
+    }
+    let result = analyzer.finish(max_time());
+    send(&mut analyzer, &mut reports);
+    result
+}
+
+fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
+    match wish {
+        Wish::Return(partitions) => {
+            let moved =
+                partitions.into_iter().map(|partition| (partition, analyzer.take_partition(partition))).collect();
+            // The Dispatcher awaits one at a time. One that is gone has panicked, which surfaces in its own thread.
+            let _ = returns.try_push(moved);
+        }
+        Wish::Take(moved) => {
+            moved.into_iter().for_each(|(partition, state)| analyzer.put_partition(partition, state));
+        }
+    }
+}
+
+fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport, D>) {
+    for report in analyzer.take_reports() {
+        // A MainAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+        let _ = reports.push(report);
+    }
+}
