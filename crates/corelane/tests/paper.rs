@@ -327,11 +327,24 @@ mod mcrings {
     }
 
     #[test]
-    fn refuse_batches_that_pass_nothing_on() {
-        for batch in [0, 8, 9, usize::MAX] {
-            assert_eq!(mcring::channel::<u64>(8, batch).err(), Some(ChannelError::BadBatch));
+    fn refuse_a_batch_of_nothing() {
+        assert_eq!(mcring::channel::<u64>(8, 0).err(), Some(ChannelError::BadBatch));
+    }
+
+    /// Full before the first batch is complete: both sides fail for ever, and nothing is overwritten.
+    #[test]
+    fn pass_nothing_on_if_a_batch_does_not_fit() {
+        for batch in [8, 9, usize::MAX] {
+            let (mut producer, mut consumer) = mcring::channel(8, batch).unwrap();
+            for element in 0..7_u64 {
+                assert_eq!(producer.enqueue(element), Ok(()));
+            }
+            for _ in 0..100 {
+                assert_eq!(producer.enqueue(7), Err(7));
+                assert_eq!(consumer.dequeue(), None);
+            }
+            assert_eq!(producer.invisible(), 7);
         }
-        assert!(mcring::channel::<u64>(8, 7).is_ok());
     }
 }
 

@@ -19,8 +19,7 @@
 //! # What differs from print, and why safety forces it
 //!
 //! - `read` and `write` are atomics, release and acquire: the paper counts on sequential consistency.
-//! - `batchSize` 0 and batches of `max` elements or more are refused. Nothing would be overwritten, but a ring that is full
-//!   before its first batch is complete never passes anything on: it is not a queue.
+//! - `batchSize` 0 is refused, as it means nothing.
 //!
 //! # Synchronization
 //!
@@ -33,7 +32,8 @@
 //!
 //! Each call is wait-free, but up to `batchSize - 1` elements stay invisible until more are inserted, for ever if there are
 //! none, and as many slots that were extracted stay occupied. Two threads in a ring of two queues, which insert only what they
-//! have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue paper). Where the
+//! have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue paper). A ring of no more
+//! slots than a batch is full before its first batch is complete, so it never passes anything on. Where the
 //! elements of a stream are to arrive, send a multiple of the batch, or see [`mcring_timer`](super::mcring_timer) and
 //! [`mcring_callback`](super::mcring_callback).
 
@@ -92,17 +92,19 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 /// The paper measures 2,000 slots and batches of 1, 10 and 50.
 ///
 /// # Errors
-/// Fewer than two slots, too many, no memory, or a batch of 0 or of `max` elements and more.
+/// Fewer than two slots, too many, no memory, or a batch of 0.
 pub fn channel<T: Copy + Send>(max: usize, batch_size: usize) -> Result<(Producer<T>, Consumer<T>), ChannelError> {
     let buffer = Array::new(max, 2, || UnsafeCell::new(MaybeUninit::uninit()))?;
-    if batch_size == 0 || batch_size >= max {
+    if batch_size == 0 {
         return Err(ChannelError::BadBatch);
     }
+    // As good as any batch that is never complete.
+    let batch_size = batch_size.min(max) as u32;
     let ring = Arc::new(Ring {
         shared: Line(Shared { read: AtomicU32::new(0), write: AtomicU32::new(0) }),
         consumer: Line(UnsafeCell::new(ConsumerLocals::default())),
         producer: Line(UnsafeCell::new(ProducerLocals::default())),
-        constants: Line(Constants { max: buffer.len, batch_size: batch_size as u32 }),
+        constants: Line(Constants { max: buffer.len, batch_size }),
         buffer: Line(buffer),
     });
     Ok((Producer { ring: ring.clone() }, Consumer { ring }))
