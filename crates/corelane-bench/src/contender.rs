@@ -30,13 +30,18 @@ impl Unable {
     }
 }
 
+/// The ends of a queue.
+pub(crate) type Ends<P, T> = (<P as Pair<T>>::Tx, <P as Pair<T>>::Rx);
+
 /// A queue from one producer to one consumer.
-pub(crate) trait Pair<T: Item>: 'static {
+pub(crate) trait Pair<T: Item>: Sized + 'static {
     /// Where it comes from.
     const KIND: Kind;
     /// Items become visible in groups of this size only. The measured counts are multiples of it: what a raw paper form
     /// strands at the end of a run is the business of the experiment `deadlock`.
     const GRAIN: u64 = 1;
+    /// Whether a queue starts a thread of its own.
+    const HAS_A_THREAD: bool = false;
     /// The sending end.
     type Tx: Send + 'static;
     /// The receiving end.
@@ -46,13 +51,31 @@ pub(crate) trait Pair<T: Item>: 'static {
     fn name() -> String;
 
     /// Makes a queue for at least `capacity` items, as near to it as the contender can.
-    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable>;
+    fn pair(capacity: usize) -> Result<Ends<Self, T>, Unable>;
 
     /// Pushes an item if there is room.
     fn try_push(tx: &mut Self::Tx, item: T) -> bool;
 
     /// Pops an item if there is one.
     fn try_pop(rx: &mut Self::Rx) -> Option<T>;
+
+    /// Makes queues that belong to one system.
+    fn pairs(queues: usize, capacity: usize) -> Result<Vec<Ends<Self, T>>, Unable> {
+        (0..queues).map(|_| Self::pair(capacity)).collect()
+    }
+
+    /// Pops an item, as a thread does that pushes into `outgoing`.
+    #[inline(always)]
+    fn poll(rx: &mut Self::Rx, outgoing: &mut Self::Tx) -> Option<T> {
+        let _ = outgoing;
+        Self::try_pop(rx)
+    }
+
+    /// Shows all that was pushed, where a design has a call for that; false if it has to be called again.
+    fn flush(tx: &mut Self::Tx) -> bool {
+        let _ = tx;
+        true
+    }
 }
 
 /// A queue that takes and gives slices.

@@ -28,6 +28,7 @@ mod runner;
 mod stats;
 mod table;
 mod topology;
+mod tune;
 
 use args::{Arguments, Command, ReportArguments, RunArguments};
 use clap::Parser;

@@ -1,10 +1,12 @@
 //! What an experiment measures: panels of cases.
 
 use crate::contender::{Batches, Kind, Pair, Waits};
+use crate::contenders::FastForwardTuned;
 use crate::item::Item;
 use crate::measure::{self, Metric, Outcome, PERCENTILES, Pace, Setting};
 use crate::roofline;
 use crate::topology::{Cpu, Place};
+use crate::tune;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,6 +74,13 @@ impl View {
         scale: Scale::Linear,
         higher_is_better: true,
     };
+    pub(crate) const CYCLES: View = View {
+        id: "",
+        label: "cycles an operation",
+        metric: Metric::CyclesEach,
+        scale: Scale::Linear,
+        higher_is_better: false,
+    };
     pub(crate) const NANOSECONDS: View =
         View { id: "", label: "ns", metric: Metric::NanosecondsEach, scale: Scale::Linear, higher_is_better: false };
     /// Nanoseconds at each percentile.
@@ -118,6 +127,8 @@ pub(crate) struct Panel {
     pub(crate) views: Vec<View>,
     /// The producer's CPU and the consumer's.
     pub(crate) cpus: [Option<Cpu>; 2],
+    /// Whether to read hardware counters.
+    pub(crate) counting: bool,
     pub(crate) cases: Vec<Case>,
     /// Contenders that are not here, and why.
     pub(crate) left_out: Vec<(String, String)>,
@@ -184,6 +195,14 @@ impl Panel {
         self.case(name, P::KIND, &[x], far_above(capacity) * pairs as u64, run);
     }
 
+    /// FastForward with a slip that was tuned for one queue here.
+    pub(crate) fn tuned_fast_forward(&mut self, x: f64, capacity: usize) {
+        self.case(<FastForwardTuned as Pair<u64>>::name(), Kind::Paper, &[x], far_above(capacity), move |setting| {
+            FastForwardTuned::slip(tune::for_one_queue(setting, capacity));
+            measure::one_by_one::<FastForwardTuned, u64>(setting, capacity)
+        });
+    }
+
     /// The floor of round trips.
     pub(crate) fn raw_ping_pong(&mut self, x: f64) {
         self.case(roofline::PING_PONG, Kind::Roofline, &[x], 2000, roofline::ping_pong);
@@ -196,7 +215,7 @@ impl Panel {
 }
 
 /// Many laps of the ring.
-fn far_above(capacity: usize) -> u64 {
+pub(crate) fn far_above(capacity: usize) -> u64 {
     (50 * capacity as u64).max(20_000)
 }
 
@@ -263,6 +282,7 @@ impl Plan {
             x,
             views: vec![view],
             cpus,
+            counting: false,
             cases: Vec::new(),
             left_out: Vec::new(),
         });

@@ -93,6 +93,8 @@ pub(crate) enum Show {
     PercentLess,
     /// By how much `of` is more than `over`.
     Difference,
+    /// `of` as so many times itself at the least x.
+    Growth,
 }
 
 impl Published {
@@ -121,7 +123,7 @@ impl Ours {
         let Some(Summary { least, most, .. }) = Summary::of(values) else { return Err(reason) };
         let unit = match self.show {
             Show::Value | Show::Difference => String::new(),
-            Show::Times => "×".to_owned(),
+            Show::Times | Show::Growth => "×".to_owned(),
             Show::PercentMore | Show::PercentLess => " %".to_owned(),
         };
         Ok(if short(least) == short(most) {
@@ -149,7 +151,7 @@ impl Ours {
     }
 
     fn at(&self, panel: &PanelRecord, x: f64) -> Result<f64, String> {
-        let median = |series: &str| {
+        let median = |series: &str, x: f64| {
             let Some(point) = panel.point(series, x) else {
                 let left_out = panel.left_out.iter().find(|left_out| left_out.name == series);
                 return Err(left_out.map_or(format!("{series} was not measured"), |left_out| left_out.reason.clone()));
@@ -159,18 +161,172 @@ impl Ours {
             }
             Ok(point.summary().map(|summary| summary.median).unwrap_or(f64::NAN))
         };
-        let of = median(&self.of)?;
+        let of = median(&self.of, x)?;
         let over = match (&self.over, self.show) {
             (_, Show::Value) => 1.0,
-            (Some(over), _) => median(over)?,
+            (_, Show::Growth) => median(&self.of, panel.xs().first().copied().unwrap_or(x))?,
+            (Some(over), _) => median(over, x)?,
             (None, _) => return Err("nothing to compare with is named".to_owned()),
         };
         Ok(match self.show {
             Show::Value => of,
-            Show::Times => of / over,
+            Show::Times | Show::Growth => of / over,
             Show::PercentMore => (of / over - 1.0) * 100.0,
             Show::PercentLess => (1.0 - of / over) * 100.0,
             Show::Difference => of - over,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+    use crate::plan::Plan;
+    use crate::topology::Cpu;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    #[test]
+    fn every_number_is_repeated_or_says_why_not() {
+        let published = Published::load();
+        for number in &published.numbers {
+            let name = format!("{} {} {}", number.paper, number.place, number.printed);
+            assert!(published.papers.contains_key(&number.paper), "{name}");
+            assert!(number.experiment.is_some() != number.not_repeated.is_some(), "{name}");
+            if let Some(experiment) = &number.experiment {
+                let known = experiments::ALL.iter().find(|known| known.name == experiment);
+                assert!(known.is_some(), "{name}: no experiment {experiment}");
+            }
+            assert!(number.ours.is_none() || number.experiment.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_experiment_that_repeats_a_paper_has_its_numbers() {
+        let published = Published::load();
+        for experiment in experiments::ALL {
+            let repeats_a_paper = !experiment.repeats.starts_with("no paper");
+            let numbers =
+                published.numbers.iter().filter(|number| number.experiment.as_deref() == Some(experiment.name));
+            // Figure 5 has no numbers: a design hangs or does not.
+            let has_none = experiment.name == "deadlock";
+            assert_eq!(numbers.count() > 0, repeats_a_paper && !has_none, "{}", experiment.name);
+        }
+    }
+
+    /// Where the report shows our number beside a published one, the experiment measures it.
+    #[test]
+    fn every_number_of_ours_is_measured() {
+        let place = |near| Place { near, cpus: [Cpu(0), Cpu(1)] };
+        for number in Published::load().numbers {
+            let (Some(name), Some(ours)) = (&number.experiment, &number.ours) else { continue };
+            let experiment = experiments::ALL.iter().find(|known| known.name == name).unwrap();
+            let mut plan = Plan::new(vec![place(Near::L3), place(Near::Machine)]);
+            (experiment.plan)(&mut plan);
+            let ids = match ours.pair {
+                Some(Pair::Far) => [format!("{}.machine", ours.panel), ours.panel.clone()],
+                _ => [format!("{}.l3", ours.panel), ours.panel.clone()],
+            };
+            let panel = plan.panels.iter().find(|panel| ids.contains(&panel.id));
+            let panel = panel.unwrap_or_else(|| panic!("{name} has no panel {}", ours.panel));
+            for series in [Some(&ours.of), ours.over.as_ref()].into_iter().flatten() {
+                let measured = panel
+                    .cases
+                    .iter()
+                    .any(|case| case.series == *series && ours.x.is_none_or(|x| case.xs.contains(&x)));
+                let left_out = panel.left_out.iter().any(|(name, _)| name == series);
+                assert!(measured || left_out, "{name} {} has no '{series}' at {:?}", panel.id, ours.x);
+            }
+            assert_eq!(
+                ours.over.is_none(),
+                matches!(ours.show, Show::Value | Show::Growth),
+                "{name} {}: what to compare with",
+                number.says
+            );
+        }
+    }
+
+    /// The text of a paper, if it is at hand. It is not ours to keep in the repository.
+    fn text(file: &str) -> Option<String> {
+        let directory = std::env::var_os("CORELANE_PAPERS")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/papers"), PathBuf::from);
+        let text = std::fs::read_to_string(directory.join(file)).ok();
+        if text.is_none() {
+            eprintln!("skipped: {file} is not in {}", directory.display());
+        }
+        text
+    }
+
+    /// The numbers right before each of these signs: `2.6–3.3×` has two.
+    fn numbers_before(text: &str, signs: &[&str]) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for sign in signs {
+            for (at, _) in text.match_indices(sign) {
+                let before = text[..at].trim_end_matches([' ', '$']);
+                let start = before
+                    .char_indices()
+                    .rev()
+                    .find(|(_, c)| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '–')))
+                    .map_or(0, |(i, c)| i + c.len_utf8());
+                let parts = before[start..].split('–').map(|part| part.trim_matches(['.', ',']));
+                found.extend(parts.filter(|part| !part.is_empty()).map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+        let start = text.find(from).unwrap_or_else(|| panic!("the text has '{from}'"));
+        let end = text[start..].find(to).unwrap_or_else(|| panic!("the text has '{to}'"));
+        &text[start..start + end]
+    }
+
+    /// The numbers in what the data file has of a paper.
+    fn listed(paper: &str) -> BTreeSet<String> {
+        let numbers = Published::load().numbers;
+        let words = numbers.iter().filter(|number| number.paper == paper).flat_map(|number| {
+            number.printed.split(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ','))).map(str::to_owned)
+        });
+        words.filter(|word| !word.is_empty()).collect()
+    }
+
+    #[test]
+    fn numbers_are_found_in_text() {
+        let text = "gains are 2.6–3.3× and 1.4–1.6 \\times, up to $5\\times$; 88% of 1,000 cycles.";
+        let expected = ["2.6", "3.3", "1.4", "1.6", "5", "88", "1,000"].map(str::to_owned);
+        assert_eq!(numbers_before(text, &["×", "\\times", "%", " cycles"]), BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn all_of_the_mcringbuffer_paper_is_listed() {
+        let Some(text) = text("mcringbuffer.txt") else { return };
+        let listed = listed("mcringbuffer");
+        let results = between(&text, "Evaluation metrics:", "IV. RELATED WORK");
+        let found = numbers_before(results, &["×", "\\times", "%", " seconds"]);
+        assert!(found.len() > 20, "{found:?}");
+        let missing: Vec<_> = found.difference(&listed).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        let beginning = between(&text, "Abstract", "II. MCRINGBUFFER");
+        assert!(numbers_before(beginning, &["×", "\\times"]).is_subset(&listed));
+    }
+
+    #[test]
+    fn all_of_the_b_queue_paper_is_listed() {
+        let Some(text) = text("b-queue.txt") else { return };
+        let listed = listed("b-queue");
+        let mut found =
+            numbers_before(&text, &["%", " CPU cycles", " cycles on", "+ cycles", "cycles/datum", " nanoseconds"]);
+        // Table 1 has a number a line.
+        let table = between(&text, "Table 1: Peak performance", "(b) Cross die");
+        found
+            .extend(table.lines().filter(|line| line.trim().parse::<u32>().is_ok()).map(|line| line.trim().to_owned()));
+        // Parameters and examples, no results: ticks, a workload.
+        for parameter in ["2,000", "3,200"] {
+            found.remove(parameter);
+        }
+        assert!(found.len() > 40, "{found:?}");
+        let missing: Vec<_> = found.difference(&listed).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

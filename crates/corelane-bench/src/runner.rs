@@ -92,7 +92,13 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
                     continue;
                 }
                 let count = if round == 0 { case.least } else { track.count };
-                let setting = Setting { cpus: panel.cpus, bound: effort.bound, count, counting: false };
+                let setting = Setting {
+                    cpus: panel.cpus,
+                    bound: effort.bound,
+                    count,
+                    counting: panel.counting,
+                    quick: effort.quick,
+                };
                 let begun = Instant::now();
                 match (case.run)(&setting) {
                     Ok(reading) if round == 0 => {
@@ -202,6 +208,14 @@ fn panel_records(panel: &Panel, tracks: &[Track]) -> Vec<PanelRecord> {
                     left_out.push(LeftOut { name, reason: reason.clone() });
                     continue;
                 }
+                if !track.readings.is_empty() && track.readings.iter().all(|reading| view.metric.of(reading).is_empty())
+                {
+                    left_out.push(LeftOut {
+                        name: case.series.clone(),
+                        reason: "the machine does not count this".to_owned(),
+                    });
+                    continue;
+                }
                 let of_this = match series.iter().position(|series| series.name == case.series) {
                     Some(position) => &mut series[position],
                     None => {
@@ -257,7 +271,13 @@ fn bare_pairs(plan: &Plan) -> Vec<Bare> {
 
 fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<f64> {
     let count = (effort.sample.as_nanos() / 200).max(1000) as u64;
-    let setting = Setting { cpus: cpus.map(|cpu| Some(Cpu(cpu))), bound: effort.bound, count, counting: false };
+    let setting = Setting {
+        cpus: cpus.map(|cpu| Some(Cpu(cpu))),
+        bound: effort.bound,
+        count,
+        counting: false,
+        quick: effort.quick,
+    };
     let reading = roofline::ping_pong(&setting).ok()?;
     Metric::NanosecondsEach.of(&reading).first().copied()
 }
@@ -312,8 +332,9 @@ mod tests {
 
     #[test]
     fn samples_take_the_time_they_should_and_are_never_too_small() {
-        let at_10_ns =
-            |count| reading(&Setting { cpus: [None; 2], bound: Duration::ZERO, count, counting: false }).unwrap();
+        let at_10_ns = |count| {
+            reading(&Setting { cpus: [None; 2], bound: Duration::ZERO, count, counting: false, quick: true }).unwrap()
+        };
         let items = enough(&at_10_ns(1000), 1000, Duration::from_millis(1));
         assert!(items.abs_diff(100_000) <= 1, "{items}");
         assert_eq!(enough(&at_10_ns(1000), 1_000_000, Duration::from_millis(1)), 1_000_000);

@@ -85,3 +85,15 @@ design!(
     "lamport",
     spsc::Lamport
 );
+design!(
+    /// Multi-line update made safe.
+    MultiLine,
+    "multiline",
+    spsc::MultiLine
+);
+design!(
+    /// A ring behind a spin lock.
+    Locked,
+    "locked",
+    spsc::Locked
+);

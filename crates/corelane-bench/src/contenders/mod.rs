@@ -12,13 +12,14 @@ mod gil;
 mod heapless;
 mod kanal;
 mod nexus;
+mod paper;
 mod ringbuf;
 mod rtrb;
 mod std_channel;
 mod thingbuf;
 
 pub(crate) use self::concurrent_queue::ConcurrentQueue;
-pub(crate) use self::corelane::{BQueue, Lamport, Lane, McRing};
+pub(crate) use self::corelane::{BQueue, Lamport, Lane, Locked, McRing, MultiLine};
 pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
 pub(crate) use self::disruptor::Disruptor;
 pub(crate) use self::flume::Flume;
@@ -26,6 +27,10 @@ pub(crate) use self::gil::Gil;
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::kanal::Kanal;
 pub(crate) use self::nexus::Nexus;
+pub(crate) use self::paper::{
+    BasicRingBuffer, FastForward, FastForwardTuned, LockRingBuffer, McRingBuffer, McRingBufferCallback,
+    McRingBufferSane, PaperBQueue, PaperBQueueAdaptive,
+};
 pub(crate) use self::ringbuf::Ringbuf;
 pub(crate) use self::rtrb::Rtrb;
 pub(crate) use self::std_channel::SyncChannel;
@@ -46,7 +51,9 @@ macro_rules! each_design {
             Lane,
             BQueue,
             McRing,
+            MultiLine,
             Lamport,
+            Locked,
         ] $name => $body)
     };
 }

@@ -1,6 +1,6 @@
 //! MCRingBuffer, Evaluation 1: throughput versus element size.
 
-use crate::contenders::{each_crate, each_design};
+use crate::contenders::{BasicRingBuffer, LockRingBuffer, McRingBuffer, each_crate, each_design};
 use crate::item::{Block, Item};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
 
@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             here: "8 to 1024 bytes, by powers of two",
             paper: Some("shown in Figure 8 only; 64 bytes in the text"),
         },
+        Parameter { name: "batch", here: "1, 10, 50; the safe mcring has its own", paper: Some("1, 10, 50") },
         Parameter { name: "items", here: "about 150 ms a sample", paper: Some("10 M") },
         Parameter { name: "rounds", here: "7, medians", paper: Some("30 trials, averages") },
     ],
@@ -42,6 +43,11 @@ fn plan(plan: &mut Plan) {
 
 fn size<T: Item>(panel: &mut Panel) {
     let x = T::BYTES as f64;
+    panel.one_by_one::<LockRingBuffer, T>(x, CAPACITY);
+    panel.one_by_one::<BasicRingBuffer, T>(x, CAPACITY);
+    panel.one_by_one::<McRingBuffer<1>, T>(x, CAPACITY);
+    panel.one_by_one::<McRingBuffer<10>, T>(x, CAPACITY);
+    panel.one_by_one::<McRingBuffer<50>, T>(x, CAPACITY);
     each_design!(P => panel.one_by_one::<P, T>(x, CAPACITY));
     each_crate!(P => panel.one_by_one::<P, T>(x, CAPACITY));
     panel.raw_streaming::<T>(x);

@@ -1,6 +1,14 @@
 //! The experiments, a file each.
 
+mod cache_misses;
+mod capacity;
+mod deadlock;
 mod element_size;
+mod fan;
+mod fastforward;
+mod monitor_rate;
+mod params;
+mod peak;
 mod peers;
 mod round_trip;
 mod shared_core;
@@ -8,5 +16,17 @@ mod shared_core;
 use crate::plan::Experiment;
 
 /// Every experiment, in the order of the report.
-pub(crate) const ALL: &[Experiment] =
-    &[peers::EXPERIMENT, round_trip::EXPERIMENT, element_size::EXPERIMENT, shared_core::EXPERIMENT];
+pub(crate) const ALL: &[Experiment] = &[
+    peers::EXPERIMENT,
+    round_trip::EXPERIMENT,
+    element_size::EXPERIMENT,
+    capacity::EXPERIMENT,
+    fastforward::EXPERIMENT,
+    peak::EXPERIMENT,
+    params::EXPERIMENT,
+    fan::EXPERIMENT,
+    deadlock::EXPERIMENT,
+    cache_misses::EXPERIMENT,
+    monitor_rate::EXPERIMENT,
+    shared_core::EXPERIMENT,
+];

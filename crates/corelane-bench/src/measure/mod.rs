@@ -1,13 +1,19 @@
 //! The measured loops, each compiled anew for every contender.
 
 mod batches;
+mod fan;
+mod loaded;
 mod paced;
+mod ring;
 mod round_trip;
 mod stream;
 mod waiting;
 
 pub(crate) use batches::in_batches;
-pub(crate) use paced::{PERCENTILES, Pace, paced};
+pub(crate) use fan::{Drain, fan};
+pub(crate) use loaded::loaded;
+pub(crate) use paced::{PERCENTILES, Pace, lone, paced};
+pub(crate) use ring::ring;
 pub(crate) use round_trip::round_trip;
 pub(crate) use stream::one_by_one;
 pub(crate) use waiting::{waiting, yielding};
@@ -15,8 +21,8 @@ pub(crate) use waiting::{waiting, yielding};
 use crate::contender::{Pair, Unable};
 use crate::counters::Counts;
 use crate::item::Item;
-use crate::rig::{Stop, Took};
-use crate::topology::{self, Cpu};
+use crate::rig::{Stop, Took, tick_rate};
+use crate::topology::{self, Cpu, Near};
 use std::fmt;
 use std::thread;
 use std::time::Duration;
@@ -32,6 +38,8 @@ pub(crate) struct Setting {
     pub(crate) count: u64,
     /// Whether to read hardware counters.
     pub(crate) counting: bool,
+    /// Only to see that it runs.
+    pub(crate) quick: bool,
 }
 
 /// What one measurement gave.
@@ -94,6 +102,14 @@ pub(crate) type Outcome = Result<Reading, Failure>;
 pub(crate) enum Metric {
     MillionPerSecond,
     NanosecondsEach,
+    /// By the constant-rate counter, as in the B-Queue paper.
+    CyclesEach,
+    /// Reads of the level-1 data cache that missed it, of both threads, an item.
+    L1MissesEach,
+    /// Reads that missed the last level of cache, of both threads, an item.
+    LastLevelMissesEach,
+    /// Of 100 reads of the level-1 data cache, how many hit.
+    L1HitPercent,
     /// CPU time of all threads an item.
     CpuNanosecondsEach,
     /// The values of the reading itself.
@@ -101,22 +117,35 @@ pub(crate) enum Metric {
 }
 
 impl Metric {
-    /// The values of a reading, one for each x.
+    /// The values of a reading, one for each x; none if the machine does not count this.
     pub(crate) fn of(self, reading: &Reading) -> Vec<f64> {
         let items = reading.items as f64;
         let seconds = reading.wall.as_secs_f64();
+        let counted = |value: fn(&Counts, f64) -> Option<f64>| -> Vec<f64> {
+            reading.counts.and_then(|counts| value(&counts, items)).into_iter().collect()
+        };
         match self {
             Metric::MillionPerSecond => vec![items / seconds / 1e6],
             Metric::NanosecondsEach => vec![seconds * 1e9 / items],
+            Metric::CyclesEach => vec![seconds * tick_rate() / items],
+            Metric::L1MissesEach => counted(|counts, items| Some(counts.l1_misses? as f64 / items)),
+            Metric::LastLevelMissesEach => counted(|counts, items| Some(counts.llc_misses? as f64 / items)),
+            Metric::L1HitPercent => counted(|counts, _| {
+                let (reads, misses) = (counts.l1_reads? as f64, counts.l1_misses? as f64);
+                (reads > 0.0).then(|| (1.0 - misses / reads) * 100.0)
+            }),
             Metric::CpuNanosecondsEach => vec![reading.cpu.as_secs_f64() * 1e9 / items],
             Metric::Values => reading.values.clone(),
         }
     }
 }
 
-/// Makes a queue on the CPU that will write into it first, so that its memory is near there.
+/// Makes a queue; on a machine with several packages on the CPU that will write into it first, so that its memory is near
+/// there.
 pub(crate) fn pair_on<P: Pair<T>, T: Item>(cpu: Option<Cpu>, capacity: usize) -> Result<(P::Tx, P::Rx), Unable> {
-    let Some(cpu) = cpu else { return P::pair(capacity) };
+    let several = || topology::places().iter().any(|place| place.near == Near::Machine);
+    // A thread that a queue starts would be pinned as well.
+    let Some(cpu) = cpu.filter(|_| !P::HAS_A_THREAD && several()) else { return P::pair(capacity) };
     let made = thread::spawn(move || {
         topology::pin(cpu);
         P::pair(capacity)
@@ -127,4 +156,53 @@ pub(crate) fn pair_on<P: Pair<T>, T: Item>(cpu: Option<Cpu>, capacity: usize) ->
 /// So many items that their number is a multiple of the contender's grain.
 pub(crate) fn whole<P: Pair<T>, T: Item>(count: u64) -> u64 {
     count.max(1).next_multiple_of(P::GRAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading() -> Reading {
+        Reading {
+            items: 1000,
+            wall: Duration::from_micros(2),
+            cpu: Duration::from_micros(4),
+            full: 0,
+            empty: 0,
+            counts: Some(Counts {
+                l1_reads: Some(10_000),
+                l1_misses: Some(250),
+                llc_misses: Some(20),
+                ..Counts::default()
+            }),
+            values: vec![1.5, 2.5],
+        }
+    }
+
+    #[test]
+    fn metrics_are_what_they_say() {
+        for (metric, value) in [
+            (Metric::MillionPerSecond, 500.0),
+            (Metric::NanosecondsEach, 2.0),
+            (Metric::CpuNanosecondsEach, 4.0),
+            (Metric::CyclesEach, tick_rate() * 2e-9),
+            (Metric::L1MissesEach, 0.25),
+            (Metric::LastLevelMissesEach, 0.02),
+            (Metric::L1HitPercent, 97.5),
+        ] {
+            let values = metric.of(&reading());
+            assert!(values.len() == 1 && (values[0] / value - 1.0).abs() < 1e-9, "{metric:?}: {values:?}");
+        }
+        assert_eq!(Metric::Values.of(&reading()), [1.5, 2.5]);
+    }
+
+    #[test]
+    fn what_was_not_counted_has_no_value() {
+        let none = Reading { counts: None, ..reading() };
+        let some = Reading { counts: Some(Counts::default()), ..reading() };
+        for metric in [Metric::L1MissesEach, Metric::LastLevelMissesEach, Metric::L1HitPercent] {
+            assert!(metric.of(&none).is_empty());
+            assert!(metric.of(&some).is_empty());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! One-way latency of items that come at set times.
 
-use super::{Outcome, Reading, Setting, pair_on};
+use super::{Failure, Outcome, Reading, Setting, pair_on};
 use crate::contender::Pair;
 use crate::histogram::Histogram;
 use crate::raw::ticks;
@@ -25,45 +25,59 @@ pub(crate) enum Pace {
 /// The values are nanoseconds at [`PERCENTILES`]. They hold a read of the clock at each end, and whatever the two CPUs'
 /// counters differ by.
 pub(crate) fn paced<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Outcome {
+    let (histogram, reading) = run::<P>(setting, capacity, pace)?;
+    let values = PERCENTILES.map(|percent| histogram.percentile(percent) as f64 * 1e9 / tick_rate()).to_vec();
+    Ok(Reading { values, ..reading })
+}
+
+/// One item at a time, 20 µs apart, to a consumer that has been polling an empty queue: the median latency in cycles.
+pub(crate) fn lone<P: Pair<u64>>(setting: &Setting, capacity: usize) -> Outcome {
+    let (histogram, reading) = run::<P>(setting, capacity, Pace::Bursts { items: 1, every_us: 20 })?;
+    Ok(Reading { values: vec![histogram.percentile(50.0) as f64], ..reading })
+}
+
+fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(Histogram, Reading), Failure> {
     let (mut tx, mut rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
-    let warm = 2 * capacity as u64;
+    let warm = super::whole::<P, u64>(2 * capacity as u64);
     let count = super::whole::<P, u64>(setting.count);
-    let produce: Work<Histogram> = Box::new(move |side| {
-        // As fast as it goes, which also says how fast that is.
-        send::<P>(&mut tx, warm, 0, 1, side)?;
-        side.start()?;
-        let start = ticks();
-        send::<P>(&mut tx, count, 0, 1, side)?;
-        let each = (ticks() - start) as f64 / count as f64;
-        let (every, at_once) = match pace {
-            Pace::Share(share) => (each / share, 1),
-            Pace::Bursts { items, every_us } => (every_us as f64 * tick_rate() / 1e6, items),
-        };
-        // A burst begun is sent whole.
-        let whole = if at_once == 1 { count } else { count.next_multiple_of(at_once) };
-        send::<P>(&mut tx, whole, every as u64, at_once, side)?;
-        side.stop();
-        Ok(Histogram::new())
-    });
     let at_once = match pace {
         Pace::Share(_) => 1,
         Pace::Bursts { items, .. } => items,
     };
-    let consume: Work<Histogram> = Box::new(move |side| {
+    // A burst begun is sent whole.
+    let due = count.next_multiple_of(at_once);
+    let produce: Work<Option<Histogram>> = Box::new(move |side| {
+        send::<P>(&mut tx, warm, 0, 1, side)?;
+        side.start()?;
+        let every = match pace {
+            // As fast as it goes, which says how fast that is.
+            Pace::Share(share) => {
+                let start = ticks();
+                send::<P>(&mut tx, count, 0, 1, side)?;
+                (ticks() - start) as f64 / count as f64 / share
+            }
+            Pace::Bursts { every_us, .. } => every_us as f64 * tick_rate() / 1e6,
+        };
+        send::<P>(&mut tx, due, every as u64, at_once, side)?;
+        side.stop();
+        Ok(None)
+    });
+    let consume: Work<Option<Histogram>> = Box::new(move |side| {
         let mut histogram = Histogram::new();
         receive::<P>(&mut rx, warm, side, |_| {})?;
         side.start()?;
-        // Counted as well, so that the loop is the same.
-        receive::<P>(&mut rx, count, side, |late| histogram.add(late))?;
-        histogram = Histogram::new();
-        let whole = if at_once == 1 { count } else { count.next_multiple_of(at_once) };
-        receive::<P>(&mut rx, whole, side, |late| histogram.add(late))?;
+        if let Pace::Share(_) = pace {
+            // Counted as well, so that the loop is the same.
+            receive::<P>(&mut rx, count, side, |late| histogram.add(late))?;
+            histogram = Histogram::new();
+        }
+        receive::<P>(&mut rx, due, side, |late| histogram.add(late))?;
         side.stop();
-        Ok(histogram)
+        Ok(Some(histogram))
     });
-    let (histograms, took) = rig::run(setting, vec![(setting.cpus[0], produce), (setting.cpus[1], consume)])?;
-    let values = PERCENTILES.map(|percent| histograms[1].percentile(percent) as f64 * 1e9 / tick_rate()).to_vec();
-    Ok(Reading { values, ..Reading::new(count, took) })
+    let (mut histograms, took) = rig::run(setting, vec![(setting.cpus[0], produce), (setting.cpus[1], consume)])?;
+    let histogram = histograms.pop().flatten().expect("the consumer returns one");
+    Ok((histogram, Reading::new(count, took)))
 }
 
 /// Sends `count` items, `at_once` of them every `every` ticks.

@@ -15,8 +15,10 @@ pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize
     let count = whole::<P, T>(setting.count);
     let produce: Work<u64> = Box::new(move |side| {
         push::<P, T>(&mut tx, 0..warm, side)?;
+        flush::<P, T>(&mut tx, warm, side)?;
         side.start()?;
         let full = push::<P, T>(&mut tx, warm..warm + count, side)?;
+        flush::<P, T>(&mut tx, warm + count, side)?;
         side.stop();
         Ok(full)
     });
@@ -47,6 +49,19 @@ pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, sid
         }
     }
     Ok(full)
+}
+
+/// Shows the last items, where a design has a call for that.
+fn flush<P: Pair<T>, T: Item>(tx: &mut P::Tx, position: u64, side: &Side) -> Result<(), Stop> {
+    let mut tries = 0_u64;
+    while !P::flush(tx) {
+        tries += 1;
+        if tries.is_multiple_of(PATIENCE) {
+            side.stuck(position)?;
+        }
+        spin_loop();
+    }
+    Ok(())
 }
 
 /// Pops items and checks their numbers; how often there was none.

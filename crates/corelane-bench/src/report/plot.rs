@@ -10,9 +10,10 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 860.0;
 
-/// The plot of a panel: ranks if nothing varies, lines if something does.
+/// The plot of a panel: ranks if nothing varies, lines if something does; nothing if there is nothing to show.
 pub(super) fn panel(panel: &PanelRecord) -> String {
     match &panel.x {
+        _ if panel.series.is_empty() => String::new(),
         None => ranks(panel),
         Some(_) => lines(panel),
     }

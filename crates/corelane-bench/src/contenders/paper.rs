@@ -1,0 +1,300 @@
+//! The published designs as printed, by their papers' names. `capacity` is the number of slots, as in the papers; most hold one
+//! item fewer.
+
+use crate::contender::{Ends, Kind, Pair, Unable};
+use crate::item::Item;
+use corelane::error::ChannelError;
+use corelane::paper::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
+use corelane::paper::fast_forward::{self, Baseline, Slip, Tuned};
+use corelane::paper::mcring_timer::Timer;
+use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback, mcring_timer};
+use std::marker::PhantomData;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+fn refused(error: ChannelError) -> Unable {
+    Unable::because(error.to_string())
+}
+
+/// A paper form that takes any item.
+macro_rules! form {
+    ($(#[$doc:meta])* $name:ident $(<$batch:ident>)?, $label:expr, $module:ident, ($($argument:expr),*)) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name $(<const $batch: usize>)?;
+
+        impl<T: Item $(, const $batch: usize)?> Pair<T> for $name $(<$batch>)? {
+            const KIND: Kind = Kind::Paper;
+            $(const GRAIN: u64 = $batch as u64;)?
+            type Tx = $module::Producer<T>;
+            type Rx = $module::Consumer<T>;
+
+            fn name() -> String {
+                $label.to_string()
+            }
+
+            fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+                $module::channel(capacity $(, $argument)*).map_err(refused)
+            }
+
+            #[inline(always)]
+            fn try_push(tx: &mut Self::Tx, item: T) -> bool {
+                tx.enqueue(item).is_ok()
+            }
+
+            #[inline(always)]
+            fn try_pop(rx: &mut Self::Rx) -> Option<T> {
+                rx.dequeue()
+            }
+        }
+    };
+}
+
+form!(
+    /// A ring under a spin lock.
+    LockRingBuffer,
+    "LockRingBuffer",
+    lock_ring,
+    ()
+);
+form!(
+    /// Lamport's queue.
+    BasicRingBuffer,
+    "BasicRingBuffer",
+    basic_ring,
+    ()
+);
+form!(
+    /// MCRingBuffer: `MCRingBuffer(deadlock)` of the B-Queue paper.
+    McRingBuffer<BATCH>,
+    format!("MCRingBuffer, batch {BATCH}"),
+    mcring,
+    (BATCH)
+);
+
+/// MCRingBuffer with deadlock prevention method 3, `MCRingBuffer(sane)`: a timer has the producer inject unused items.
+#[derive(Debug)]
+pub(crate) struct McRingBufferSane<const BATCH: usize>;
+
+/// The producer, and the timer for as long as there is one.
+pub(crate) struct Sane<T> {
+    producer: mcring_timer::Producer<T>,
+    _timer: Arc<Timer>,
+}
+
+impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferSane<BATCH> {
+    const KIND: Kind = Kind::Paper;
+    const GRAIN: u64 = BATCH as u64;
+    const HAS_A_THREAD: bool = true;
+    type Tx = Sane<T>;
+    type Rx = mcring_timer::Consumer<T>;
+
+    fn name() -> String {
+        format!("MCRingBuffer(sane), batch {BATCH}")
+    }
+
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+        let mut pairs = <Self as Pair<T>>::pairs(1, capacity)?;
+        Ok(pairs.remove(0))
+    }
+
+    /// One timer signals all queues of a system.
+    fn pairs(queues: usize, capacity: usize) -> Result<Vec<Ends<Self, T>>, Unable> {
+        let timer = Arc::new(Timer::start(Timer::PAPER_PERIOD).map_err(|error| Unable::because(error.to_string()))?);
+        let pair = |_| {
+            let (producer, consumer) = mcring_timer::channel(capacity, BATCH, timer.signal()).map_err(refused)?;
+            Ok((Sane { producer, _timer: timer.clone() }, consumer))
+        };
+        (0..queues).map(pair).collect()
+    }
+
+    #[inline(always)]
+    fn try_push(tx: &mut Self::Tx, item: T) -> bool {
+        tx.producer.enqueue(item).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_pop(rx: &mut Self::Rx) -> Option<T> {
+        rx.dequeue()
+    }
+
+    fn flush(tx: &mut Self::Tx) -> bool {
+        tx.producer.flush()
+    }
+}
+
+/// MCRingBuffer with deadlock prevention method 4: who finds nothing flushes its outgoing queues.
+#[derive(Debug)]
+pub(crate) struct McRingBufferCallback<const BATCH: usize>;
+
+impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferCallback<BATCH> {
+    const KIND: Kind = Kind::Paper;
+    const GRAIN: u64 = BATCH as u64;
+    type Tx = mcring_callback::Producer<T>;
+    type Rx = mcring_callback::Consumer<T>;
+
+    fn name() -> String {
+        format!("MCRingBuffer, batch {BATCH}, method 4")
+    }
+
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+        mcring_callback::channel(capacity, BATCH).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn try_push(tx: &mut Self::Tx, item: T) -> bool {
+        tx.enqueue(item).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_pop(rx: &mut Self::Rx) -> Option<T> {
+        rx.dequeue()
+    }
+
+    #[inline(always)]
+    fn poll(rx: &mut Self::Rx, outgoing: &mut Self::Tx) -> Option<T> {
+        rx.dequeue_or(|| _ = outgoing.flush())
+    }
+
+    fn flush(tx: &mut Self::Tx) -> bool {
+        tx.flush()
+    }
+}
+
+/// Queues of words that are not 0 carry a number with a bit that no number has.
+const NOT_NULL: u64 = 1 << 63;
+
+#[inline(always)]
+fn word(number: u64) -> NonZero<usize> {
+    // The compiler sees that this is not 0.
+    NonZero::new((number | NOT_NULL) as usize).unwrap_or(NonZero::<usize>::MIN)
+}
+
+#[inline(always)]
+fn number(word: NonZero<usize>) -> u64 {
+    word.get() as u64 & !NOT_NULL
+}
+
+/// FastForward without slip, and with indices that share a line: the MCRingBuffer paper's baseline.
+#[derive(Debug)]
+pub(crate) struct FastForward;
+
+impl Pair<u64> for FastForward {
+    const KIND: Kind = Kind::Paper;
+    type Tx = fast_forward::Producer<Baseline>;
+    type Rx = fast_forward::Consumer<Baseline>;
+
+    fn name() -> String {
+        "FastForward".to_owned()
+    }
+
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+        fast_forward::baseline(capacity).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn try_push(tx: &mut Self::Tx, item: u64) -> bool {
+        tx.enqueue(word(item)).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_pop(rx: &mut Self::Rx) -> Option<u64> {
+        rx.dequeue().map(number)
+    }
+}
+
+/// FastForward as the B-Queue paper measures it: padded, with a slip that is [tuned](crate::tune) for the machine.
+#[derive(Debug)]
+pub(crate) struct FastForwardTuned;
+
+/// The slip of the queues that are made next. A slip is a value of the machine, so it cannot be part of a type.
+static SLIP: Mutex<Slip> = Mutex::new(Slip::suggested(0, 64));
+
+impl FastForwardTuned {
+    /// Sets the slip of the queues that are made from now on.
+    pub(crate) fn slip(slip: Slip) {
+        *SLIP.lock().expect("nobody panics with a slip") = slip;
+    }
+}
+
+impl Pair<u64> for FastForwardTuned {
+    const KIND: Kind = Kind::Paper;
+    type Tx = fast_forward::Producer<Tuned>;
+    type Rx = fast_forward::Consumer<Tuned>;
+
+    fn name() -> String {
+        "FastForward, tuned slip".to_owned()
+    }
+
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+        fast_forward::tuned(capacity, *SLIP.lock().expect("nobody panics with a slip")).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn try_push(tx: &mut Self::Tx, item: u64) -> bool {
+        tx.enqueue(word(item)).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_pop(rx: &mut Self::Rx) -> Option<u64> {
+        rx.dequeue().map(number)
+    }
+}
+
+/// What a B-Queue's consumer does when its batch is used up, with a name.
+pub(crate) trait Mode: Backtracking + Send + 'static {
+    const NAME: &'static str;
+    /// Whether a consumer finds less than a batch.
+    const FINDS_ALL: bool;
+}
+
+impl Mode for NoBacktracking {
+    const NAME: &'static str = "no backtracking";
+    const FINDS_ALL: bool = false;
+}
+
+impl Mode for Plain {
+    const NAME: &'static str = "plain backtracking";
+    const FINDS_ALL: bool = true;
+}
+
+impl Mode for Adaptive {
+    const NAME: &'static str = "adaptive";
+    const FINDS_ALL: bool = true;
+}
+
+/// B-Queue with this kind of backtracking, batches of `BATCH` and `TICKS` cycles between two probes.
+#[derive(Debug)]
+pub(crate) struct PaperBQueue<M, const BATCH: usize = 256, const TICKS: u32 = 2000>(PhantomData<M>);
+
+/// With self-adaptive backtracking and the paper's parameters.
+pub(crate) type PaperBQueueAdaptive = PaperBQueue<Adaptive>;
+
+impl<M: Mode, const BATCH: usize, const TICKS: u32> Pair<u64> for PaperBQueue<M, BATCH, TICKS> {
+    const KIND: Kind = Kind::Paper;
+    const GRAIN: u64 = if M::FINDS_ALL { 1 } else { BATCH as u64 };
+    type Tx = b_queue::Producer;
+    type Rx = b_queue::Consumer<M>;
+
+    fn name() -> String {
+        match TICKS {
+            2000 => format!("B-Queue, {}", M::NAME),
+            _ => format!("B-Queue, {}, {TICKS} ticks", M::NAME),
+        }
+    }
+
+    fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
+        let parameters = Parameters { batch_size: BATCH, batch_max: BATCH, increment: 8.min(BATCH), ticks: TICKS };
+        b_queue::channel(capacity, parameters).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn try_push(tx: &mut Self::Tx, item: u64) -> bool {
+        tx.enqueue(word(item)).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_pop(rx: &mut Self::Rx) -> Option<u64> {
+        rx.dequeue().map(number)
+    }
+}

@@ -1,0 +1,113 @@
+//! One thread that feeds many queues in turn, and one or many that drain them.
+
+use super::{Outcome, Reading, Setting, whole};
+use crate::contender::Pair;
+use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::topology::{Cpu, cpus};
+use std::hint::spin_loop;
+
+/// Who drains the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drain {
+    /// One thread, queue by queue in turn, an item at a time.
+    OneThread,
+    /// A thread a queue.
+    ThreadEach,
+}
+
+/// Deals items out to `queues` queues in turn.
+pub(crate) fn fan<P: Pair<u64>>(setting: &Setting, capacity: usize, queues: usize, drain: Drain) -> Outcome {
+    let (mut txs, rxs): (Vec<_>, Vec<_>) = P::pairs(queues, capacity)?.into_iter().unzip();
+    // Of each queue.
+    let warm = whole::<P, u64>(2 * capacity as u64);
+    let rounds = whole::<P, u64>(setting.count / queues as u64);
+    let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
+    work.push((
+        setting.cpus[0],
+        Box::new(move |side| {
+            deal::<P>(&mut txs, 0, warm, side)?;
+            side.start()?;
+            let full = deal::<P>(&mut txs, warm, rounds, side)?;
+            side.stop();
+            Ok(full)
+        }),
+    ));
+    let mut consumer = |cpu, mut rxs: Vec<P::Rx>| {
+        let gather: Work<u64> = Box::new(move |side| {
+            gather::<P>(&mut rxs, 0, warm, side)?;
+            side.start()?;
+            let empty = gather::<P>(&mut rxs, warm, rounds, side)?;
+            side.stop();
+            Ok(empty)
+        });
+        work.push((cpu, gather));
+    };
+    match drain {
+        Drain::OneThread => consumer(setting.cpus[1], rxs),
+        Drain::ThreadEach => {
+            let mut others = cpus().iter().copied().filter(|cpu| Some(*cpu) != setting.cpus[0]);
+            for rx in rxs {
+                consumer(others.next(), vec![rx]);
+            }
+        }
+    }
+    let (tries, took) = rig::run(setting, work)?;
+    let (full, empty) = (tries[0], tries[1..].iter().sum());
+    Ok(Reading { full, empty, ..Reading::new(rounds * queues as u64, took) })
+}
+
+/// Pushes the numbers from `first` on into every queue, a number into all of them before the next.
+#[inline(always)]
+fn deal<P: Pair<u64>>(txs: &mut [P::Tx], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
+    let mut full = 0_u64;
+    for number in first..first + rounds {
+        for tx in &mut *txs {
+            while !P::try_push(tx, number) {
+                full += 1;
+                if full.is_multiple_of(PATIENCE) {
+                    side.stuck(number)?;
+                }
+                spin_loop();
+            }
+        }
+    }
+    for tx in txs {
+        while !P::flush(tx) {
+            full += 1;
+            if full.is_multiple_of(PATIENCE) {
+                side.stuck(first + rounds)?;
+            }
+            spin_loop();
+        }
+    }
+    Ok(full)
+}
+
+/// Looks at one queue after the other until all numbers of all queues have come.
+#[inline(always)]
+fn gather<P: Pair<u64>>(rxs: &mut [P::Rx], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
+    let mut due = vec![first; rxs.len()];
+    let mut left = rounds * rxs.len() as u64;
+    let mut empty = 0_u64;
+    loop {
+        for (rx, due) in rxs.iter_mut().zip(&mut due) {
+            match P::try_pop(rx) {
+                Some(number) => {
+                    side.check(number, *due)?;
+                    *due += 1;
+                    left -= 1;
+                }
+                None => {
+                    empty += 1;
+                    if empty.is_multiple_of(PATIENCE) {
+                        // Items only ever become fewer, positions more.
+                        side.stuck(u64::MAX - 1 - left)?;
+                    }
+                }
+            }
+        }
+        if left == 0 {
+            return Ok(empty);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Figure 5 of the B-Queue paper: two queues in a ring, two threads that pass on what they get.
+
+use super::{Outcome, Reading, Setting};
+use crate::contender::Pair;
+use crate::rig::{self, PATIENCE, Stop, Work};
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Sends `in_flight` items round and round; what is counted is how often one is passed on.
+pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: u64) -> Outcome {
+    let mut pairs = P::pairs(2, capacity)?.into_iter();
+    let (Some((mut to_second, mut from_first)), Some((mut to_first, mut from_second))) = (pairs.next(), pairs.next())
+    else {
+        unreachable!("two were asked for")
+    };
+    let laps = (setting.count / in_flight / 2).max(1);
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = over.clone();
+    let first: Work<()> = Box::new(move |side| {
+        side.start()?;
+        for number in 0..in_flight {
+            let mut tries = 0_u64;
+            while !P::try_push(&mut to_second, number) {
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(number)?;
+                }
+                spin_loop();
+            }
+        }
+        let mut tries = 0_u64;
+        for hop in 0..laps * in_flight {
+            let item = loop {
+                if let Some(item) = P::poll(&mut from_second, &mut to_second) {
+                    break item;
+                }
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(in_flight + hop)?;
+                }
+                spin_loop();
+            };
+            side.check(item, hop % in_flight)?;
+            while !P::try_push(&mut to_second, item) {
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(in_flight + hop)?;
+                }
+                spin_loop();
+            }
+        }
+        over.store(true, Relaxed);
+        side.stop();
+        Ok(())
+    });
+    let second: Work<()> = Box::new(move |side| {
+        side.start()?;
+        let (mut tries, mut hops) = (0_u64, 0);
+        let result: Result<(), Stop> = 'ring: loop {
+            let item = loop {
+                if let Some(item) = P::poll(&mut from_first, &mut to_first) {
+                    break item;
+                }
+                if is_over.load(Relaxed) {
+                    break 'ring Ok(());
+                }
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(hops)?;
+                }
+                spin_loop();
+            };
+            hops += 1;
+            while !P::try_push(&mut to_first, item) {
+                // The first thread takes no more.
+                if is_over.load(Relaxed) {
+                    break 'ring Ok(());
+                }
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(hops)?;
+                }
+                spin_loop();
+            }
+        };
+        side.stop();
+        result
+    });
+    let (_, took) = rig::run(setting, vec![(setting.cpus[0], first), (setting.cpus[1], second)])?;
+    Ok(Reading::new(2 * laps * in_flight, took))
+}
