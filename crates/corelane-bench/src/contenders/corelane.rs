@@ -97,3 +97,9 @@ design!(
     "locked",
     spsc::Locked
 );
+design!(
+    /// FastForward made safe.
+    SafeFastForward,
+    "fastforward",
+    spsc::FastForward
+);

@@ -19,7 +19,7 @@ mod std_channel;
 mod thingbuf;
 
 pub(crate) use self::concurrent_queue::ConcurrentQueue;
-pub(crate) use self::corelane::{BQueue, Lamport, Lane, Locked, McRing, MultiLine};
+pub(crate) use self::corelane::{BQueue, Lamport, Lane, Locked, McRing, MultiLine, SafeFastForward};
 pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
 pub(crate) use self::disruptor::Disruptor;
 pub(crate) use self::flume::Flume;
@@ -51,6 +51,7 @@ macro_rules! each_design {
             Lane,
             BQueue,
             McRing,
+            SafeFastForward,
             MultiLine,
             Lamport,
             Locked,

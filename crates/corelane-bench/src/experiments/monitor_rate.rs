@@ -4,7 +4,7 @@ use crate::contender::Kind;
 use crate::contender::Unable;
 use crate::measure::{Failure, Metric, Outcome, Reading, Setting};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
-use corelane_monitor::{Plan as Spread, Progress, QueueKind, Rule, Settings, run};
+use corelane_monitor::{Plan as Spread, Progress, QueueKind, Rule, Settings, Sharing, run};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use cpu_time::ProcessTime;
@@ -16,7 +16,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "packets a second of the monitor, by number of SubAnalyzers",
     repeats: "MCRingBuffer, section III-B, Figure 13",
     about: "`corelane monitor --rule paper` on generated traffic in memory. The monitor joins its stages by the safe designs: \
-            lamport is BasicRingBuffer's, mcring is MCRingBuffer's. The single-threaded version has no queue, so its line \
+            lamport is BasicRingBuffer's, mcring is MCRingBuffer's. As in the paper a SubAnalyzer keeps its address pairs, \
+            and the queues hold 2,000; one more line is the monitor with its own defaults. The single-threaded version has no queue, so its line \
             is flat. Two more threads than SubAnalyzers run: where there are fewer CPUs than that, threads share them, and \
             more SubAnalyzers cannot be faster.",
     parameters: &[
@@ -55,9 +56,18 @@ fn plan(plan: &mut Plan) {
         for analyzers in ANALYZERS {
             for queue in QueueKind::ALL {
                 let batch = queue.has_batch().then_some(50);
-                let spread = Spread { analyzers: analyzers as usize, queue, capacity: 2000, batch, cpus: cpus.clone() };
+                let spread = Spread {
+                    analyzers: analyzers as usize,
+                    queue,
+                    capacity: 2000,
+                    batch,
+                    sharing: Sharing::Fixed,
+                    cpus: cpus.clone(),
+                };
                 add(panel, queue.name(), Kind::Corelane, &[analyzers], spread);
             }
+            let usual = Spread { analyzers: analyzers as usize, cpus: cpus.clone(), ..Spread::default() };
+            add(panel, "lane, as the monitor runs by default", Kind::Corelane, &[analyzers], usual);
         }
     }
 }
