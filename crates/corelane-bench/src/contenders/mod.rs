@@ -1,7 +1,7 @@
 //! The contenders: a type each.
 //!
-//! A new crate is a file here, a line in [`each_crate`], and where it has the calls a line in [`each_with_batches`] and
-//! [`each_that_waits`]. What a crate cannot do is said in [`WITHOUT_BATCHES`].
+//! A new crate is a file here, a line in [`each_crate`], one in [`each_crate_that_waits`] or
+//! [`each_crate_that_does_not_wait`], and one in [`each_crate_with_batches`] or [`WITHOUT_BATCHES`], which says why not.
 
 mod concurrent_queue;
 mod corelane;
