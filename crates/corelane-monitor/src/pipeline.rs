@@ -256,14 +256,14 @@ impl Stages<'_> {
         for _ in 0..analyzers {
             let parker = Parker::new();
             let options = Options::new().tuning(slot_tuning.clone()).consumer_parker(&parker);
-            let ends = spsc::channel_with::<Slot, D, Adaptive>(self.plan.capacity, options);
+            let ends = spsc::channel_with::<Slot, D, Adaptive, _>(self.plan.capacity, options);
             slot_ends.push(ends.and_then(|ends| share::ends(ends, &parker)).map_err(PlanError::Queue)?);
         }
         // The last is the Dispatcher's.
         for _ in 0..=analyzers {
             let options = Options::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
             report_ends.push(
-                spsc::channel_with::<StateReport, D, Adaptive>(self.plan.capacity, options)
+                spsc::channel_with::<StateReport, D, Adaptive, _>(self.plan.capacity, options)
                     .map_err(PlanError::Queue)?,
             );
         }

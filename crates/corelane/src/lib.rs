@@ -42,6 +42,9 @@
 //! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most `capacity - release_lag`
 //!   items are in flight.
 //! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
+//! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
+//!   side](spsc::SideBySide).
+//! - Counting is a type parameter, [`spsc::stats`]: it costs nothing unless it is asked for.
 //! - Either side may close, by call or by drop. Each item is then either given back by its push or there to be popped. What
 //!   nobody pops is dropped exactly once.
 //!

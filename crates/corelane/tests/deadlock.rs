@@ -301,7 +301,7 @@ impl<D: Design<Word>> Dequeue<Word> for Try<spsc::Consumer<Word, D, Spin>> {
 fn design_never_hangs<D: Design<Word>>(tuning: D::Tuning) {
     never_hangs(|| {
         let options = Options::new().tuning(tuning.clone()).wait(Spin);
-        let (producer, consumer) = spsc::channel_with::<Word, D, _>(SLOTS, options).unwrap();
+        let (producer, consumer) = spsc::channel_with::<Word, D, _, _>(SLOTS, options).unwrap();
         (Try(producer), Try(consumer))
     });
 }

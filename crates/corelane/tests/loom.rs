@@ -705,7 +705,7 @@ mod models {
             let (mut producers, mut consumers) = (Vec::new(), Vec::new());
             for _ in 0..2 {
                 let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
-                let (producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
+                let (producer, consumer) = spsc::channel_with::<usize, D, _, _>(1, options).unwrap();
                 producers.push(producer);
                 consumers.push(consumer);
             }
@@ -727,7 +727,7 @@ mod models {
             let mut consumers = Vec::new();
             let pushers = [0, 1].map(|item| {
                 let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
-                let (mut producer, consumer) = spsc::channel_with::<usize, D, _>(1, options).unwrap();
+                let (mut producer, consumer) = spsc::channel_with::<usize, D, _, _>(1, options).unwrap();
                 consumers.push(consumer);
                 thread::spawn(move || {
                     producer.try_push(item).unwrap();

@@ -38,10 +38,7 @@ fn timing_is_one_json_line() {
     let line = text(|out| report().write_timing(&timing, out));
     assert_eq!(line.lines().count(), 1);
     let found: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(
-        found,
-        json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]})
-    );
+    assert_eq!(found, json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]}));
     assert_eq!(Timing::default().per_second(10), 0.0);
 }
 

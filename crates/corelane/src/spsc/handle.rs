@@ -22,6 +22,7 @@
 use super::control::{CLOSED, Control, PARKED, SEALED};
 use super::design::{Design, RawConsumer, RawProducer, Request};
 use super::lane::Lane;
+use super::stats::{Counting, NoStats, Recorder, Stats};
 use crate::error::{ChannelError, Closed, Drained, PopError, PushError, ReserveError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
@@ -42,10 +43,11 @@ use std::time::{Duration, Instant};
 
 /// How a queue is made: the design's own options, the wait strategy, the parkers.
 #[derive(Clone, Debug, Default)]
-pub struct Options<O = (), W = DefaultStrategy> {
+pub struct Options<O = (), W = DefaultStrategy, S = NoStats> {
     tuning: O,
     wait: W,
     start: usize,
+    stats: PhantomData<S>,
     #[cfg(feature = "std")]
     producer_parker: Option<Parker>,
     #[cfg(feature = "std")]
@@ -59,13 +61,14 @@ impl Options {
     }
 }
 
-impl<O, W> Options<O, W> {
+impl<O, W, S> Options<O, W, S> {
     /// The design's own options, such as batch sizes.
-    pub fn tuning<P>(self, tuning: P) -> Options<P, W> {
+    pub fn tuning<P>(self, tuning: P) -> Options<P, W, S> {
         Options {
             tuning,
             wait: self.wait,
             start: self.start,
+            stats: self.stats,
             #[cfg(feature = "std")]
             producer_parker: self.producer_parker,
             #[cfg(feature = "std")]
@@ -74,11 +77,26 @@ impl<O, W> Options<O, W> {
     }
 
     /// How both ends wait.
-    pub fn wait<V: Strategy>(self, wait: V) -> Options<O, V> {
+    pub fn wait<V: Strategy>(self, wait: V) -> Options<O, V, S> {
         Options {
             tuning: self.tuning,
             wait,
             start: self.start,
+            stats: self.stats,
+            #[cfg(feature = "std")]
+            producer_parker: self.producer_parker,
+            #[cfg(feature = "std")]
+            consumer_parker: self.consumer_parker,
+        }
+    }
+
+    /// What both ends count: [`Counting`](super::Counting) makes them offer `stats()`.
+    pub fn stats<R: Recorder>(self) -> Options<O, W, R> {
+        Options {
+            tuning: self.tuning,
+            wait: self.wait,
+            start: self.start,
+            stats: PhantomData,
             #[cfg(feature = "std")]
             producer_parker: self.producer_parker,
             #[cfg(feature = "std")]
@@ -116,10 +134,10 @@ type NotSync = PhantomData<Cell<()>>;
 /// # Errors
 /// A capacity of 0 or beyond what the indices hold, options that contradict it, or no memory.
 #[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
-pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
+pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     capacity: usize,
-    options: Options<D::Tuning, W>,
-) -> Result<(Producer<T, D, W>, Consumer<T, D, W>), ChannelError> {
+    options: Options<D::Tuning, W, S>,
+) -> Result<(Producer<T, D, W, S>, Consumer<T, D, W, S>), ChannelError> {
     if capacity == 0 {
         return Err(ChannelError::ZeroCapacity);
     }
@@ -136,24 +154,32 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy>(
     // Only now: `create` has refused what makes no sense.
     let lag = D::release_lag(capacity, &options.tuning);
     Ok((
-        Producer { raw: producer, wait: options.wait.clone(), lag, room: 1, one_thread: PhantomData },
-        Consumer { raw: consumer, wait: options.wait, one_thread: PhantomData },
+        Producer {
+            raw: producer,
+            wait: options.wait.clone(),
+            lag,
+            room: 1,
+            stats: S::default(),
+            one_thread: PhantomData,
+        },
+        Consumer { raw: consumer, wait: options.wait, stats: S::default(), one_thread: PhantomData },
     ))
 }
 
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
-pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy> {
-    raw: D::Producer,
+pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    pub(super) raw: D::Producer,
     wait: W,
     lag: usize,
     /// Free slots that a wait in progress is for.
     room: usize,
+    pub(super) stats: S,
     one_thread: NotSync,
 }
 
-impl<T, D: Design<T>, W> Producer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Pushes an item if there is a free slot. Never waits.
     ///
     /// # Errors
@@ -176,8 +202,13 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
     }
 
     #[cold]
-    fn refuse(&mut self, item: T) -> PushError<T> {
-        if self.is_closed() { PushError::Closed(item) } else { PushError::Full(item) }
+    fn refuse<I>(&mut self, item: I) -> PushError<I> {
+        if self.is_closed() {
+            PushError::Closed(item)
+        } else {
+            self.stats.full();
+            PushError::Full(item)
+        }
     }
 
     /// Publishes n written slots. Returns how many of them were refused because the queue is closed; they are taken back.
@@ -185,13 +216,15 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
     /// # Safety
     /// As for [`RawProducer::publish`].
     #[inline(always)]
-    unsafe fn hand_over(&mut self, n: usize) -> usize {
+    pub(super) unsafe fn hand_over(&mut self, n: usize) -> usize {
         // SAFETY: the caller's.
         unsafe { self.raw.publish(n) };
-        match self.raw.control().consumer.after_publication() {
+        let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
             state => self.handed_over(state, n),
-        }
+        };
+        self.stats.pushed(n - refused, || self.raw.len());
+        refused
     }
 
     /// The consumer sleeps, or has closed.
@@ -228,6 +261,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
         loop {
             let room = self.raw.writable();
             if room == 0 {
+                self.stats.full();
                 return pushed;
             }
             let mut run = Run { producer: self, written: 0 };
@@ -257,6 +291,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
         while pushed < items.len() {
             let room = self.raw.writable().min(items.len() - pushed);
             if room == 0 {
+                self.stats.full();
                 break;
             }
             let room = self.raw.adjacent(room);
@@ -274,13 +309,22 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
         pushed
     }
 
+    /// Turns a refusal for want of a free slot into the error of a reservation.
+    #[cold]
+    pub(super) fn refuse_reservation(&mut self) -> ReserveError {
+        match self.refuse(()) {
+            PushError::Closed(()) => ReserveError::Closed,
+            PushError::Full(()) => ReserveError::Full,
+        }
+    }
+
     /// A free slot to be filled in place. Nothing is pushed if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
-    pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W>, ReserveError> {
+    pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, ReserveError> {
         if self.raw.writable() == 0 || self.is_closed() {
-            return Err(if self.is_closed() { ReserveError::Closed } else { ReserveError::Full });
+            return Err(self.refuse_reservation());
         }
         Ok(Reserved { producer: self })
     }
@@ -325,7 +369,7 @@ impl<T, D: Design<T>, W> Producer<T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W: Strategy> Producer<T, D, W> {
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// Pushes an item, waiting for a free slot by the queue's strategy.
     ///
     /// # Errors
@@ -415,13 +459,20 @@ impl<T, D: Design<T>, W: Strategy> Producer<T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> Drop for Producer<T, D, W> {
+impl<T, D: Design<T>, W> Producer<T, D, W, Counting> {
+    /// What this end has counted: pushes, full, waits, the high-water mark, batches.
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Drop for Producer<T, D, W, S> {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl<T, D: Design<T>, W> fmt::Debug for Producer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Producer")
             .field("design", &core::any::type_name::<D>())
@@ -432,12 +483,12 @@ impl<T, D: Design<T>, W> fmt::Debug for Producer<T, D, W> {
 }
 
 /// Slots that are written and not yet published. Publishes them when the iterator they come from panics.
-struct Run<'a, T, D: Design<T>, W> {
-    producer: &'a mut Producer<T, D, W>,
+struct Run<'a, T, D: Design<T>, W, S: Recorder> {
+    producer: &'a mut Producer<T, D, W, S>,
     written: usize,
 }
 
-impl<T, D: Design<T>, W> Run<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Run<'_, T, D, W, S> {
     fn finish(mut self) -> usize {
         self.publish()
     }
@@ -458,18 +509,18 @@ impl<T, D: Design<T>, W> Run<'_, T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> Drop for Run<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Drop for Run<'_, T, D, W, S> {
     fn drop(&mut self) {
         self.publish();
     }
 }
 
 /// A free slot of the queue, see [`Producer::reserve`].
-pub struct Reserved<'a, T, D: Design<T> = Lane, W = DefaultStrategy> {
-    producer: &'a mut Producer<T, D, W>,
+pub struct Reserved<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    producer: &'a mut Producer<T, D, W, S>,
 }
 
-impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Reserved<'_, T, D, W, S> {
     /// The memory of the slot.
     pub fn as_uninit_mut(&mut self) -> &mut MaybeUninit<T> {
         // SAFETY: the slot is writable and only this guard reaches it; it lives as long as the producer.
@@ -503,7 +554,7 @@ impl<T, D: Design<T>, W> Reserved<'_, T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> fmt::Debug for Reserved<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Reserved<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reserved").finish_non_exhaustive()
     }
@@ -512,13 +563,14 @@ impl<T, D: Design<T>, W> fmt::Debug for Reserved<'_, T, D, W> {
 /// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
 /// Dropping it closes the queue; what is inside is dropped with the last handle.
-pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy> {
-    raw: D::Consumer,
+pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    pub(super) raw: D::Consumer,
     wait: W,
+    pub(super) stats: S,
     one_thread: NotSync,
 }
 
-impl<T, D: Design<T>, W> Consumer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Pops the oldest item. Never waits.
     ///
     /// # Errors
@@ -539,6 +591,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
         unsafe {
             let item = (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read());
             self.raw.release(1);
+            self.stats.popped(1);
             item
         }
     }
@@ -547,15 +600,21 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
     #[cold]
     #[inline(never)]
     fn look_again(&mut self) -> Result<(), PopError> {
-        if !self.is_closed() {
-            return Err(PopError::Empty);
+        let closed = self.is_closed();
+        if closed && self.raw.readable() != 0 {
+            return Ok(());
         }
-        if self.raw.readable() == 0 { Err(PopError::Closed) } else { Ok(()) }
+        self.stats.empty();
+        Err(if closed { PopError::Closed } else { PopError::Empty })
     }
 
     /// The oldest item, in place, if there is one. It stays in the queue unless it is [taken](Peeked::take).
-    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W>> {
-        if self.raw.readable() == 0 { None } else { Some(Peeked { consumer: self }) }
+    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W, S>> {
+        if self.raw.readable() == 0 {
+            self.stats.empty();
+            return None;
+        }
+        Some(Peeked { consumer: self })
     }
 
     /// Pops up to `max` items and appends them to `items`. Returns how many; 0 if the queue is empty, whether closed or not.
@@ -575,7 +634,11 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
                 items.set_len(items.len() + run);
                 self.raw.release(run);
             }
+            self.stats.popped(run);
             popped += run;
+        }
+        if popped == 0 && max > 0 {
+            self.stats.empty();
         }
         popped
     }
@@ -597,7 +660,11 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
                 copy_out::<T, D::Consumer>(self.raw.slot(0), items[popped..].as_mut_ptr().cast(), run);
                 self.raw.release(run);
             }
+            self.stats.popped(run);
             popped += run;
+        }
+        if popped == 0 && !items.is_empty() {
+            self.stats.empty();
         }
         popped
     }
@@ -641,7 +708,7 @@ impl<T, D: Design<T>, W> Consumer<T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W: Strategy> Consumer<T, D, W> {
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// Pops the oldest item, waiting for one by the queue's strategy.
     ///
     /// # Errors
@@ -706,7 +773,14 @@ impl<T, D: Design<T>, W: Strategy> Consumer<T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> Drop for Consumer<T, D, W> {
+impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
+    /// What this end has counted: pops, empty, waits, batches.
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Drop for Consumer<T, D, W, S> {
     fn drop(&mut self) {
         let control = self.raw.control();
         if control.consumer.acquire() & SEALED == 0 {
@@ -717,7 +791,7 @@ impl<T, D: Design<T>, W> Drop for Consumer<T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> fmt::Debug for Consumer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Consumer")
             .field("design", &core::any::type_name::<D>())
@@ -728,11 +802,11 @@ impl<T, D: Design<T>, W> fmt::Debug for Consumer<T, D, W> {
 }
 
 /// The oldest item of the queue, in place; see [`Consumer::peek`].
-pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy> {
-    consumer: &'a mut Consumer<T, D, W>,
+pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    consumer: &'a mut Consumer<T, D, W, S>,
 }
 
-impl<T, D: Design<T>, W> Peeked<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Peeked<'_, T, D, W, S> {
     /// Pops the item.
     pub fn take(self) -> T {
         self.consumer.take()
@@ -744,7 +818,7 @@ impl<T, D: Design<T>, W> Peeked<'_, T, D, W> {
     }
 }
 
-impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Deref for Peeked<'_, T, D, W, S> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -754,14 +828,14 @@ impl<T, D: Design<T>, W> Deref for Peeked<'_, T, D, W> {
 }
 
 /// The item can be changed in place before it is taken.
-impl<T, D: Design<T>, W> DerefMut for Peeked<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
         unsafe { (*self.consumer.raw.slot(0)).with_mut(|slot| (*slot).assume_init_mut()) }
     }
 }
 
-impl<T, D: Design<T>, W> fmt::Debug for Peeked<'_, T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peeked").finish_non_exhaustive()
     }
@@ -836,9 +910,11 @@ enum Waited {
 trait Look {
     fn is_ready(&mut self) -> bool;
     fn is_over(&self) -> bool;
+    /// Called once a wait, when the first look found neither.
+    fn waits(&mut self);
 }
 
-impl<T, D: Design<T>, W> Look for Producer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
     fn is_ready(&mut self) -> bool {
         match self.room {
             0 => true,
@@ -850,15 +926,23 @@ impl<T, D: Design<T>, W> Look for Producer<T, D, W> {
     fn is_over(&self) -> bool {
         self.is_closed()
     }
+
+    fn waits(&mut self) {
+        self.stats.waited();
+    }
 }
 
-impl<T, D: Design<T>, W> Look for Consumer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     fn is_ready(&mut self) -> bool {
         self.raw.readable() != 0
     }
 
     fn is_over(&self) -> bool {
         self.is_closed()
+    }
+
+    fn waits(&mut self) {
+        self.stats.waited();
     }
 }
 
@@ -875,6 +959,10 @@ fn look<E: Look>(end: &mut E) -> Option<Waited> {
 
 #[cfg(feature = "std")]
 fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: Option<Instant>) -> Waited {
+    if let Some(waited) = look(end) {
+        return waited;
+    }
+    end.waits();
     let mut spell = Spell::new();
     loop {
         if let Some(waited) = look(end) {
@@ -900,6 +988,10 @@ fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: 
 
 #[cfg(not(feature = "std"))]
 fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
+    if let Some(waited) = look(end) {
+        return waited;
+    }
+    end.waits();
     let mut spell = Spell::new();
     loop {
         if let Some(waited) = look(end) {
@@ -910,7 +1002,7 @@ fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W> Waitable for Producer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Waitable for Producer<T, D, W, S> {
     fn ready(&mut self) -> bool {
         look(self).is_some()
     }
@@ -931,7 +1023,7 @@ impl<T, D: Design<T>, W> Waitable for Producer<T, D, W> {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W> Waitable for Consumer<T, D, W> {
+impl<T, D: Design<T>, W, S: Recorder> Waitable for Consumer<T, D, W, S> {
     fn ready(&mut self) -> bool {
         look(self).is_some()
     }

@@ -72,9 +72,11 @@
 macro_rules! aliases {
     ($design:ident) => {
         /// The sending end.
-        pub type Producer<T, W = crate::wait::DefaultStrategy> = crate::spsc::Producer<T, $design, W>;
+        pub type Producer<T, W = crate::wait::DefaultStrategy, S = crate::spsc::NoStats> =
+            crate::spsc::Producer<T, $design, W, S>;
         /// The receiving end.
-        pub type Consumer<T, W = crate::wait::DefaultStrategy> = crate::spsc::Consumer<T, $design, W>;
+        pub type Consumer<T, W = crate::wait::DefaultStrategy, S = crate::spsc::NoStats> =
+            crate::spsc::Consumer<T, $design, W, S>;
 
         /// Makes a queue for `capacity` items with the design's defaults.
         ///
@@ -97,10 +99,10 @@ macro_rules! aliases {
         ///
         /// # Errors
         /// As [`try_channel`], and where the options contradict the capacity.
-        pub fn channel_with<T: Send, W: crate::wait::Strategy>(
+        pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::spsc::Recorder>(
             capacity: usize,
-            options: crate::spsc::Options<<$design as crate::spsc::Design<T>>::Tuning, W>,
-        ) -> Result<(Producer<T, W>, Consumer<T, W>), crate::error::ChannelError> {
+            options: crate::spsc::Options<<$design as crate::spsc::Design<T>>::Tuning, W, S>,
+        ) -> Result<(Producer<T, W, S>, Consumer<T, W, S>), crate::error::ChannelError> {
             crate::spsc::channel_with(capacity, options)
         }
     };
@@ -112,7 +114,10 @@ mod cells;
 mod control;
 mod design;
 mod handle;
+#[cfg(not(loom))] // Loom's cells are more than their contents.
+mod slices;
 mod slots;
+pub mod stats;
 
 pub mod bqueue;
 pub mod fastforward;
@@ -131,3 +136,6 @@ pub use lane::{Lane, channel, try_channel};
 pub use locked::Locked;
 pub use mcring::McRing;
 pub use multiline::MultiLine;
+#[cfg(not(loom))]
+pub use slices::{PeekedSlice, ReservedSlice, SideBySide};
+pub use stats::{Counting, NoStats, Recorder, Stats};

@@ -22,6 +22,8 @@ mod model;
 mod order;
 mod ring;
 mod room;
+mod slices;
+mod stats;
 mod waiting;
 mod watchdog;
 
@@ -73,6 +75,29 @@ macro_rules! suite {
             case!($design, |_| Default::default());
             paths!();
             promises!();
+        }
+    };
+}
+
+/// The tests of many items in place, for a design that has them side by side: `suite_of_slices!(name, Design)`.
+macro_rules! suite_of_slices {
+    ($name:ident, $design:ty) => {
+        mod $name {
+            use corelane::spsc::*;
+
+            case!($design, |_| Default::default());
+            tests! {
+                slices {
+                    slices_stream_in_place
+                    all_free_slots_are_reserved_but_for_the_end_of_memory
+                    dropped_and_forgotten_slices_publish_nothing
+                    full_and_closed_queues_reserve_no_slices
+                    a_slice_committed_after_the_close_is_dropped
+                    released_slices_are_dropped_once
+                    a_panicking_drop_releases_its_whole_slice
+                    more_than_there_is_panics
+                }
+            }
         }
     };
 }
@@ -205,6 +230,13 @@ macro_rules! promises {
             handles {
                 debug_needs_nothing_of_the_item
             }
+            stats {
+                single_calls_are_counted
+                batches_are_counted
+                only_waits_that_wait_are_counted
+                what_is_refused_is_not_counted
+                both_ends_agree_after_a_stream
+            }
         }
     };
 }
@@ -216,6 +248,10 @@ suite!(bqueue, BQueue);
 suite!(locked, Locked);
 suite!(fastforward, FastForward);
 suite!(multiline, MultiLine);
+suite_of_slices!(lamport_in_slices, Lamport);
+suite_of_slices!(locked_in_slices, Locked);
+suite_of_slices!(mcring_in_slices, McRing);
+suite_of_slices!(multiline_in_slices, MultiLine);
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
 suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning {

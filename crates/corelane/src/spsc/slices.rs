@@ -1,0 +1,182 @@
+//! Many items in place at once, where a design keeps them side by side.
+//!
+//! ```
+//! use corelane::spsc::mcring;
+//!
+//! let (mut producer, mut consumer) = mcring::channel::<u8>(64);
+//! let mut reserved = producer.reserve_slice(48).unwrap();
+//! // Whoever fills memory fills the queue's own: a read from a socket, a decoder, a copy.
+//! for (slot, byte) in reserved.as_uninit_mut().iter_mut().zip(b"a packet") {
+//!     slot.write(*byte);
+//! }
+//! // SAFETY: the first 8 slots were just written.
+//! assert_eq!(unsafe { reserved.commit(8) }, 8);
+//!
+//! let peeked = consumer.peek_slice().unwrap();
+//! assert_eq!(&peeked[..], b"a packet");
+//! peeked.release(2);
+//! assert_eq!(consumer.pop(), Ok(b'p'));
+//! ```
+
+use super::buffer::drop_all;
+use super::design::{Design, RawConsumer, RawProducer};
+use super::handle::{Consumer, Producer};
+use super::stats::Recorder;
+use crate::error::ReserveError;
+use crate::wait::DefaultStrategy;
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ops::{Deref, DerefMut};
+
+/// A design whose items lie side by side in memory, up to the end of the ring: the index queues. The others have headers or
+/// flags between items, and offer single items in place only.
+///
+/// Sealed, as [`Design`] is.
+pub trait SideBySide<T>: Design<T> {}
+
+impl<T: Send> SideBySide<T> for super::Lamport {}
+impl<T: Send> SideBySide<T> for super::Locked {}
+impl<T: Send> SideBySide<T> for super::McRing {}
+impl<T: Send> SideBySide<T> for super::MultiLine {}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> Producer<T, D, W, S> {
+    /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free
+    /// where the ring's memory ends. Nothing is pushed if the guard is dropped or forgotten.
+    ///
+    /// # Errors
+    /// As for [`try_push`](Self::try_push).
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    pub fn reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, ReserveError> {
+        assert!(most > 0, "a reservation is for one slot at least");
+        let room = self.raw.writable();
+        if room == 0 || self.is_closed() {
+            return Err(self.refuse_reservation());
+        }
+        let len = self.raw.adjacent(room.min(most));
+        Ok(ReservedSlice { producer: self, len })
+    }
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> Consumer<T, D, W, S> {
+    /// The oldest items, in place, as many as lie side by side, if there are any. They stay in the queue unless they are
+    /// [released](PeekedSlice::release).
+    pub fn peek_slice(&mut self) -> Option<PeekedSlice<'_, T, D, W, S>> {
+        let ready = self.raw.readable();
+        if ready == 0 {
+            self.stats.empty();
+            return None;
+        }
+        let len = self.raw.adjacent(ready);
+        Some(PeekedSlice { consumer: self, len })
+    }
+}
+
+/// Free slots of the queue, see [`Producer::reserve_slice`].
+pub struct ReservedSlice<'a, T, D: SideBySide<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+    producer: &'a mut Producer<T, D, W, S>,
+    len: usize,
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
+    /// How many slots there are; never 0.
+    #[expect(clippy::len_without_is_empty, reason = "it never is")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The memory of the slots.
+    pub fn as_uninit_mut(&mut self) -> &mut [MaybeUninit<T>] {
+        // SAFETY: `len` slots are writable side by side, and only this guard reaches them while it borrows the producer. A
+        // slot is nothing but the item's memory.
+        unsafe {
+            let first = self.producer.raw.slot(0).cast::<MaybeUninit<T>>().cast_mut();
+            core::slice::from_raw_parts_mut(first, self.len)
+        }
+    }
+
+    /// Pushes what is in the first `n` slots. Returns how many were accepted: fewer only if the consumer has closed
+    /// meanwhile; the rest is dropped.
+    ///
+    /// # Panics
+    /// If `n` is more than [`len`](Self::len).
+    ///
+    /// # Safety
+    /// The first `n` slots have been initialised through [`as_uninit_mut`](Self::as_uninit_mut).
+    pub unsafe fn commit(self, n: usize) -> usize {
+        assert!(n <= self.len, "only reserved slots can be committed");
+        if n == 0 {
+            return 0;
+        }
+        // SAFETY: so many slots of the run hold items, by the caller's promise.
+        let refused = unsafe { self.producer.hand_over(n) };
+        drop_all(refused, |i| {
+            // SAFETY: taken back, so the item is ours, and this drops it once.
+            unsafe { (*self.producer.raw.slot(i)).with_mut(|slot| (*slot).assume_init_drop()) };
+        });
+        n - refused
+    }
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReservedSlice").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// The oldest items of the queue, in place; see [`Consumer::peek_slice`]. Never empty.
+pub struct PeekedSlice<'a, T, D: SideBySide<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+    consumer: &'a mut Consumer<T, D, W, S>,
+    len: usize,
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
+    /// Pops the first `n` items and drops them where they are. If a drop panics all of them are popped all the same.
+    ///
+    /// # Panics
+    /// If `n` is more than there are.
+    pub fn release(self, n: usize) {
+        struct Release<'a, T, D: SideBySide<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>, usize);
+        impl<T, D: SideBySide<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {
+            fn drop(&mut self) {
+                // SAFETY: so many items were readable, and they have been dropped.
+                unsafe { self.0.raw.release(self.1) };
+                self.0.stats.popped(self.1);
+            }
+        }
+        assert!(n <= self.len, "only peeked items can be released");
+        if n == 0 {
+            return;
+        }
+        let release = Release(self.consumer, n);
+        drop_all(n, |i| {
+            // SAFETY: the item is readable, and it is released after this drops it once.
+            unsafe { (*release.0.raw.slot(i)).with_mut(|slot| (*slot).assume_init_drop()) };
+        });
+    }
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> Deref for PeekedSlice<'_, T, D, W, S> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` items are readable side by side, and they stay until this guard is used up. A slot is nothing but
+        // the item's memory.
+        unsafe { core::slice::from_raw_parts(self.consumer.raw.slot(0).cast::<T>(), self.len) }
+    }
+}
+
+/// The items can be changed in place before they are released.
+impl<T, D: SideBySide<T>, W, S: Recorder> DerefMut for PeekedSlice<'_, T, D, W, S> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and only the consumer's thread reaches items until they are released.
+        unsafe { core::slice::from_raw_parts_mut(self.consumer.raw.slot(0).cast::<T>().cast_mut(), self.len) }
+    }
+}
+
+impl<T, D: SideBySide<T>, W, S: Recorder> fmt::Debug for PeekedSlice<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeekedSlice").field("len", &self.len).finish_non_exhaustive()
+    }
+}

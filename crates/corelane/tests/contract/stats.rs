@@ -1,0 +1,107 @@
+//! What the ends count about themselves.
+
+use crate::case::{Case, options};
+use corelane::error::{PopTimeoutError, PushTimeoutError};
+use corelane::spsc::{self, Consumer, Counting, Design, Producer, Stats};
+use corelane::wait::Adaptive;
+use std::thread;
+use std::time::Duration;
+
+type Tx<C> = Producer<u64, <C as Case>::Design, Adaptive, Counting>;
+type Rx<C> = Consumer<u64, <C as Case>::Design, Adaptive, Counting>;
+
+fn counted<C: Case>(capacity: usize) -> (Tx<C>, Rx<C>)
+where
+    C::Design: Design<u64, Tuning = C::Options>,
+{
+    spsc::channel_with(capacity, options::<C, _>(capacity, Adaptive).stats::<Counting>()).unwrap()
+}
+
+pub(crate) fn single_calls_are_counted<C: Case>() {
+    let (mut tx, mut rx) = counted::<C>(3);
+    assert_eq!((tx.stats(), rx.stats()), (Stats::default(), Stats::default()));
+    assert!(rx.try_pop().is_err() && rx.peek().is_none());
+    for item in 0..3 {
+        tx.try_push(item).unwrap();
+    }
+    assert!(tx.try_push(3).is_err() && tx.try_push(3).is_err() && tx.reserve().is_err());
+    assert_eq!(rx.try_pop(), Ok(0));
+    assert_eq!(rx.peek().map(|item| item.take()), Some(1));
+    tx.reserve().unwrap().write(3).unwrap();
+    drop(rx.peek());
+    drop(tx.reserve());
+    let (sent, received) = (tx.stats(), rx.stats());
+    assert_eq!((sent.pushes, sent.full, sent.high_water, sent.waits), (4, 3, 3, 0));
+    assert_eq!((received.pops, received.empty, received.waits), (2, 2, 0));
+    assert_eq!((sent.pops, sent.empty, received.pushes, received.full, received.high_water), (0, 0, 0, 0, 0));
+    assert_eq!(sent.batches.iter().collect::<Vec<_>>(), [(1, 4)]);
+    assert_eq!(received.batches.iter().collect::<Vec<_>>(), [(1, 2)]);
+    let both = sent.and(&received);
+    assert_eq!((both.pushes, both.pops, both.full, both.empty, both.high_water), (4, 2, 3, 2, 3));
+    assert_eq!(both.batches.count(), 6);
+}
+
+pub(crate) fn batches_are_counted<C: Case>() {
+    let (mut tx, mut rx) = counted::<C>(63);
+    assert_eq!(tx.push_slice(&[7; 100]), 63);
+    assert_eq!(tx.push_iter(&mut (0..1)), 0);
+    let mut items = Vec::new();
+    assert_eq!(rx.pop_into(&mut items, 100), 63);
+    assert_eq!((rx.pop_into(&mut items, 1), rx.pop_into(&mut items, 0), rx.pop_slice(&mut [0; 2])), (0, 0, 0));
+    assert_eq!(tx.push_iter(&mut (0..5)), 5);
+    let (sent, received) = (tx.stats(), rx.stats());
+    assert_eq!((sent.pushes, sent.full, sent.high_water), (68, 2, 63));
+    assert_eq!((received.pops, received.empty), (63, 2));
+    // Never more than one batch for each item, and the sizes tell of the items.
+    for (batches, items) in [(sent.batches, 68), (received.batches, 63)] {
+        let least: u64 = batches.iter().map(|(size, count)| size as u64 * count).sum();
+        let most: u64 = batches.iter().map(|(size, count)| (2 * size - 1) as u64 * count).sum();
+        assert!(batches.count() <= items && least <= items && most >= items, "{batches:?}");
+    }
+}
+
+pub(crate) fn only_waits_that_wait_are_counted<C: Case>() {
+    let (mut tx, mut rx) = counted::<C>(1);
+    tx.push(1).unwrap();
+    rx.wait_for_item().unwrap();
+    assert_eq!((tx.stats().waits, rx.stats().waits), (0, 0));
+    assert_eq!(tx.push_timeout(2, Duration::from_millis(1)), Err(PushTimeoutError::Timeout(2)));
+    assert_eq!(rx.pop(), Ok(1));
+    assert_eq!(rx.pop_timeout(Duration::from_millis(1)), Err(PopTimeoutError::Timeout));
+    assert_eq!((tx.stats().waits, rx.stats().waits), (1, 1));
+    assert!(tx.stats().full >= 1 && rx.stats().empty >= 1);
+    tx.wait_for_space().unwrap();
+    assert_eq!(tx.stats().waits, 1);
+}
+
+pub(crate) fn what_is_refused_is_not_counted<C: Case>() {
+    let (mut tx, mut rx) = counted::<C>(8);
+    assert_eq!(tx.push_slice(&[1, 2, 3]), 3);
+    rx.close();
+    assert!(tx.try_push(4).is_err());
+    assert_eq!(tx.push_slice(&[5, 6]), 0);
+    assert_eq!(tx.push_iter(&mut (7..9)), 0);
+    assert_eq!((tx.stats().pushes, tx.stats().batches.count(), tx.stats().full), (3, tx.stats().batches.count(), 0));
+    assert_eq!(rx.pop_slice(&mut [0; 8]), 3);
+    assert_eq!(rx.stats().pops, 3);
+}
+
+pub(crate) fn both_ends_agree_after_a_stream<C: Case>() {
+    const ITEMS: u64 = 50_000;
+    let (mut tx, mut rx) = counted::<C>(64);
+    let (sent, received) = thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            for item in 0..ITEMS {
+                tx.push(item).unwrap();
+            }
+            tx.stats()
+        });
+        for item in 0..ITEMS {
+            assert_eq!(rx.pop(), Ok(item));
+        }
+        (sender.join().unwrap(), rx.stats())
+    });
+    assert_eq!((sent.pushes, received.pops), (ITEMS, ITEMS));
+    assert!((1..=64).contains(&sent.high_water), "{}", sent.high_water);
+    assert!(sent.waits <= sent.full && received.waits <= ITEMS);
+}
