@@ -37,8 +37,8 @@
 //!
 //! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside.
 //! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a lock,
-//!   to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for
-//!   small queues and at most an eighth of the capacity.
+//!   to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may come early by
+//!   [`release_lag`](spsc::Producer::release_lag), which is 0 for small queues and at most an eighth of the capacity.
 //! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most `capacity - release_lag`
 //!   items are in flight.
 //! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
