@@ -27,7 +27,9 @@ use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Consumer, Design, Lamport, Lane, McRing, Options, bqueue, mcring};
+use corelane::spsc::{
+    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, bqueue, mcring,
+};
 use corelane::wait::{self, Adaptive, Parker};
 use std::collections::HashSet;
 use std::fmt;
@@ -45,13 +47,27 @@ pub enum QueueKind {
     BQueue,
     /// [`corelane::spsc::mcring`].
     McRing,
+    /// [`corelane::spsc::multiline`].
+    MultiLine,
+    /// [`corelane::spsc::fastforward`].
+    FastForward,
     /// [`corelane::spsc::lamport`].
     Lamport,
+    /// [`corelane::spsc::locked`].
+    Locked,
 }
 
 impl QueueKind {
     /// Every kind.
-    pub const ALL: [QueueKind; 4] = [QueueKind::Lane, QueueKind::BQueue, QueueKind::McRing, QueueKind::Lamport];
+    pub const ALL: [QueueKind; 7] = [
+        QueueKind::Lane,
+        QueueKind::BQueue,
+        QueueKind::McRing,
+        QueueKind::MultiLine,
+        QueueKind::FastForward,
+        QueueKind::Lamport,
+        QueueKind::Locked,
+    ];
 
     /// The name by which users choose it.
     pub fn name(self) -> &'static str {
@@ -59,7 +75,10 @@ impl QueueKind {
             QueueKind::Lane => "lane",
             QueueKind::BQueue => "bqueue",
             QueueKind::McRing => "mcring",
+            QueueKind::MultiLine => "multiline",
+            QueueKind::FastForward => "fastforward",
             QueueKind::Lamport => "lamport",
+            QueueKind::Locked => "locked",
         }
     }
 
@@ -199,7 +218,14 @@ pub fn run<S: Source>(
     let stages = Stages { settings, plan, pins: &pins };
     match plan.queue {
         QueueKind::Lane => stages.run::<S, Lane>(sources, (), (), progress, damage),
+        QueueKind::MultiLine => {
+            stages.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage)
+        }
+        QueueKind::FastForward => {
+            stages.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage)
+        }
         QueueKind::Lamport => stages.run::<S, Lamport>(sources, (), (), progress, damage),
+        QueueKind::Locked => stages.run::<S, Locked>(sources, (), (), progress, damage),
         QueueKind::McRing => {
             let (slots, reports) = (mcring::Tuning { batch: plan.batch }, mcring::Tuning { batch: Some(1) });
             stages.run::<S, McRing>(sources, slots, reports, progress, damage)

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 const ANALYZERS: [usize; 6] = [0, 1, 2, 3, 7, 16];
 const CAPACITIES: [usize; 3] = [2, 64, 2048];
+/// Every number of analyzers with every queue and every capacity.
+const PLANS: usize = ANALYZERS.len() * QueueKind::ALL.len() * CAPACITIES.len();
 /// Captures up to this size go through every plan.
 const SMALL: usize = 1 << 20;
 
@@ -77,20 +79,21 @@ fn covering() -> impl Iterator<Item = Plan> {
     turns.chain(batches)
 }
 
-/// Partitions that move all the time.
+/// Partitions that move all the time, with two queues in turn for every number of analyzers and capacity.
 fn restless() -> impl Iterator<Item = Plan> {
-    let plans = [(1, 2), (2, 64), (3, 2), (1, 2048), (7, 64), (2, 2)].into_iter();
-    let plans = plans.flat_map(|(n, c)| [QueueKind::Lane, QueueKind::McRing].map(|queue| plan(n, queue, c)));
+    let plans = [(1, 2), (2, 64), (3, 2), (1, 2048), (7, 64), (2, 2)].into_iter().flat_map(|plan| [plan, plan]);
+    let plans = plans.zip(QueueKind::ALL.into_iter().cycle()).map(|((n, c), queue)| plan(n, queue, c));
     plans.map(|plan| Plan { sharing: Sharing::Restless, ..plan })
 }
 
 #[test]
 fn the_plans_cover_what_they_have_to() {
-    assert_eq!(all().count(), 72);
+    assert_eq!((all().count(), PLANS), (126, 126));
     for queue in QueueKind::ALL {
         for capacity in CAPACITIES {
             assert!(covering().any(|plan| plan.queue == queue && plan.capacity == capacity && plan.analyzers > 0));
         }
+        assert!(restless().any(|plan| plan.queue == queue));
         for analyzers in ANALYZERS {
             assert!(covering().any(|plan| plan.queue == queue && plan.analyzers == analyzers));
         }
@@ -111,7 +114,7 @@ fn small_captures_through_every_plan_and_large_ones_through_some() {
         }
         let capture = fs::read(&path).expect("a file");
         if capture.len() <= SMALL {
-            assert_eq!(check(&name, &capture, all()), 72);
+            assert_eq!(check(&name, &capture, all()), PLANS);
             small += 1;
             check(&name, &capture, restless());
         } else {
@@ -129,7 +132,7 @@ fn generated_captures() {
         synth::capture(config).expect("a valid configuration")
     };
     for seed in 0..3 {
-        assert_eq!(check("2,000 packets", &capture(2_000, seed), all()), 72);
+        assert_eq!(check("2,000 packets", &capture(2_000, seed), all()), PLANS);
         check("2,000 packets", &capture(2_000, seed), restless());
     }
     check("50,000 packets", &capture(50_000, 1), covering().chain(restless()));

@@ -10,6 +10,9 @@ fn check(file: &Path) {
         ("2", "bqueue", "64", &["--queue-batch", "16"]),
         ("3", "mcring", "2048", &["--queue-batch", "50"]),
         ("7", "lamport", "2", &["--preload"]),
+        ("2", "locked", "64", &[]),
+        ("1", "fastforward", "100", &[]),
+        ("4", "multiline", "2000", &["--preload"]),
         ("16", "lane", "2048", &["--cpus", "0"]),
         ("256", "bqueue", "2", &[]),
     ] {
@@ -35,6 +38,7 @@ fn a_real_capture() {
 fn a_plan_that_cannot_be_carried_out_is_refused_before_anything_is_read() {
     for (options, parts) in [
         (&["--queue-batch", "4"][..], &["lane", "batch"][..]),
+        (&["--queue", "multiline", "--queue-batch", "4"], &["multiline", "batch"]),
         (&["--queue", "mcring", "--queue-batch", "0"], &["batch"]),
         (&["--queue", "bqueue", "--queue-capacity", "8", "--queue-batch", "9"], &["batch"]),
         (&["--queue-capacity", "0"], &["capacity"]),
