@@ -2,7 +2,7 @@
 //!
 //! Source: Figure 4 and Evaluation 3 of the MCRingBuffer paper (Lee, Bu, Chandranmenon) for [`Baseline`]; Figures 2 and 3 and
 //! sections 2.3 and 5.1 of the B-Queue paper (Wang, Zhang, Tang, Hua) for [`Tuned`]. Both after J. Giacomoni, T. Moseley, M.
-//! Vachharajani, "FastForward for efficient pipeline parallelism", 2008.
+//! Vachharajani, "FastForward for efficient pipeline parallelism", 2008. [`crate::spsc::fastforward`] is the safe form.
 //!
 //! # How it works
 //!
@@ -324,6 +324,10 @@ mod tests {
             assert!(consumer.dequeue().is_some());
             assert_eq!(consumer.until_adjustment, left);
         }
+        let (mut producer, mut consumer) = tuned(8, Slip { interval: 0, ..slip }).unwrap();
+        enqueue(&mut producer, 2);
+        assert!(consumer.dequeue().is_some() && consumer.dequeue().is_some());
+        assert_eq!(consumer.until_adjustment, 0, "before every element");
         let (_producer, mut consumer) = baseline(8).unwrap();
         assert_eq!(consumer.dequeue(), None);
         assert_eq!(consumer.until_adjustment, 0, "the baseline does not slip");

@@ -156,7 +156,8 @@ mod timer {
     use std::thread::{Builder, JoinHandle, sleep};
     use std::time::{Duration, Instant};
 
-    /// The auxiliary thread; it ends when this is dropped.
+    /// The auxiliary thread; it ends when this is dropped. Its wake-ups disturb whatever runs beside it, so end it before anything
+    /// else is measured.
     #[derive(Debug)]
     pub struct Timer {
         signal: Signal,
