@@ -47,6 +47,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(7..))]
     pub(crate) rounds: Option<u16>,
 
+    /// What a sample takes, in milliseconds: less is quicker and wavers more
+    #[arg(long, value_name = "MS", default_value_t = 150, conflicts_with = "quick",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) sample: u16,
+
     /// Writes every sample and the facts of the machine to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,

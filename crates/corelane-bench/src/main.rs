@@ -38,6 +38,7 @@ use runner::Effort;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -93,7 +94,10 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
     }
     let effort = match arguments.rounds {
         _ if arguments.quick => Effort::quick(),
-        rounds => Effort::full(rounds.map_or(Effort::LEAST_ROUNDS, usize::from)),
+        rounds => Effort {
+            sample: Duration::from_millis(arguments.sample.into()),
+            ..Effort::full(rounds.map_or(Effort::LEAST_ROUNDS, usize::from))
+        },
     };
     // Opened first: hours of measuring must not end at a wrong path.
     let mut file = match &arguments.json {

@@ -35,11 +35,12 @@ pub(crate) struct Record {
     pub(crate) panels: Vec<PanelRecord>,
 }
 
-/// What a raw round trip took on a pair of CPUs, round by round.
+/// What a raw round trip took on a pair of CPUs, round by round, and how much of its two threads' time they had a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bare {
     pub(crate) cpus: [usize; 2],
     pub(crate) round_trip_ns: Vec<f64>,
+    pub(crate) running: Vec<f64>,
 }
 
 /// A fixed value of an experiment.

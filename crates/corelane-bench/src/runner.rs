@@ -79,7 +79,10 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
     let mut done = 0;
     for round in 0..=effort.rounds {
         for bare in &mut bare {
-            bare.round_trip_ns.extend(raw_round_trip(bare.cpus, effort));
+            if let Some((trip, running)) = raw_round_trip(bare.cpus, effort) {
+                bare.round_trip_ns.push(trip);
+                bare.running.push(running);
+            }
         }
         for (p, panel) in plan.panels.iter().enumerate() {
             for index in order(panel, round) {
@@ -122,7 +125,7 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
         panels.extend(panel_records(panel, tracks));
     }
     let mut notes = plan.notes;
-    notes.extend(bare.iter().filter_map(moved));
+    notes.extend(bare.iter().flat_map(|bare| [moved(bare), taken(bare)]).flatten());
     Record {
         format: FORMAT,
         experiment: experiment.name.to_owned(),
@@ -263,13 +266,13 @@ fn bare_pairs(plan: &Plan) -> Vec<Bare> {
             && a != b
             && pairs.iter().all(|bare| bare.cpus != [a.0, b.0])
         {
-            pairs.push(Bare { cpus: [a.0, b.0], round_trip_ns: Vec::new() });
+            pairs.push(Bare { cpus: [a.0, b.0], round_trip_ns: Vec::new(), running: Vec::new() });
         }
     }
     pairs
 }
 
-fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<f64> {
+fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<(f64, f64)> {
     let count = (effort.sample.as_nanos() / 200).max(1000) as u64;
     let setting = Setting {
         cpus: cpus.map(|cpu| Some(Cpu(cpu))),
@@ -279,7 +282,8 @@ fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<f64> {
         quick: effort.quick,
     };
     let reading = roofline::ping_pong(&setting).ok()?;
-    Metric::NanosecondsEach.of(&reading).first().copied()
+    let running = reading.cpu.as_secs_f64() / (2.0 * reading.wall.as_secs_f64());
+    Some((*Metric::NanosecondsEach.of(&reading).first()?, running))
 }
 
 /// Says so if the bare machine changed during the run, as when a hypervisor moves its CPUs.
@@ -292,6 +296,16 @@ fn moved(bare: &Bare) -> Option<String> {
             "The bare machine did not stay the same: a raw round trip between CPUs {a} and {b} took {least:.0} to {most:.0} \
              ns from round to round."
         )
+    })
+}
+
+/// Says so if other work had the CPUs during the run.
+fn taken(bare: &Bare) -> Option<String> {
+    let running = Summary::of(bare.running.iter().copied())?;
+    (running.least < 0.95).then(|| {
+        let [a, b] = bare.cpus;
+        let percent = (1.0 - running.least) * 100.0;
+        format!("Other work ran beside this: in one round it took {percent:.0} % of CPUs {a} and {b}.")
     })
 }
 
@@ -342,10 +356,15 @@ mod tests {
 
     #[test]
     fn a_machine_that_changes_is_noticed() {
-        let bare = |round_trip_ns: &[f64]| Bare { cpus: [0, 1], round_trip_ns: round_trip_ns.to_vec() };
+        let bare =
+            |trips: &[f64]| Bare { cpus: [0, 1], round_trip_ns: trips.to_vec(), running: vec![1.0; trips.len()] };
         assert_eq!(moved(&bare(&[])), None);
         assert_eq!(moved(&bare(&[100.0, 149.0])), None);
         assert!(moved(&bare(&[100.0, 110.0, 390.0])).unwrap().contains("100 to 390 ns"));
+
+        let busy = |running: &[f64]| Bare { running: running.to_vec(), ..bare(&[100.0]) };
+        assert_eq!(taken(&busy(&[0.99, 1.0, 0.96])), None);
+        assert!(taken(&busy(&[0.99, 0.5, 1.0])).unwrap().contains("took 50 %"));
     }
 
     struct Silent;

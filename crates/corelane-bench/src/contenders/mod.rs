@@ -137,3 +137,30 @@ pub(crate) const WITHOUT_BATCHES: &[(&str, &str)] = &[
     ("flume", "has a batch call on the receiving side only (drain)"),
     ("std sync_channel", "has no batch calls; try_iter pops one by one"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Pair;
+
+    /// Which crates are in which list is the harness's claim about them; it has to be about all.
+    #[test]
+    fn every_crate_says_what_it_can_do() {
+        let (mut all, mut in_batches, mut by_itself_or_not) = (Vec::new(), Vec::new(), Vec::new());
+        each_crate!(P => all.push(<P as Pair<u64>>::name()));
+        each_crate_with_batches!(P => in_batches.push(<P as Pair<u64>>::name()));
+        in_batches.extend(WITHOUT_BATCHES.iter().map(|(name, _)| (*name).to_owned()));
+        each_crate_that_waits!(P => by_itself_or_not.push(<P as Pair<u64>>::name()));
+        each_crate_that_does_not_wait!(P => by_itself_or_not.push(<P as Pair<u64>>::name()));
+        // Its queue does not wait, its channel does.
+        by_itself_or_not
+            .iter_mut()
+            .filter(|name| *name == "thingbuf channel")
+            .for_each(|name| *name = "thingbuf".into());
+        for list in [&mut all, &mut in_batches, &mut by_itself_or_not] {
+            list.sort();
+        }
+        assert_eq!(all, in_batches);
+        assert_eq!(all, by_itself_or_not);
+    }
+}
