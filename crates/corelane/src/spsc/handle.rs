@@ -206,7 +206,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         if self.is_closed() {
             PushError::Closed(item)
         } else {
-            self.stats.full();
+            self.stats.full(|| true);
             PushError::Full(item)
         }
     }
@@ -261,7 +261,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         loop {
             let room = self.raw.writable();
             if room == 0 {
-                self.stats.full();
+                let control = self.raw.control();
+                self.stats.full(|| items.size_hint().0 > 0 && !is_closed(control));
                 return pushed;
             }
             let mut run = Run { producer: self, written: 0 };
@@ -291,7 +292,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         while pushed < items.len() {
             let room = self.raw.writable().min(items.len() - pushed);
             if room == 0 {
-                self.stats.full();
+                let control = self.raw.control();
+                self.stats.full(|| !is_closed(control));
                 break;
             }
             let room = self.raw.adjacent(room);
@@ -362,10 +364,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
 
     /// True once either end has closed or the consumer is gone. Then it stays so, and no push succeeds.
     pub fn is_closed(&self) -> bool {
-        let control = self.raw.control();
-        // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
-        // was told Closed by then would see a later push succeed.
-        control.consumer.acquire() & SEALED != 0 || control.producer.acquire() & CLOSED != 0
+        is_closed(self.raw.control())
     }
 }
 
@@ -480,6 +479,13 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a producer's pushes are refused for good.
+fn is_closed(control: &Control) -> bool {
+    // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
+    // was told Closed by then would see a later push succeed.
+    control.consumer.acquire() & SEALED != 0 || control.producer.acquire() & CLOSED != 0
 }
 
 /// Slots that are written and not yet published. Publishes them when the iterator they come from panics.

@@ -26,7 +26,9 @@ pub struct Stats {
     pub pushes: u64,
     /// Items popped.
     pub pops: u64,
-    /// Calls that pushed less than they were asked to, because the queue was full.
+    /// Calls that pushed less than they were asked to, because the queue was full and not closed. An iterator is asked for
+    /// no item that would have no slot, so [`push_iter`](super::Producer::push_iter) goes by the least that its
+    /// [`size_hint`](Iterator::size_hint) still promises: it is not counted where that is 0.
     pub full: u64,
     /// Calls that popped nothing, because the queue was empty.
     pub empty: u64,
@@ -105,8 +107,9 @@ pub(super) mod sealed {
         /// A batch of this size was popped.
         #[inline(always)]
         fn popped(&mut self, _n: usize) {}
+        /// A call found no free slot; `refused` says whether an item was refused for that.
         #[inline(always)]
-        fn full(&mut self) {}
+        fn full(&mut self, _refused: impl FnOnce() -> bool) {}
         #[inline(always)]
         fn empty(&mut self) {}
         #[inline(always)]
@@ -145,8 +148,8 @@ impl sealed::Recorder for Counting {
         self.0.batches.add(n);
     }
 
-    fn full(&mut self) {
-        self.0.full += 1;
+    fn full(&mut self, refused: impl FnOnce() -> bool) {
+        self.0.full += u64::from(refused());
     }
 
     fn empty(&mut self) {

@@ -235,6 +235,7 @@ macro_rules! promises {
                 batches_are_counted
                 only_waits_that_wait_are_counted
                 what_is_refused_is_not_counted
+                full_is_counted_only_if_an_item_was_refused
                 both_ends_agree_after_a_stream
             }
         }

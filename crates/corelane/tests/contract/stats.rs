@@ -84,6 +84,36 @@ pub(crate) fn what_is_refused_is_not_counted<C: Case>() {
     assert_eq!((tx.stats().pushes, tx.stats().batches.count(), tx.stats().full), (3, tx.stats().batches.count(), 0));
     assert_eq!(rx.pop_slice(&mut [0; 8]), 3);
     assert_eq!(rx.stats().pops, 3);
+
+    // A full queue that is closed refuses for good, whichever end has closed it.
+    for sender_closes in [false, true] {
+        let (mut tx, mut rx) = counted::<C>(8);
+        assert_eq!(tx.push_slice(&[0; 8]), 8);
+        if sender_closes {
+            tx.close()
+        } else {
+            rx.close()
+        }
+        assert!(tx.try_push(1).is_err() && tx.reserve().is_err());
+        assert_eq!((tx.push_slice(&[2; 3]), tx.push_iter(&mut (3..5))), (0, 0));
+        assert_eq!((tx.stats().pushes, tx.stats().full), (8, 0));
+    }
+}
+
+pub(crate) fn full_is_counted_only_if_an_item_was_refused<C: Case>() {
+    let (mut tx, mut rx) = counted::<C>(8);
+    let full = |tx: &Tx<C>| tx.stats().full;
+    // All items find a slot, and then there is none left.
+    assert_eq!((tx.push_iter(&mut (0..8)), full(&tx)), (8, 0));
+    assert_eq!((tx.push_iter(&mut (0..0)), tx.push_slice(&[]), full(&tx)), (0, 0, 0));
+    assert_eq!(rx.pop_into(&mut Vec::new(), 8), 8);
+    assert_eq!((tx.push_slice(&[0; 8]), full(&tx)), (8, 0));
+    assert_eq!((tx.push_slice(&[0; 1]), full(&tx)), (0, 1));
+    assert_eq!(rx.pop_into(&mut Vec::new(), 8), 8);
+    // What the iterator promises by its hint decides: a filter promises nothing.
+    let mut items = 0..10;
+    assert_eq!((tx.push_iter(&mut items), items, full(&tx)), (8, 8..10, 2));
+    assert_eq!((tx.push_iter(&mut (0..10).filter(|_| true)), full(&tx)), (0, 2));
 }
 
 pub(crate) fn both_ends_agree_after_a_stream<C: Case>() {
