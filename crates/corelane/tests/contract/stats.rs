@@ -90,9 +90,9 @@ pub(crate) fn what_is_refused_is_not_counted<C: Case>() {
         let (mut tx, mut rx) = counted::<C>(8);
         assert_eq!(tx.push_slice(&[0; 8]), 8);
         if sender_closes {
-            tx.close()
+            tx.close();
         } else {
-            rx.close()
+            rx.close();
         }
         assert!(tx.try_push(1).is_err() && tx.reserve().is_err());
         assert_eq!((tx.push_slice(&[2; 3]), tx.push_iter(&mut (3..5))), (0, 0));
