@@ -1,4 +1,4 @@
-//! Throughput and round trip of every bounded single-producer single-consumer design, side by side.
+//! Throughput and round trip of every single-producer single-consumer design, side by side.
 //!
 //! `cargo run --release -p corelane --example compare [-- ROUNDS]`
 //!
@@ -8,7 +8,7 @@
 
 use core_affinity::CoreId;
 use corelane::spsc::{
-    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Producer,
+    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, Producer,
 };
 use corelane::wait::Spin;
 use std::hint::spin_loop;
@@ -207,6 +207,7 @@ fn main() {
         Contender::of::<McRing>("mcring"),
         Contender::of::<BQueue>("bqueue"),
         Contender::of::<Lane>("lane"),
+        Contender::of::<Linked>("linked"),
     ];
     let count = contenders.len();
     let mut raw = Vec::new();

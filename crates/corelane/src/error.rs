@@ -6,7 +6,7 @@ use core::fmt;
 /// Why [`try_push`](crate::spsc::Producer::try_push) did not take the item, with the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PushError<T> {
-    /// No free slot. The consumer may free one at any time.
+    /// No free slot; in an unbounded queue, no memory for one. The consumer may free one at any time.
     Full(T),
     /// The consumer is gone or has closed the queue: no later push will succeed.
     Closed(T),
@@ -95,6 +95,8 @@ pub enum ChannelError {
     BadBatch,
     /// A slip whose distances contradict each other or the capacity, or whose interval is 0.
     BadSlip,
+    /// A segment of nothing, or none to be cached.
+    BadSegment,
     /// The allocator refused the memory.
     NoMemory,
 }
@@ -187,6 +189,7 @@ impl fmt::Display for ChannelError {
             Self::BadSlip => {
                 "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1"
             }
+            Self::BadSegment => "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
             Self::NoMemory => "no memory for the queue",
         })
     }

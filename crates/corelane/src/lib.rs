@@ -20,11 +20,13 @@
 //!
 //! # Which queue?
 //!
-//! All of them are bounded queues from one producer to one consumer. Start with the [lane](spsc::lane): [`spsc::channel`].
+//! All of them are queues from one producer to one consumer, bounded unless the table says otherwise. Start with the
+//! [lane](spsc::lane): [`spsc::channel`].
 //!
 //! | you have | take | because |
 //! |---|---|---|
 //! | anything, or you are unsure | [`spsc::lane`] | lowest latency; few cache lines move, whatever the item |
+//! | a producer that must never wait | [`spsc::linked`] | the lane without a bound; gives memory back after a burst |
 //! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
 //! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |
@@ -35,7 +37,8 @@
 //!
 //! # What every queue promises
 //!
-//! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside.
+//! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside
+//!   ([`spsc::linked`] has as much as there is memory, and says `Full` where the allocator refuses more).
 //! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a lock,
 //!   to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may come early by
 //!   [`release_lag`](spsc::Producer::release_lag), which is 0 for small queues and at most an eighth of the capacity.

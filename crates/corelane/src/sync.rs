@@ -8,20 +8,20 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU32, AtomicUsize},
+        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize},
     },
 };
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU32, AtomicUsize},
+    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize},
 };
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use alloc::sync::Arc;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;

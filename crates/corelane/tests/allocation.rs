@@ -4,8 +4,10 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use corelane::error::ChannelError;
-use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options};
-use corelane::wait::Adaptive;
+use corelane::spsc::{
+    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, linked,
+};
+use corelane::wait::{Adaptive, Park};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::catch_unwind;
@@ -118,4 +120,94 @@ fn pushing_popping_and_waiting_allocate_nothing() {
     calls_allocate_nothing::<Locked>();
     calls_allocate_nothing::<MultiLine>();
     calls_allocate_nothing::<FastForward>();
+    // As long as the segments that are kept do.
+    calls_allocate_nothing::<Linked>();
+}
+
+/// Bytes of an unbounded queue's segment in these tests, less its head and rounding.
+const SEGMENT: usize = 8 * 4096;
+const PAGES: linked::Tuning = linked::Tuning { segment: Some(7), cached: Some(2) };
+
+#[test]
+fn an_unbounded_queue_gives_memory_back_after_a_burst() {
+    let before = LIVE.get();
+    let (mut tx, mut rx) = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES)).unwrap();
+    let segment = (LIVE.get() - before) as usize / 2;
+    assert!((7 * 4096..SEGMENT).contains(&segment), "two segments at first, not {} bytes", LIVE.get() - before);
+    for _ in 0..3 {
+        for _ in 0..1000 {
+            tx.try_push([7; 4096]).unwrap();
+        }
+        let high = (LIVE.get() - before) as usize;
+        assert!((1000 * 4096..1000 * 4096 * 5 / 4).contains(&high), "{high}");
+        while rx.try_pop().is_ok() {}
+        let low = (LIVE.get() - before) as usize;
+        assert!(low < 4 * SEGMENT, "{low} bytes left: one segment in use, two kept");
+    }
+    // Little traffic goes on in what is kept.
+    let calls = CALLS.get();
+    for _ in 0..100 {
+        tx.try_push([7; 4096]).unwrap();
+        assert!(rx.try_pop().is_ok());
+    }
+    assert_eq!(CALLS.get(), calls);
+    drop((tx, rx));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn memory_that_is_refused_gives_the_item_back() {
+    let before = LIVE.get();
+    let (mut tx, mut rx) = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES)).unwrap();
+    LIMIT.set(4 * 4096);
+    let mut inside = 0_u8;
+    let refused = loop {
+        match tx.try_push([inside; 4096]) {
+            Ok(()) => inside += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(inside, 14, "two segments are there from the start");
+    assert!(refused.is_full() && refused.into_inner() == [14; 4096]);
+    assert!(tx.push_timeout([0; 4096], std::time::Duration::from_millis(2)).is_err());
+    assert!(tx.reserve().is_err() && tx.push_slice(&[[0; 4096]; 3]) == 0);
+    for item in 0..8 {
+        assert!(tx.try_push([0; 4096]).is_err(), "its consumer has not left the first segment");
+        assert_eq!(rx.try_pop(), Ok([item; 4096]));
+    }
+    for item in 14..21 {
+        tx.try_push([item; 4096]).unwrap();
+    }
+    assert!(tx.try_push([0; 4096]).is_err());
+    LIMIT.set(usize::MAX);
+    tx.try_push([21; 4096]).unwrap();
+    (8..22).for_each(|item| assert_eq!(rx.pop(), Ok([item; 4096])));
+    drop((tx, rx));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn a_push_without_memory_waits_for_the_consumer() {
+    let (mut tx, mut rx) =
+        linked::channel_with::<Page, _, spsc::NoStats>(Options::new().tuning(PAGES).wait(Park)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            LIMIT.set(4 * 4096);
+            (0..100).for_each(|item| tx.push([item; 4096]).unwrap());
+            LIMIT.set(usize::MAX);
+        });
+        std::thread::sleep(std::time::Duration::from_millis(8));
+        (0..100).for_each(|item| assert_eq!(rx.pop(), Ok([item; 4096])));
+        assert!(rx.pop().is_err());
+    });
+}
+
+#[test]
+fn an_unbounded_queue_without_memory_is_not_made() {
+    let before = LIVE.get();
+    LIMIT.set(SEGMENT / 2);
+    let made = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES));
+    LIMIT.set(usize::MAX);
+    assert_eq!(made.err(), Some(ChannelError::NoMemory));
+    assert_eq!(LIVE.get(), before);
 }

@@ -13,7 +13,7 @@ use corelane::paper::b_queue::{self, Adaptive, NoBacktracking, Parameters, Plain
 use corelane::paper::fast_forward::{self, Slip};
 use corelane::paper::mcring_timer::{self, Signal, Timer};
 use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
-use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options};
+use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::Spin;
 use std::fmt::Debug;
 use std::num::NonZero;
@@ -315,6 +315,7 @@ fn no_safe_design_hangs() {
     design_never_hangs::<Locked>(());
     design_never_hangs::<MultiLine>(Default::default());
     design_never_hangs::<FastForward>(Default::default());
+    design_never_hangs::<Linked>(Default::default());
     design_never_hangs::<McRing>(mcring::Tuning { batch: Some(BATCH) });
     design_never_hangs::<BQueue>(bqueue::Tuning { batch_size: Some(BATCH), ..Default::default() });
 }

@@ -13,7 +13,7 @@
 
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
-use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options};
+use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -816,6 +816,204 @@ mod models {
     }
 }
 
+/// An unbounded queue whose segments hold two items.
+mod segments {
+    use super::*;
+    use corelane::spsc::linked::{self, Tuning};
+
+    /// Blocks of two items, a block a segment. The producer and the consumer stand at the end of the first segment if asked.
+    fn queue<T: Send, W: Strategy>(start: usize, cached: usize, wait: W) -> Ends<T, Linked, W> {
+        let tuning = Tuning { segment: Some(1), cached: Some(cached) };
+        linked::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
+    }
+
+    /// Items through several segments, the first ones from the start, later ones used again or fresh as it comes.
+    fn change(preemptions: usize, start: usize, cached: usize, items: usize) {
+        explore_without_barrier(preemptions, move || {
+            let (mut producer, mut consumer) = queue::<Item, _>(start, cached, Spin);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                for id in 0..items {
+                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                }
+            });
+            for id in 0..items {
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            pusher.join().unwrap();
+            drop(consumer);
+            ledger.assert_each_dropped_once(items);
+        });
+    }
+
+    #[test]
+    fn a_segment_changes_under_the_consumer() {
+        change(3, 0, 2, 3);
+    }
+
+    #[test]
+    fn a_segment_is_used_again() {
+        change(2, usize::MAX, 1, 6);
+    }
+
+    #[test]
+    fn the_oldest_segment_is_used_first() {
+        change(1, 0, 2, 8);
+    }
+
+    /// The consumer lets go of a segment at the very moment the producer looks for one.
+    #[test]
+    fn the_oldest_segment_is_used_as_soon_as_it_was_left() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
+            let ledger = Ledger::default();
+            for id in 0..4 {
+                assert!(producer.try_push(ledger.item(id)).is_ok());
+            }
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                assert!(producer.try_push(pushed.item(4)).is_ok());
+                producer
+            });
+            for id in 0..4 {
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            drop(pusher.join().unwrap());
+            drop(consumer);
+            ledger.assert_each_dropped_once(5);
+        });
+    }
+
+    /// In a segment fresh from the allocator the producer writes headers ahead of the consumer, and only as far as that looks.
+    #[test]
+    fn headers_of_a_fresh_segment_are_written_ahead() {
+        explore_without_barrier(2, || {
+            let tuning = Tuning { segment: Some(6), cached: Some(1) };
+            let (mut producer, mut consumer) =
+                linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
+            // Through the first segment and the spare one, into one that was not there before.
+            assert_eq!(producer.push_slice(&[9; 13]), 13);
+            assert_eq!(consumer.pop_into(&mut Vec::new(), 12), 12);
+            let pusher = thread::spawn(move || {
+                for item in 0..4 {
+                    push(&mut producer, item);
+                }
+                producer
+            });
+            assert_eq!(consumer.try_pop(), Ok(9));
+            let _ = consumer.len();
+            for item in 0..4 {
+                assert_eq!(pop(&mut consumer), Some(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// What is counted and sealed is looked for in the producer's segment, while that changes.
+    #[test]
+    fn lengths_are_bounds_across_segments() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
+            assert_eq!(producer.push_slice(&[0, 1]), 2);
+            let pusher = thread::spawn(move || {
+                for item in 2..5 {
+                    producer.try_push(item).unwrap();
+                }
+                producer
+            });
+            let mut next = 0;
+            for _ in 0..2 {
+                for _ in 0..consumer.len() {
+                    assert_eq!(consumer.try_pop(), Ok(next));
+                    next += 1;
+                }
+            }
+            let mut producer = pusher.join().unwrap();
+            assert_eq!(consumer.len(), 5 - next);
+            assert!(producer.len() >= 5 - next);
+        });
+    }
+
+    #[test]
+    fn consumer_closes_while_a_segment_changes() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
+            let ledger = Ledger::default();
+            assert!(producer.try_push(ledger.item(0)).is_ok());
+            let pushed = ledger.clone();
+            let pusher =
+                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
+            consumer.close();
+            let mut drained = 0;
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item.read(), drained);
+                drained += 1;
+            }
+            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(pusher.join().unwrap() + 1, drained);
+            drop(consumer);
+            ledger.assert_each_dropped_once((drained + 1).min(4));
+        });
+    }
+
+    /// The queue is dropped with items in the middle of one segment and at the start of another.
+    #[test]
+    fn both_ends_go_in_the_middle_of_a_segment() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
+            let ledger = Ledger::default();
+            assert!(producer.try_push(ledger.item(0)).is_ok());
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                for id in 1..4 {
+                    let _ = producer.try_push(pushed.item(id));
+                }
+            });
+            assert!(consumer.try_pop().is_ok());
+            let _ = consumer.try_pop();
+            drop(consumer);
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(4);
+        });
+    }
+
+    #[test]
+    fn a_push_into_a_new_segment_wakes_the_parked_consumer() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Park);
+            producer.try_push(0).unwrap();
+            producer.try_push(1).unwrap();
+            let pusher = thread::spawn(move || {
+                producer.try_push(2).unwrap();
+                producer
+            });
+            for item in 0..3 {
+                assert_eq!(consumer.pop(), Ok(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// As in the other designs, where a block was asked for: items beside their block, across segments.
+    #[test]
+    fn traffic_changes_from_blocks_to_single_items_across_segments() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
+            assert_eq!(producer.push_slice(&[0; 4]), 4);
+            assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
+            let pusher = thread::spawn(move || {
+                (0..5).for_each(|item| push(&mut producer, item));
+                producer
+            });
+            for item in 0..5 {
+                assert_eq!(pop(&mut consumer), Some(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+}
+
 /// One test for every model and design.
 macro_rules! designs {
     ($($name:ident: $design:ty),+ $(,)? => $models:tt) => {
@@ -877,5 +1075,36 @@ designs! {
         what_was_pushed_is_never_held_back,
         what_was_pushed_beside_its_block_is_never_held_back,
         what_was_popped_is_free,
+    ]
+}
+
+// Without the models that fill their queue.
+designs! {
+    linked: Linked,
+    => [
+        items_are_handed_over_with_their_memory,
+        indices_wrap_around,
+        batches_are_handed_over,
+        items_of_an_iterator_are_handed_over_with_their_memory,
+        traffic_changes_from_blocks_to_single_items,
+        two_queues_in_a_ring_do_not_hang,
+        items_are_written_and_read_in_place,
+        an_open_guard_keeps_nobody_out,
+        consumer_closes_while_items_are_pushed,
+        consumer_closes_while_items_are_pushed_beside_their_block,
+        consumer_closes_while_a_batch_is_pushed,
+        consumer_closes_while_an_iterator_is_pushed,
+        consumer_goes_while_an_iterator_is_pushed,
+        consumer_closes_while_an_item_is_written_in_place,
+        both_ends_go_at_once,
+        consumer_goes_while_items_are_pushed,
+        producer_goes_while_items_are_popped,
+        producer_goes_while_the_consumer_parks,
+        a_push_wakes_the_parked_consumer,
+        a_push_beside_its_block_wakes_the_parked_consumer,
+        one_parker_serves_two_queues,
+        one_parker_serves_two_threads,
+        what_was_pushed_is_never_held_back,
+        what_was_pushed_beside_its_block_is_never_held_back,
     ]
 }

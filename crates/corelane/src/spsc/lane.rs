@@ -88,13 +88,13 @@ const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks that the consumer takes at once if the last of them is full.
 pub(crate) const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
 /// How often a consumer that finds too few full blocks looks again before it takes what is there.
-const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
+pub(super) const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
-const MOST_FAILURES: u32 = 10;
+pub(super) const MOST_FAILURES: u32 = 10;
 /// Finds of many blocks in a row after which the consumer asks for whole blocks, and finds of less after which it asks for
 /// single items again.
-const FINDS_TO_STREAM: u32 = if cfg!(loom) { 1 } else { 4 };
-const FINDS_TO_STOP: u32 = if cfg!(loom) { 1 } else { 32 };
+pub(super) const FINDS_TO_STREAM: u32 = if cfg!(loom) { 1 } else { 4 };
+pub(super) const FINDS_TO_STOP: u32 = if cfg!(loom) { 1 } else { 32 };
 /// The fewest blocks ahead for which asking pays.
 const SMALLEST_STREAM: usize = if cfg!(loom) { 2 } else { 8 };
 /// Bits of a header that count items.
@@ -102,15 +102,15 @@ const COUNT_BITS: u32 = 8;
 const LINE: usize = 64;
 
 /// The layout of blocks for items of type `T`.
-struct Block<T>(PhantomData<T>);
+pub(super) struct Block<T>(PhantomData<T>);
 
 impl<T> Block<T> {
     const HEADER: usize = size_of::<AtomicUsize>();
     const ITEM: usize = size_of::<Slot<T>>();
     /// Offset of the first item.
-    const FIRST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
+    pub(super) const FIRST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
     /// Items in a block.
-    const ITEMS: usize = {
+    pub(super) const ITEMS: usize = {
         let in_a_line = match LINE.saturating_sub(Self::FIRST).checked_div(Self::ITEM) {
             // Items of size 0 need no room: as many as items of one byte would.
             None => LINE - size_of::<usize>(),
@@ -127,13 +127,13 @@ impl<T> Block<T> {
             7
         }
     };
-    const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
-    const STRIDE: usize = (Self::FIRST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
-    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE);
+    pub(super) const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
+    pub(super) const STRIDE: usize = (Self::FIRST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
+    pub(super) const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE);
 
     /// The header of block number `at` before anything is in it.
     #[inline(always)]
-    fn tag(at: usize) -> usize {
+    pub(super) fn tag(at: usize) -> usize {
         at << COUNT_BITS
     }
 
@@ -142,7 +142,7 @@ impl<T> Block<T> {
     /// # Safety
     /// `block` is the start of a block of a living ring.
     #[inline(always)]
-    unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
+    pub(super) unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
         // SAFETY: every block starts with an initialised header.
         unsafe { &*block.cast() }
     }
@@ -152,7 +152,7 @@ impl<T> Block<T> {
     /// # Safety
     /// As for `header`, and `i < ITEMS`.
     #[inline(always)]
-    unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
+    pub(super) unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
         debug_assert!(i < Self::ITEMS);
         // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
         unsafe { block.add(Self::FIRST).cast::<Slot<T>>().add(i) }
@@ -160,22 +160,22 @@ impl<T> Block<T> {
 }
 
 /// A block number and an item in it. Positions wrap around, so they cannot be divided back into these.
-struct Place {
+pub(super) struct Place {
     block: AtomicUsize,
     item: AtomicUsize,
 }
 
 impl Place {
-    fn new(block: usize) -> Self {
+    pub(super) fn new(block: usize) -> Self {
         Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0) }
     }
 
-    fn store(&self, block: usize, item: usize) {
+    pub(super) fn store(&self, block: usize, item: usize) {
         self.block.store(block, Relaxed);
         self.item.store(item, Relaxed);
     }
 
-    fn load(&self) -> (usize, usize) {
+    pub(super) fn load(&self) -> (usize, usize) {
         (self.block.load(Relaxed), self.item.load(Relaxed))
     }
 }
@@ -347,7 +347,7 @@ fn release_every<T>(capacity: usize) -> usize {
 
 /// Position of an item: a count of items that wraps around.
 #[inline(always)]
-fn position<T>(at: usize, item: usize) -> usize {
+pub(super) fn position<T>(at: usize, item: usize) -> usize {
     at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 

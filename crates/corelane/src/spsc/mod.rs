@@ -1,7 +1,7 @@
-//! Bounded queues between one producer and one consumer.
+//! Queues between one producer and one consumer.
 //!
 //! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`. Those of
-//! this module are the lane's. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
+//! this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
 //! parameter, so code can be generic over it without dynamic dispatch:
 //!
 //! ```
@@ -114,6 +114,7 @@ mod cells;
 mod control;
 mod design;
 mod handle;
+mod segments;
 #[cfg(not(loom))] // Loom's cells are more than their contents.
 mod slices;
 mod slots;
@@ -123,6 +124,7 @@ pub mod bqueue;
 pub mod fastforward;
 pub mod lamport;
 pub mod lane;
+pub mod linked;
 pub mod locked;
 pub mod mcring;
 pub mod multiline;
@@ -133,6 +135,7 @@ pub use fastforward::FastForward;
 pub use handle::{Consumer, Options, Peeked, Producer, Reserved, channel_with};
 pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};
+pub use linked::Linked;
 pub use locked::Locked;
 pub use mcring::McRing;
 pub use multiline::MultiLine;

@@ -34,6 +34,11 @@ fn errors_describe_themselves() {
             "BadSlip",
             "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1",
         ),
+        (
+            texts(ChannelError::BadSegment),
+            "BadSegment",
+            "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
+        ),
         (texts(ChannelError::NoMemory), "NoMemory", "no memory for the queue"),
     ];
     for (said, debug, display) in expected {

@@ -24,6 +24,7 @@ mod ring;
 mod room;
 mod slices;
 mod stats;
+mod unbounded;
 mod waiting;
 mod watchdog;
 
@@ -96,6 +97,100 @@ macro_rules! suite_of_slices {
                     released_slices_are_dropped_once
                     a_panicking_drop_releases_its_whole_slice
                     more_than_there_is_panics
+                }
+            }
+        }
+    };
+}
+
+/// The tests that need no bound, and those of its absence: `suite_of_unbounded!(name, Design, |capacity| Tuning { .. })`.
+macro_rules! suite_of_unbounded {
+    ($name:ident, $design:ty, $tuning:expr) => {
+        mod $name {
+            use corelane::spsc::*;
+
+            case!($design, $tuning);
+            tests! {
+                order {
+                    single_items_arrive_in_order
+                    single_items_arrive_in_order_by_try_calls
+                    every_kind_of_push_and_pop_mixes_in_order
+                    handles_move_between_threads
+                    empty_never_hides_an_item_whose_push_returned
+                    slow_and_fast_phases_alternate
+                }
+                batches {
+                    push_iter_of_nothing_pushes_nothing
+                    a_panicking_iterator_has_pushed_what_it_yielded
+                    batches_stream_between_threads
+                }
+                ring {
+                    one_item_in_flight_never_hangs
+                    many_items_in_flight_never_meet_a_full_queue
+                }
+                items {
+                    peeked_items_are_aligned
+                    items_that_own_memory_cross_threads
+                }
+                drops {
+                    what_is_left_inside_is_dropped_once
+                    what_is_left_inside_is_dropped_once_across_the_wrap_around
+                    either_handle_may_go_last
+                    a_panicking_drop_leaves_no_other_item_behind
+                    a_popped_item_is_the_callers
+                }
+                guards {
+                    a_written_reservation_is_pushed
+                    a_reservation_is_filled_in_place
+                    a_reservation_made_before_the_close_gives_the_item_back
+                    a_peeked_item_is_changed_in_place
+                    a_released_item_is_dropped_once
+                }
+                closing {
+                    what_was_pushed_before_the_producer_left_is_drained
+                    a_producer_that_closed_pushes_no_more
+                    a_consumer_that_closed_gets_exactly_what_was_accepted
+                    pushes_after_the_consumer_closed_give_the_item_back
+                    pushes_after_the_consumer_left_give_the_item_back
+                    closing_at_every_fill
+                    closing_twice_changes_nothing
+                    a_close_races_single_pushes
+                    a_close_races_blocking_pushes
+                    a_close_races_push_iter
+                    a_close_races_push_slice
+                    a_close_races_reservations
+                    a_consumers_drop_races_pushes
+                    a_consumers_drop_races_push_iter
+                    a_close_races_a_producers_drop
+                    what_is_pushed_just_before_the_producer_leaves_is_popped
+                }
+                waiting {
+                    every_strategy_hands_over_with_pauses
+                    a_parked_consumer_is_woken
+                    timed_pops_are_not_early
+                    timed_waits_end_by_success
+                    no_wake_up_is_lost
+                    no_wake_up_is_lost_in_batches
+                }
+                any {
+                    the_first_ready_end_is_named
+                    sleeps_once_for_many_queues
+                    wakes_for_a_close
+                    times_out
+                    different_parkers_panic
+                    serves_many_queues_to_the_end
+                    no_wake_up_is_lost
+                }
+                unbounded {
+                    it_is_never_full
+                    abandoned_reservations_publish_nothing
+                    random_calls_behave_like_a_deque
+                    random_calls_behave_like_a_deque_across_the_wrap_around
+                    items_of_every_size_come_out_as_they_went_in
+                    zero_sized_items_are_counted
+                    len_is_a_bound_while_both_ends_run
+                    a_producer_far_ahead_is_caught_up_with
+                    what_is_inside_is_counted
                 }
             }
         }
@@ -249,6 +344,8 @@ suite!(bqueue, BQueue);
 suite!(locked, Locked);
 suite!(fastforward, FastForward);
 suite!(multiline, MultiLine);
+suite_of_unbounded!(linked, Linked, |capacity| linked::Tuning { segment: Some(capacity), cached: Some(1) });
+suite_of_unbounded!(linked_by_one_line, Linked, |_| linked::Tuning { segment: Some(1), cached: Some(3) });
 suite_of_slices!(lamport_in_slices, Lamport);
 suite_of_slices!(locked_in_slices, Locked);
 suite_of_slices!(mcring_in_slices, McRing);

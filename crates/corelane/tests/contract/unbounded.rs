@@ -1,0 +1,311 @@
+//! Queues without a bound: never full, and in all else like the others.
+
+use crate::case::{Case, Page, Random, STARTS, Wide, options, queue_from};
+use corelane::error::{ChannelError, PopError};
+use corelane::spsc::{self, Counting, Design, Linked, linked};
+use corelane::wait::Adaptive;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::{mem, thread};
+
+/// Some of which are the length of a segment in one of the suites.
+const LENGTHS: [usize; 6] = [1, 2, 7, 50, 64, 1000];
+
+pub(crate) fn it_is_never_full<C: Case>() {
+    for (length, start) in LENGTHS.into_iter().flat_map(|length| STARTS.map(|start| (length, start))) {
+        let (mut tx, mut rx) = queue_from::<u64, C>(length, start);
+        assert_eq!((tx.len(), rx.len(), tx.release_lag()), (0, 0, 0));
+        assert!(tx.capacity() == rx.capacity() && tx.capacity() >= isize::MAX as usize / 2);
+        let (mut pushed, mut popped) = (0, 0);
+        for round in 0..6 {
+            for _ in 0..3_000 {
+                assert_eq!(tx.try_push(pushed), Ok(()));
+                pushed += 1;
+            }
+            let inside = (pushed - popped) as usize;
+            assert_eq!(rx.len(), inside);
+            assert!(tx.len() >= inside);
+            let most = if round % 2 == 0 { 3_000 } else { inside as u64 };
+            for _ in 0..most {
+                assert_eq!(rx.try_pop(), Ok(popped));
+                popped += 1;
+            }
+        }
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!((tx.len(), rx.len()), (0, 0), "a consumer that says Empty has told of all it popped");
+        assert_eq!(tx.wait_for_room(1_000_000), Ok(()));
+    }
+}
+
+pub(crate) fn abandoned_reservations_publish_nothing<C: Case>() {
+    let (mut tx, mut rx) = queue_from::<u64, C>(3, usize::MAX - 3);
+    for item in 0..100 {
+        tx.reserve().unwrap().as_uninit_mut().write(u64::MAX);
+        mem::forget(tx.reserve().unwrap());
+        assert_eq!(rx.len(), 0);
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(tx.len(), 0);
+        assert_eq!(tx.push_slice(&[item, item + 1]), 2);
+        drop(tx.reserve());
+        assert_eq!((rx.try_pop(), rx.try_pop()), (Ok(item), Ok(item + 1)));
+    }
+    drop(tx);
+    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+}
+
+fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
+    let (mut tx, mut rx) = queue_from::<u64, C>(length, start);
+    let mut random = Random::new(seed);
+    let mut model = VecDeque::new();
+    let mut next = 0;
+    for call in 0..calls {
+        let n = random.below(2 * length + 10);
+        let items = (next..next + n as u64).collect::<Vec<_>>();
+        let pushed = match random.below(16) {
+            0 => {
+                assert_eq!(tx.try_push(next), Ok(()));
+                1
+            }
+            1 => tx.push_slice(&items),
+            2 => tx.push_iter(&mut items.iter().copied()),
+            3 => match random.below(4) {
+                0 => {
+                    drop(tx.reserve().unwrap());
+                    0
+                }
+                1 => {
+                    mem::forget(tx.reserve().unwrap());
+                    0
+                }
+                _ => {
+                    tx.reserve().unwrap().write(next).unwrap();
+                    1
+                }
+            },
+            4 => {
+                let len = tx.len();
+                assert!(len >= model.len());
+                assert_eq!(tx.is_empty(), len == 0);
+                0
+            }
+            5 => {
+                assert_eq!(rx.len(), model.len(), "call {call}");
+                assert_eq!(rx.is_empty(), model.is_empty());
+                0
+            }
+            6..9 => {
+                assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty));
+                0
+            }
+            9..11 => {
+                let mut popped = vec![u64::MAX];
+                let count = rx.pop_into(&mut popped, n);
+                assert_eq!(count, n.min(model.len()), "call {call}");
+                assert_eq!(popped[0], u64::MAX);
+                assert!(popped[1..].iter().copied().eq(model.drain(..count)));
+                0
+            }
+            11 => {
+                let mut popped = vec![u64::MAX; n];
+                let count = rx.pop_slice(&mut popped);
+                assert_eq!(count, n.min(model.len()), "call {call}");
+                assert!(popped[count..].iter().all(|&item| item == u64::MAX));
+                assert!(popped[..count].iter().copied().eq(model.drain(..count)));
+                0
+            }
+            12..14 => {
+                match rx.peek() {
+                    None => assert!(model.is_empty()),
+                    Some(mut item) => {
+                        assert_eq!(Some(&*item), model.front());
+                        match random.below(4) {
+                            0 => drop(item),
+                            1 => mem::forget(item),
+                            2 => {
+                                *item = u64::MAX - call as u64;
+                                model[0] = *item;
+                            }
+                            _ => assert_eq!(Some(item.take()), model.pop_front()),
+                        }
+                    }
+                }
+                0
+            }
+            14 => {
+                while let Ok(item) = rx.try_pop() {
+                    assert_eq!(Some(item), model.pop_front());
+                }
+                assert!(model.is_empty() && tx.is_empty());
+                0
+            }
+            _ => tx.push_slice(&items) + tx.push_iter(&mut (next + n as u64..).take(n)),
+        };
+        assert!([0, 1, n, 2 * n].contains(&pushed));
+        model.extend(next..next + pushed as u64);
+        next += pushed as u64;
+    }
+    rx.close();
+    assert_eq!(rx.len(), model.len());
+    assert!(tx.try_push(0).unwrap_err().is_closed());
+    for item in model {
+        assert_eq!(rx.try_pop(), Ok(item));
+    }
+    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+}
+
+pub(crate) fn random_calls_behave_like_a_deque<C: Case>() {
+    for length in LENGTHS {
+        for seed in 0..10 {
+            run::<C>(length, seed as usize * 11, seed, 1_000);
+        }
+    }
+}
+
+pub(crate) fn random_calls_behave_like_a_deque_across_the_wrap_around<C: Case>() {
+    for length in LENGTHS {
+        for seed in 0..10 {
+            run::<C>(length, usize::MAX - 2 * seed as usize, 100 + seed, 300);
+        }
+    }
+}
+
+fn every_size<T: Copy + PartialEq + Debug + Send, C: Case>(number: impl Fn(u64) -> T)
+where
+    C::Design: Design<T, Tuning = C::Options>,
+{
+    for length in [1, 3, 100] {
+        let (mut tx, mut rx) = queue_from::<T, C>(length, usize::MAX - 3);
+        let (mut pushed, mut popped) = (0, 0);
+        for lap in 0..40 {
+            for _ in 0..10 + lap {
+                assert!(tx.try_push(number(pushed)).is_ok());
+                pushed += 1;
+            }
+            for _ in 0..10 + lap / 2 {
+                assert_eq!(rx.try_pop(), Ok(number(popped)));
+                popped += 1;
+            }
+        }
+        let mut rest = Vec::new();
+        assert_eq!(rx.pop_into(&mut rest, usize::MAX) as u64, pushed - popped);
+        assert!(rest.into_iter().eq((popped..pushed).map(&number)));
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    }
+}
+
+pub(crate) fn items_of_every_size_come_out_as_they_went_in<C: Case>() {
+    every_size::<(), C>(|_| ());
+    every_size::<u8, C>(|n| n as u8);
+    every_size::<u64, C>(|n| n);
+    every_size::<[u8; 28], C>(|n| [n as u8; 28]);
+    every_size::<[u64; 4], C>(|n| [n; 4]);
+    every_size::<[u64; 7], C>(|n| [n; 7]);
+    every_size::<[u64; 8], C>(|n| [n; 8]);
+    every_size::<Page, C>(|n| [n; 512]);
+    every_size::<Wide, C>(Wide);
+}
+
+pub(crate) fn zero_sized_items_are_counted<C: Case>() {
+    let (mut tx, mut rx) = queue_from::<(), C>(1000, usize::MAX - 3);
+    assert_eq!(tx.push_slice(&[(); 100_000]), 100_000);
+    assert_eq!(rx.len(), 100_000);
+    assert_eq!(rx.pop_into(&mut Vec::new(), 99_999), 99_999);
+    assert_eq!(rx.pop_slice(&mut [(); 5]), 1);
+    assert_eq!(rx.try_pop(), Err(PopError::Empty));
+}
+
+pub(crate) fn len_is_a_bound_while_both_ends_run<C: Case>() {
+    const ITEMS: u64 = 20_000;
+    for length in [1, 64, 2000] {
+        let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (tx, mut rx) = queue_from::<u64, C>(length, usize::MAX - 3);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut tx = tx;
+                for item in 0..ITEMS {
+                    tx.push(item).unwrap();
+                    pushed.store(item + 1, Release);
+                    let len = tx.len();
+                    // What is announced by now can only be more than what was popped when `len` looked.
+                    assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
+                    assert!(len as u64 <= item + 1);
+                }
+            });
+            for item in 0..ITEMS {
+                let there = pushed.load(Acquire);
+                let len = rx.len();
+                assert!(len as u64 >= there.saturating_sub(item));
+                announced.store(item + 1, Release);
+                if len > 0 {
+                    assert_eq!(rx.try_pop(), Ok(item));
+                    assert!(rx.len() >= len - 1);
+                } else {
+                    assert_eq!(rx.pop(), Ok(item));
+                }
+            }
+        });
+    }
+}
+
+/// The consumer starts late and finds segments of every age.
+pub(crate) fn a_producer_far_ahead_is_caught_up_with<C: Case>() {
+    const ITEMS: u64 = 100_000;
+    let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 3);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut random = Random::new(1);
+            for item in 0..ITEMS {
+                tx.try_push(item).unwrap();
+                if item > ITEMS / 2 {
+                    random.pause();
+                }
+            }
+        });
+        let mut random = Random::new(2);
+        for item in 0..ITEMS {
+            if item < ITEMS / 4 {
+                random.pause();
+            }
+            assert_eq!(rx.pop(), Ok(item));
+        }
+        assert!(rx.pop().is_err());
+    });
+}
+
+pub(crate) fn what_is_inside_is_counted<C: Case>() {
+    let options = options::<C, _>(8, Adaptive).stats::<Counting>();
+    let (mut tx, mut rx) = spsc::channel_with::<u64, C::Design, _, _>(8, options).unwrap();
+    assert_eq!(tx.push_iter(&mut (0..100)), 100);
+    assert_eq!(rx.pop_into(&mut Vec::new(), 60), 60);
+    let (sent, received) = (tx.stats(), rx.stats());
+    assert_eq!((sent.pushes, sent.full, sent.high_water), (100, 0, 100));
+    assert_eq!((received.pops, received.empty), (60, 0));
+}
+
+#[test]
+fn segments_of_nothing_are_refused() {
+    let refused = |segment, cached| {
+        let options = spsc::Options::new().tuning(linked::Tuning { segment, cached });
+        linked::channel_with::<u64, Adaptive, spsc::NoStats>(options).err()
+    };
+    assert_eq!(refused(Some(0), None), Some(ChannelError::BadSegment));
+    assert_eq!(refused(None, Some(0)), Some(ChannelError::BadSegment));
+    assert_eq!(refused(Some(usize::MAX), None), Some(ChannelError::TooLarge));
+    assert_eq!(refused(Some(usize::MAX / 16), None), Some(ChannelError::TooLarge));
+    assert_eq!(refused(None, Some(usize::MAX / 8)), Some(ChannelError::NoMemory));
+    assert_eq!(refused(Some(1), Some(1)), None);
+    assert_eq!(refused(None, None), None);
+}
+
+/// The generic constructor takes any capacity, and makes it no bound.
+#[test]
+fn a_capacity_is_no_bound() {
+    let options = spsc::Options::new().tuning(linked::Tuning::default());
+    let (mut tx, mut rx) = spsc::channel_with::<u64, Linked, Adaptive, _>(3, options).unwrap();
+    assert_eq!(tx.push_iter(&mut (0..50_000)), 50_000);
+    assert_eq!((rx.len(), rx.capacity()), (50_000, linked::UNBOUNDED));
+    let (mut tx, mut rx) = linked::channel();
+    assert_eq!(tx.try_push(5), Ok(()));
+    assert_eq!(rx.try_pop(), Ok(5));
+}
