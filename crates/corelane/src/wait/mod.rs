@@ -146,8 +146,8 @@ impl Strategy for SpinPark {
     }
 }
 
-/// Spins for at most 2 µs, then parks; on a machine where the process has one CPU it parks at once, since the other end
-/// cannot run while this one spins. The default.
+/// Spins for at most 2 µs, then parks; on a machine with one CPU it parks at once, since the other end cannot run while this
+/// one spins. The default.
 ///
 /// Two microseconds are about what a park and a wake-up cost: a wait that is shorter is better spun away, and a wait that
 /// is longer has at most doubled.
@@ -181,12 +181,32 @@ impl Strategy for Adaptive {
     }
 }
 
-/// True where the process may run on one CPU only. Asked once: the answer costs a system call.
+/// True on a machine with one CPU. Asked once: the answer costs system calls.
 #[cfg(feature = "std")]
 fn has_one_cpu() -> bool {
     use std::sync::OnceLock;
     static ONE: OnceLock<bool> = OnceLock::new();
-    *ONE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1))
+    *ONE.get_or_init(machine_has_one_cpu)
+}
+
+/// Asks for the CPUs of the machine, not for those on which somebody may run. Of a thread that would be wrong, as it may be
+/// pinned and the other end's elsewhere; of the process nobody can tell, as on Linux each thread has a mask of its own, which
+/// `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that really is kept to one CPU of many
+/// loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the threads run side by side.
+#[cfg(feature = "std")]
+fn machine_has_one_cpu() -> bool {
+    if cfg!(any(target_os = "linux", target_os = "android")) {
+        // Where it is not shown: spinning in vain costs less than never spinning.
+        std::fs::read_to_string("/sys/devices/system/cpu/online").is_ok_and(|list| names_one_cpu(&list))
+    } else {
+        std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1)
+    }
+}
+
+/// Whether a list of CPUs such as `0-3,5` has one only.
+#[cfg(feature = "std")]
+fn names_one_cpu(list: &str) -> bool {
+    list.trim_end().parse::<u32>().is_ok()
 }
 
 /// An end of a queue that a thread can wait for together with others: every producer and consumer of this crate.
@@ -269,3 +289,31 @@ pub type DefaultStrategy = Adaptive;
 /// The strategy of handles that name none: [`Adaptive`] with `std`, [`Spin`] without.
 #[cfg(not(feature = "std"))]
 pub type DefaultStrategy = Spin;
+
+#[cfg(all(test, feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn one_cpu_is_told_from_several() {
+        assert!(["0\n", "12\n", "3"].into_iter().all(names_one_cpu));
+        assert!(!["0-1\n", "0,5\n", "0-3,5\n", "\n", ""].into_iter().any(names_one_cpu));
+    }
+
+    #[test]
+    fn a_pinned_thread_sees_the_machine_and_spins() {
+        let cpus = core_affinity::get_core_ids().unwrap_or_default();
+        if cpus.len() < 2 {
+            // Not through `eprintln!`, which a passing test swallows.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: one CPU is all there is to run on");
+            return;
+        }
+        let pinned = std::thread::spawn(move || {
+            assert!(core_affinity::set_for_current(cpus[0]));
+            assert_eq!(std::thread::available_parallelism().map(usize::from).ok(), Some(1));
+            (machine_has_one_cpu(), Adaptive.next(&mut Spell::new()))
+        });
+        assert_eq!(pinned.join().unwrap(), (false, Next::Look));
+    }
+}
