@@ -20,6 +20,11 @@
 //!   the (threshold + 1)-th failure in order of time, and lists are sorted by orders without ties.
 //! - Table positions come from keyed hashes and differ from run to run, but only sets are ever taken from a table.
 //!
+//! # Limits
+//!
+//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6. A partition holds at most 2^29 of
+//! each family, and one more panics. Partitions are filled evenly unless many flows have one address pair, which is in one.
+//!
 //! # Example
 //!
 //! ```no_run

@@ -14,7 +14,7 @@ pub enum Failure {
 /// One failed attempt, as far as it matters to the global analysis: who tried which port, and when it failed. Which
 /// destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails at most once.
 ///
-/// 28 bytes, the size of a [`Slot`](crate::Slot): source in four words, time in two, and port, kind and family in one.
+/// 28 bytes: source in four words, time in two, and port, kind and family in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateReport([u32; 7]);
 

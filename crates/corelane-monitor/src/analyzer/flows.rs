@@ -1,6 +1,6 @@
 //! The flow table: one entry for each bidirectional (protocol, address and port, address and port).
 //!
-//! Flows lie side by side, in segments, in the order in which they began; an index of 8-byte words, an open-addressing hash table with
+//! Flows lie side by side, in segments, in the order in which they began; an index of 4-byte words, an open-addressing hash table with
 //! linear probing, says where.
 //!
 //! 1. A word is 1 + the flow's number in its lower bits and, in those that no number needs, the bits of the flow's hash that
@@ -9,6 +9,8 @@
 //! 2. A position is the upper bits of the hash. At most a quarter of the positions are taken.
 //! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: [`FlowTable::prefetch`],
 //!    and when the rest of the batch has had its turn [`FlowTable::look`].
+//!
+//! A table holds at most 2^29 flows, which is 24 GiB for IPv4; one more panics.
 //!
 //! Against entries inside the hash table this costs the second line, and gains it back by what is not there: empty
 //! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows.
@@ -63,12 +65,15 @@ const SEGMENT: usize = 1 << SEGMENT_BITS;
 /// Entries of the first segment at first.
 const FIRST_SEGMENT: usize = 8;
 
-/// Positions of the first index. A position has at most 32 bits, as a word knows no more of the hash.
+/// Positions of the first index.
 const FIRST_INDEX: usize = 16;
 
 /// Positions of the index for each flow, at least. With 2 a walk over neighbours is common enough for its branches to be
 /// mispredicted, with 8 the index falls out of the cache: both were measured to cost a tenth of the rate.
 const SPACE: usize = 4;
+
+/// The most flows of a table: its index has 2^31 positions then, and the hash only one bit more than that takes.
+const MOST: usize = 1 << 29;
 
 /// Says that the index has no such flow; no flow has this number.
 const NONE: u32 = u32::MAX;
@@ -194,8 +199,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
     #[cold]
     fn grow(&mut self, run: &Run) {
         let length = (self.index.len() * 2).max(FIRST_INDEX);
-        assert!(length <= 1 << 31, "fewer than 2^29 flows in a partition");
-        self.index = Zeroed::default(); // Its memory may serve for the next one.
+        assert!(length <= SPACE * MOST, "more than 2^29 flows in a partition");
         self.index = Zeroed::new(&run.pool, length);
         self.shift = 32 - length.ilog2();
         // Numbers plus one go up to this quarter, included.

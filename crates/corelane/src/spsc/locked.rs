@@ -20,7 +20,8 @@
 //!   knows of it until that side advances its index. Between the two run iterators and guards, code of the caller: it may
 //!   take its time, panic, use the other end of the queue, or forget the guard. Nobody may spin meanwhile.
 //! - As printed a call looks, copies and advances under one lock. Here the look of the next call is made along with the advance
-//!   of this one. So a push or a pop takes the lock once, as printed, and a batch takes it once, too.
+//!   of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot or item. A batch
+//!   takes it for each piece that it hands over at a time: a piece ends where the ring's memory does, or what was known of.
 //!
 //! # Synchronization
 //!
@@ -33,8 +34,9 @@
 //! # Progress
 //!
 //! Blocking. A critical section is a few instructions without code of the caller, but a thread that is preempted inside stops
-//! the other one, `try_` calls too. Who has read the lock for a while yields to the scheduler, so a single CPU is enough.
-//! There is no deadlock, and no fairness either.
+//! the other one, `try_` calls too. With `std`, who has read the lock for a while yields to the scheduler, so a single CPU is
+//! enough. Without `std` it only spins: an interrupt handler, or a thread of higher priority, that keeps the holder off their
+//! common CPU spins for ever. Otherwise there is no deadlock, and never fairness.
 //!
 //! # When to use it, and when not
 //!
