@@ -105,6 +105,7 @@ unsafe impl<T: Sync> Sync for Zeroed<T> {}
 impl<T: Zeroable + Copy> Zeroed<T> {
     /// `len` zeros.
     pub(crate) fn new(pool: &Pool, len: usize) -> Self {
+        const { assert!(size_of::<T>() != 0, "no memory has to mean no items") };
         let layout = Layout::array::<T>(len).expect("a table is smaller than the address space");
         let Some(size) = Self::pool_size(&layout) else {
             if layout.size() == 0 {
