@@ -42,8 +42,6 @@ use std::time::Duration;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // Before any thread is pinned: a pinned thread, and every thread it starts, would be told of its own CPU only.
-    topology::cpus();
     let done = match arguments.command {
         Command::List => list(),
         Command::Run(arguments) => run(&arguments),

@@ -75,7 +75,7 @@ pub(crate) struct Cache {
     pub(crate) cpus: String,
 }
 
-/// The CPUs this process may run on, as they were before it pinned any thread.
+/// The CPUs this process may run on, as the first thread that asks may: the one that plans, which is never pinned.
 pub(crate) fn cpus() -> &'static [Cpu] {
     static CPUS: OnceLock<Vec<Cpu>> = OnceLock::new();
     CPUS.get_or_init(|| {
@@ -91,8 +91,7 @@ pub(crate) fn pin(cpu: Cpu) -> bool {
     core_affinity::set_for_current(CoreId { id: cpu.0 })
 }
 
-/// Lets the calling thread run on any CPU again, as far as the system has a call for one CPU at a time only: it is a
-/// new thread that is free, so work that must not be pinned runs in one that was started before.
+/// Whether the system lets threads be pinned. Tried in a thread that ends with it, as no call here frees a pinned one.
 pub(crate) fn can_pin() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {

@@ -12,7 +12,6 @@ use cpu_time::ProcessTime;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs the command.
@@ -84,11 +83,9 @@ fn plan(arguments: &MonitorArguments) -> Plan {
     }
 }
 
-/// Whether the plan can be carried out: tried on an empty capture, in a thread because it may pin the one it runs in.
+/// Whether the plan can be carried out: tried on an empty capture.
 fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
-    let nothing = || corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {});
-    let tried = thread::scope(|scope| scope.spawn(nothing).join());
-    tried.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop)
+    corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {}).map(drop)
 }
 
 /// Runs the analysis and tells what is wrong with the input. `None` if nothing of it could be read.

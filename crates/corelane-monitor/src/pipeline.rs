@@ -7,7 +7,7 @@
 //!              └─ queue ─▶ SubAnalyzer n ─ queue ─┘
 //! ```
 //!
-//! The Dispatcher runs in the calling thread. It closes its queues when the capture ends; a SubAnalyzer that has drained its
+//! The Dispatcher runs in the calling thread unless it is to be pinned. It closes its queues when the capture ends; a SubAnalyzer that has drained its
 //! queue finishes, sends its last state reports and closes its own; the MainAnalyzer ends when all of those are drained.
 //! A full queue only ever makes the stage before it wait, so nothing can wait in a circle.
 //!
@@ -190,7 +190,8 @@ impl std::error::Error for PlanError {}
 /// Analyses the records of all sources, as one capture in this order.
 ///
 /// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number of the
-/// source it is in; what was whole is in the report.
+/// source it is in; what was whole is in the report. Sources are read in the calling thread unless the plan names CPUs; the
+/// calling thread itself is never pinned.
 ///
 /// # Errors
 /// If the plan cannot be carried out; then nothing was read.
@@ -198,11 +199,11 @@ impl std::error::Error for PlanError {}
 /// # Panics
 /// If a stage panics, with its panic.
 pub fn run<S: Source>(
-    sources: impl IntoIterator<Item = S>,
+    sources: impl IntoIterator<Item = S> + Send,
     settings: &Settings,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error),
+    damage: impl FnMut(usize, S::Error) + Send,
 ) -> Result<Report, PlanError> {
     if plan.analyzers > Plan::MOST_ANALYZERS {
         return Err(PlanError::TooManyAnalyzers);
@@ -210,31 +211,19 @@ pub fn run<S: Source>(
     if plan.batch.is_some() && !plan.queue.has_batch() {
         return Err(PlanError::NoBatch(plan.queue));
     }
-    let pins = Pins::new(&plan.cpus)?;
-    if plan.analyzers == 0 {
-        pins.pin(0);
-        return Ok(run_single(sources, settings, progress, damage));
+    let pins = &Pins::new(&plan.cpus)?;
+    let stages = Stages { settings, plan, pins };
+    if plan.cpus.is_empty() {
+        return stages.start(sources, progress, damage);
     }
-    let stages = Stages { settings, plan, pins: &pins };
-    match plan.queue {
-        QueueKind::Lane => stages.run::<S, Lane>(sources, (), (), progress, damage),
-        QueueKind::MultiLine => {
-            stages.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage)
-        }
-        QueueKind::FastForward => {
-            stages.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage)
-        }
-        QueueKind::Lamport => stages.run::<S, Lamport>(sources, (), (), progress, damage),
-        QueueKind::Locked => stages.run::<S, Locked>(sources, (), (), progress, damage),
-        QueueKind::McRing => {
-            let (slots, reports) = (mcring::Tuning { batch: plan.batch }, mcring::Tuning { batch: Some(1) });
-            stages.run::<S, McRing>(sources, slots, reports, progress, damage)
-        }
-        QueueKind::BQueue => {
-            let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
-            stages.run::<S, BQueue>(sources, tuning(plan.batch), tuning(Some(1)), progress, damage)
-        }
-    }
+    // In a thread that ends with the run: the caller's stays as free as it was, and so do those that it starts later.
+    thread::scope(|scope| {
+        let dispatcher = move || {
+            pins.pin(0);
+            stages.start(sources, progress, damage)
+        };
+        join(spawn(scope, "dispatcher", dispatcher))
+    })
 }
 
 /// The CPUs of the stages.
@@ -266,6 +255,37 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
+    /// Runs in the Dispatcher's thread.
+    fn start<S: Source>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        progress: &Progress,
+        damage: impl FnMut(usize, S::Error),
+    ) -> Result<Report, PlanError> {
+        if self.plan.analyzers == 0 {
+            return Ok(run_single(sources, self.settings, progress, damage));
+        }
+        match self.plan.queue {
+            QueueKind::Lane => self.run::<S, Lane>(sources, (), (), progress, damage),
+            QueueKind::MultiLine => {
+                self.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage)
+            }
+            QueueKind::FastForward => {
+                self.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage)
+            }
+            QueueKind::Lamport => self.run::<S, Lamport>(sources, (), (), progress, damage),
+            QueueKind::Locked => self.run::<S, Locked>(sources, (), (), progress, damage),
+            QueueKind::McRing => {
+                let (slots, reports) = (mcring::Tuning { batch: self.plan.batch }, mcring::Tuning { batch: Some(1) });
+                self.run::<S, McRing>(sources, slots, reports, progress, damage)
+            }
+            QueueKind::BQueue => {
+                let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
+                self.run::<S, BQueue>(sources, tuning(self.plan.batch), tuning(Some(1)), progress, damage)
+            }
+        }
+    }
+
     fn run<S: Source, D: Design<Slot> + Design<StateReport>>(
         self,
         sources: impl IntoIterator<Item = S>,
@@ -316,7 +336,6 @@ impl Stages<'_> {
                 self.pins.pin(1 + analyzers);
                 main_analysis(self.settings, report_consumers)
             });
-            self.pins.pin(0);
             let sharing = self.plan.effective_sharing();
             let shares = Shares::new(sharing, self.settings, run, outlets, own_reports);
             let (dispatcher, own) = dispatch(sources, run, shares, sharing.read(), progress, damage, |time| {

@@ -5,4 +5,5 @@ mod contract;
 mod equivalence;
 mod outputs;
 mod packets;
+mod pinned;
 mod reference;
