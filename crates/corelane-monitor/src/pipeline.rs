@@ -152,7 +152,8 @@ impl Plan {
     fn effective_sharing(&self) -> Sharing {
         let cpus = match self.cpus.len() {
             0 => thread::available_parallelism().map_or(1, usize::from),
-            _ => self.cpus.iter().collect::<HashSet<_>>().len(),
+            // Those that the Dispatcher and the SubAnalyzers get; the MainAnalyzer has little to do.
+            _ => self.cpus.iter().cycle().take(1 + self.analyzers).collect::<HashSet<_>>().len(),
         };
         match self.sharing {
             Sharing::Even if cpus <= self.analyzers => Sharing::Fixed,
@@ -416,4 +417,24 @@ fn main_analysis<D: Design<StateReport>>(
         });
     }
     main
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_move_only_if_each_stage_that_analyses_has_a_cpu() {
+        let sharing =
+            |analyzers, cpus: &[usize]| Plan { analyzers, cpus: cpus.to_vec(), ..Plan::default() }.effective_sharing();
+        for (analyzers, cpus) in [(2, &[0, 1, 2][..]), (2, &[5, 1, 2, 3]), (1, &[0, 1]), (1, &[0, 1, 1])] {
+            assert_eq!(sharing(analyzers, cpus), Sharing::Even, "{analyzers} {cpus:?}");
+        }
+        // The last stage alone has the third CPU, or none has it.
+        for (analyzers, cpus) in
+            [(2, &[0, 0, 1, 2][..]), (1, &[0, 0, 1]), (1, &[3]), (3, &[0, 1, 2]), (1, &[0, 0, 0, 1, 2])]
+        {
+            assert_eq!(sharing(analyzers, cpus), Sharing::Fixed, "{analyzers} {cpus:?}");
+        }
+    }
 }
