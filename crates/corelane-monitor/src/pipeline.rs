@@ -382,7 +382,7 @@ fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     let mut dispatcher = Dispatcher::new(run);
     'sources: for (number, mut source) in sources.into_iter().enumerate() {
         loop {
-            if progress.is_stopped() {
+            if progress.is_stopped() || shares.is_broken() {
                 break 'sources;
             }
             let read = source.read(read, |record| {
@@ -422,6 +422,47 @@ fn main_analysis<D: Design<StateReport>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corelane_net::capture::{ReadError, Reader, Record};
+    use corelane_net::synth::{self, Config};
+
+    /// A capture whose reads are counted. The third drops `ends`, as a stage does that panics.
+    struct Failing<'a, E> {
+        reader: Reader,
+        reads: &'a mut u32,
+        ends: Option<E>,
+    }
+
+    impl<E> Source for Failing<'_, E> {
+        type Error = ReadError;
+
+        fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
+            *self.reads += 1;
+            if *self.reads == 3 {
+                self.ends = None;
+            }
+            self.reader.read(max, sink)
+        }
+    }
+
+    #[test]
+    fn the_dispatcher_stops_when_another_stage_has_panicked() {
+        let capture = synth::capture(Config { packets: 10_000, ..Config::default() }).unwrap();
+        for (sub_panics, main_panics, expected) in [(true, false, 3), (false, true, 3), (false, false, 11)] {
+            let parker = Parker::new();
+            let slots = spsc::channel_with(100_000, Options::new().consumer_parker(&parker)).unwrap();
+            let (outlet, inlet) = share::ends::<Lane>(slots, &parker).unwrap();
+            let (reports, reports_in) = spsc::channel(64);
+            let (settings, run) = (Settings::default(), Run::new());
+            let shares = Shares::new(Sharing::Fixed, &settings, &run, vec![outlet], reports);
+            let (failing_sub, _sub) = if sub_panics { (Some(inlet), None) } else { (None, Some(inlet)) };
+            let (failing_main, _main) = if main_panics { (Some(reports_in), None) } else { (None, Some(reports_in)) };
+            let mut reads = 0;
+            let reader = Reader::from_bytes(capture.clone()).unwrap();
+            let source = Failing { reader, reads: &mut reads, ends: Some((failing_sub, failing_main)) };
+            dispatch([source], &run, shares, 1_000, &Progress::new(), |_, error| panic!("{error}"), |_| {});
+            assert_eq!(reads, expected, "{sub_panics} {main_panics}");
+        }
+    }
 
     #[test]
     fn partitions_move_only_if_each_stage_that_analyses_has_a_cpu() {

@@ -36,6 +36,7 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
 use crate::state_report::StateReport;
+use corelane::error::{ChannelError, PushError};
 use corelane::spsc::{self, Consumer, Design, Producer};
 use corelane::wait::{self, Adaptive, Parker, Waitable};
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ pub(crate) struct Outlet<D: Design<Slot>> {
     returns: Consumer<Moved>,
     /// Slots sent so far.
     sent: u64,
-    /// Time spent waiting for room since the last look.
+    /// Time spent waiting for it since the last look, for room or for partitions.
     waited: Duration,
 }
 
@@ -129,10 +130,10 @@ pub(crate) struct Outlet<D: Design<Slot>> {
 pub(crate) fn ends<D: Design<Slot>>(
     (slots, slots_in): (Producer<Slot, D>, Consumer<Slot, D>),
     parker: &Parker,
-) -> Result<(Outlet<D>, Inlet<D>), corelane::error::ChannelError> {
-    // One order that is not yet read is what the Dispatcher allows itself, and one more at most to take.
+) -> Result<(Outlet<D>, Inlet<D>), ChannelError> {
+    // The Dispatcher gives an order when all before it have been read, see `look`, and awaits one answer at a time.
     let options = spsc::Options::default().consumer_parker(parker);
-    let (orders, orders_in) = spsc::lane::channel_with(2, options)?;
+    let (orders, orders_in) = spsc::lane::channel_with(1, options)?;
     let (returns_out, returns) = spsc::try_channel(1)?;
     let outlet = Outlet { slots, orders, returns, sent: 0, waited: Duration::ZERO };
     Ok((outlet, Inlet { slots: slots_in, orders: orders_in, returns: returns_out }))
@@ -151,16 +152,17 @@ impl<D: Design<Slot>> Outlet<D> {
             let start = Instant::now();
             let room = self.slots.wait_for_room(self.slots.capacity().div_ceil(2));
             self.waited += start.elapsed();
-            // A SubAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+            // The SubAnalyzer has panicked, see `is_broken`.
             if room.is_err() {
                 return;
             }
         }
     }
 
-    /// Nobody is gone, so there is room: see [`ends`].
+    /// There is room: see [`ends`]. A SubAnalyzer that has panicked follows no more orders.
     fn order(&mut self, wish: Wish) {
-        let _ = self.orders.try_push(Order { place: self.sent, wish });
+        let ordered = self.orders.try_push(Order { place: self.sent, wish });
+        debug_assert!(!matches!(ordered, Err(PushError::Full(_))), "orders are given one at a time");
     }
 }
 
@@ -215,6 +217,12 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
     }
 
+    /// Whether another stage has panicked: none closes its queue before the Dispatcher has closed all of its own. The panic
+    /// surfaces where the stage is joined, so there is no sense in reading on.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.reports.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
+    }
+
     /// The number of the Dispatcher's own share.
     fn own_number(&self) -> usize {
         self.outlets.len()
@@ -263,8 +271,15 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
     /// Looks for the state of awaited partitions, or waits for it, and processes what was kept until then.
     fn receive(&mut self, wait: bool) {
         let Some(number) = self.awaited else { return };
-        let returns = &mut self.outlets[number].returns;
-        let moved = if wait { returns.pop().ok() } else { returns.try_pop().ok() };
+        let outlet = &mut self.outlets[number];
+        let moved = if wait {
+            let start = Instant::now();
+            let moved = outlet.returns.pop();
+            outlet.waited += start.elapsed();
+            moved.ok()
+        } else {
+            outlet.returns.try_pop().ok()
+        };
         match moved {
             Some(moved) => moved.into_iter().for_each(|(partition, state)| self.own.put_partition(partition, state)),
             // The SubAnalyzer has panicked: nothing will come, and nobody will ask for what is missing.
@@ -410,5 +425,36 @@ fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Produc
     for report in analyzer.take_reports() {
         // A MainAnalyzer that is gone has panicked; the panic surfaces where it is joined.
         let _ = reports.push(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane::spsc::{Lane, Options};
+    use std::thread;
+
+    #[test]
+    fn the_wait_for_partitions_is_counted() {
+        const NAP: Duration = Duration::from_millis(20);
+        let parker = Parker::new();
+        let slots = spsc::channel_with(64, Options::new().consumer_parker(&parker)).unwrap();
+        let (outlet, mut inlet) = ends::<Lane>(slots, &parker).unwrap();
+        let (reports, _reports) = spsc::channel(64);
+        let (settings, run) = (Settings::default(), Run::new());
+        let mut shares = Shares::new(Sharing::Even, &settings, &run, vec![outlet], reports);
+        shares.take(0, 3);
+        shares.receive(false);
+        assert_eq!(shares.outlets[0].waited, Duration::ZERO);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let order = inlet.orders.pop().expect("an order");
+                thread::sleep(NAP);
+                obey(&mut SubAnalyzer::new(&settings, &run), order.wish, &mut inlet.returns);
+            });
+            shares.receive(true);
+        });
+        assert_eq!(shares.awaited, None);
+        assert!(shares.outlets[0].waited >= NAP, "{:?}", shares.outlets[0].waited);
     }
 }
