@@ -27,6 +27,7 @@
 //! |---|---|---|
 //! | anything, or you are unsure | [`spsc::lane`] | lowest latency; few cache lines move, whatever the item |
 //! | a producer that must never wait | [`spsc::linked`] | the lane without a bound; gives memory back after a burst |
+//! | bytes: records, packets, log lines of any length | [`spsc::stream`] | the bytes lie in the queue, no box a message; without a bound, or one in bytes |
 //! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
 //! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |

@@ -5,7 +5,7 @@
 
 use corelane::error::ChannelError;
 use corelane::spsc::{
-    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, linked,
+    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, linked, stream,
 };
 use corelane::wait::{Adaptive, Park};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -209,5 +209,69 @@ fn an_unbounded_queue_without_memory_is_not_made() {
     let made = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES));
     LIMIT.set(usize::MAX);
     assert_eq!(made.err(), Some(ChannelError::NoMemory));
+    assert_eq!(LIVE.get(), before);
+}
+
+const STREAM: stream::Tuning = stream::Tuning { segment: Some(32 * 1024), cached: Some(2), limit: None };
+
+#[test]
+fn a_stream_gives_memory_back_after_a_burst() {
+    let before = LIVE.get();
+    let (mut tx, mut rx) = stream::channel_with::<Adaptive, spsc::NoStats>(Options::new().tuning(STREAM)).unwrap();
+    for _ in 0..3 {
+        for _ in 0..10_000 {
+            tx.try_push(&[7; 300]).unwrap();
+        }
+        tx.try_push(&[9; 5 << 20]).unwrap();
+        let high = (LIVE.get() - before) as usize;
+        let inside = rx.bytes();
+        assert!(inside > 3_000_000 + (5 << 20) && high > inside && high < inside * 5 / 4, "{high} for {inside}");
+        while rx.try_pop().is_ok() {}
+        // The consumer still stands in the segment that was made for the large message.
+        tx.try_push(b"").unwrap();
+        tx.try_push(&[7; 32 * 1024 - 64]).unwrap();
+        while rx.try_pop().is_ok() {}
+        let low = (LIVE.get() - before) as usize;
+        assert!(low < 4 * 33 * 1024, "{low} bytes left: one segment in use, two kept");
+    }
+    let calls = CALLS.get();
+    for len in (0..1000).cycle().take(20_000) {
+        tx.try_push(&[1; 1000][..len]).unwrap();
+        assert!(rx.try_pop().is_ok_and(|message| message.len() == len));
+    }
+    assert_eq!(CALLS.get(), calls, "little traffic goes on in what is kept");
+    drop((tx, rx));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn memory_that_is_refused_is_an_error_and_not_the_end_of_a_stream() {
+    let before = LIVE.get();
+    let (mut tx, mut rx) = stream::channel_with::<Adaptive, spsc::NoStats>(Options::new().tuning(STREAM)).unwrap();
+    LIMIT.set(16 * 1024);
+    let mut inside = 0_u8;
+    while tx.try_push(&[inside; 1016]).is_ok() {
+        inside += 1;
+    }
+    assert_eq!(inside, 62, "31 with their headers in each of the two segments that are there from the start");
+    assert_eq!(tx.push(&[0; 1016]), Err(stream::PushError::NoMemory));
+    assert_eq!(tx.try_push(&[0; 100_000]), Err(stream::PushError::NoMemory));
+    assert_eq!(tx.reserve(1016).err(), Some(stream::PushError::NoMemory));
+    assert_eq!(tx.push_batch(&[[0; 1016]; 3]), 0);
+    assert_eq!(tx.push_timeout(&[0; 1016], std::time::Duration::from_secs(9)), Err(stream::PushError::NoMemory));
+    tx.try_push(&[99; 8]).unwrap();
+    (0..32).for_each(|number| assert_eq!(rx.try_pop(), Ok(&[number; 1016][..])));
+    tx.try_push(&[62; 1016]).unwrap();
+    LIMIT.set(usize::MAX);
+    tx.try_push(&[63; 100_000]).unwrap();
+    (32..62).for_each(|number| assert_eq!(rx.try_pop(), Ok(&[number; 1016][..])));
+    assert_eq!(rx.pop(), Ok(&[99; 8][..]));
+    assert_eq!(rx.pop(), Ok(&[62; 1016][..]));
+    assert_eq!(rx.pop(), Ok(&[63; 100_000][..]));
+    LIMIT.set(1024);
+    let made = stream::try_channel().err();
+    LIMIT.set(usize::MAX);
+    assert_eq!(made, Some(ChannelError::NoMemory));
+    drop((tx, rx));
     assert_eq!(LIVE.get(), before);
 }

@@ -1014,6 +1014,271 @@ mod segments {
     }
 }
 
+/// Messages of bytes. A segment of 40 bytes holds two messages of up to 8 bytes, and the header behind them.
+mod streams {
+    use super::*;
+    use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
+
+    fn queue<W: Strategy>(start: usize, limit: Option<usize>, wait: W) -> (Producer<W>, Consumer<W>) {
+        let tuning = Tuning { segment: Some(40), cached: Some(1), limit };
+        stream::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
+    }
+
+    fn push<W>(producer: &mut Producer<W>, message: &[u8]) {
+        loop {
+            match producer.try_push(message) {
+                Ok(()) => return,
+                Err(PushError::Full) => thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn pop<W>(consumer: &mut Consumer<W>) -> Option<Vec<u8>> {
+        loop {
+            match consumer.try_pop().map(<[u8]>::to_vec) {
+                Ok(message) => return Some(message),
+                Err(PopError::Empty) => thread::yield_now(),
+                Err(PopError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Messages of these lengths, each full of its number.
+    fn one_by_one(preemptions: usize, start: usize, limit: Option<usize>, lens: &'static [usize]) {
+        explore_without_barrier(preemptions, move || {
+            let (mut producer, mut consumer) = queue(start, limit, Spin);
+            let pusher = thread::spawn(move || {
+                for (number, &len) in lens.iter().enumerate() {
+                    push(&mut producer, &vec![number as u8; len]);
+                }
+                producer
+            });
+            for (number, &len) in lens.iter().enumerate() {
+                assert_eq!(pop(&mut consumer), Some(vec![number as u8; len]));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn messages_are_handed_over_with_their_bytes() {
+        one_by_one(3, 0, None, &[8, 0]);
+    }
+
+    #[test]
+    fn a_segment_changes_under_the_consumer() {
+        one_by_one(3, usize::MAX - 3, None, &[8, 3, 8]);
+    }
+
+    #[test]
+    fn a_segment_is_used_again() {
+        one_by_one(2, 0, None, &[8, 8, 8, 8, 8, 8]);
+    }
+
+    #[test]
+    fn a_large_message_has_a_segment_of_its_own() {
+        one_by_one(2, 0, None, &[5, 30, 5, 5]);
+    }
+
+    #[test]
+    fn room_within_a_limit_comes_back() {
+        one_by_one(1, usize::MAX - 3, Some(32), &[8, 16, 8]);
+    }
+
+    #[test]
+    fn a_batch_is_seen_whole_or_in_two_segments() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            let pusher = thread::spawn(move || {
+                assert_eq!(producer.push_batch(&["one", "two", "three"]), 3);
+                producer
+            });
+            assert_eq!(pop(&mut consumer).unwrap(), b"one");
+            assert_eq!(consumer.try_pop(), Ok(&b"two"[..]), "it came with the first");
+            assert_eq!(pop(&mut consumer).unwrap(), b"three");
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn messages_are_written_and_read_in_place() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            let pusher = thread::spawn(move || {
+                drop(producer.reserve(20).unwrap());
+                for word in ["a", "b"] {
+                    let mut reserved = producer.reserve(8).unwrap();
+                    reserved.append(word.as_bytes());
+                    reserved.commit_written().unwrap();
+                }
+                producer
+            });
+            let mut read = Vec::new();
+            while read.len() < 2 {
+                read.extend(consumer.drain(2).map(<[u8]>::to_vec));
+                thread::yield_now();
+            }
+            assert_eq!(read, [b"a", b"b"]);
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// What is counted and sealed is looked for in the producer's segment, while that changes.
+    #[test]
+    fn bytes_are_a_lower_bound_across_segments() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            producer.try_push(&[0]).unwrap();
+            let pusher = thread::spawn(move || {
+                (1..4).for_each(|number| producer.try_push(&[number]).unwrap());
+                producer
+            });
+            let mut next = 0;
+            for _ in 0..2 {
+                for _ in 0..consumer.bytes() / 16 {
+                    assert_eq!(consumer.try_pop(), Ok(&[next][..]));
+                    next += 1;
+                }
+            }
+            let producer = pusher.join().unwrap();
+            assert_eq!(consumer.bytes(), 16 * (4 - usize::from(next)));
+            assert!(producer.bytes() >= consumer.bytes());
+        });
+    }
+
+    #[test]
+    fn what_was_pushed_is_never_held_back() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
+            let tell = told.clone();
+            let pusher = thread::spawn(move || {
+                for told in tell.iter() {
+                    producer.try_push(b"message").unwrap();
+                    told.store(true, Release);
+                }
+                producer
+            });
+            let mut popped = 0;
+            for (number, told) in told.iter().enumerate() {
+                let there = told.load(Acquire);
+                if popped == number {
+                    match consumer.try_pop() {
+                        Ok(_) => popped += 1,
+                        Err(error) => assert!(error == PopError::Empty && !there, "push {number} had returned"),
+                    }
+                }
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    /// Each message is either refused or drained.
+    fn close(push: fn(&mut Producer<Spin>) -> usize) {
+        for barrier in [Barrier::Fences, Barrier::ReadModifyWrite] {
+            explore_with(barrier, 3, move || {
+                let (mut producer, mut consumer) = queue(0, None, Spin);
+                producer.try_push(&[0]).unwrap();
+                let pusher = thread::spawn(move || {
+                    let accepted = push(&mut producer);
+                    (producer, accepted)
+                });
+                consumer.close();
+                let mut drained = 0;
+                while let Ok(message) = consumer.try_pop() {
+                    assert_eq!(message, [drained]);
+                    drained += 1;
+                }
+                let (producer, accepted) = pusher.join().unwrap();
+                assert_eq!(accepted + 1, usize::from(drained));
+                drop(producer);
+            });
+        }
+    }
+
+    #[test]
+    fn consumer_closes_while_messages_are_pushed() {
+        close(|producer| (1..3).take_while(|&number| producer.try_push(&[number]).is_ok()).count());
+    }
+
+    #[test]
+    fn consumer_closes_while_a_batch_is_pushed() {
+        close(|producer| producer.push_batch(&[[1], [2]]));
+    }
+
+    #[test]
+    fn both_ends_go_at_once() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            producer.try_push(&[0]).unwrap();
+            producer.try_push(&[1]).unwrap();
+            let pusher = thread::spawn(move || {
+                let _ = producer.try_push(&[2]);
+            });
+            assert_eq!(consumer.try_pop(), Ok(&[0][..]));
+            drop(consumer);
+            pusher.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_push_wakes_the_parked_consumer() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Park);
+            producer.try_push(&[0]).unwrap();
+            let pusher = thread::spawn(move || {
+                producer.try_push(&[1]).unwrap();
+                producer.try_push(&[2]).unwrap();
+                producer
+            });
+            for number in 0..3 {
+                assert_eq!(consumer.pop(), Ok(&[number][..]));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn producer_goes_while_the_consumer_parks() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Park);
+            let pusher = thread::spawn(move || producer.try_push(&[7]).unwrap());
+            assert_eq!(consumer.pop(), Ok(&[7][..]));
+            assert!(consumer.pop().is_err());
+            pusher.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_pop_wakes_the_producer_that_waits_within_a_limit() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
+            assert_eq!(producer.push_batch(&["a", "b"]), 2);
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
+                assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
+                // Empty, or what was pushed as soon as there was room.
+                let _ = consumer.try_pop();
+                consumer
+            });
+            producer.push(b"0123456789abcdef").unwrap();
+            drop(popper.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn consumer_goes_while_the_producer_parks() {
+        explore(3, || {
+            let (mut producer, consumer) = queue(0, Some(16), Park);
+            producer.try_push(&[1]).unwrap();
+            let popper = thread::spawn(move || drop(consumer));
+            assert_eq!(producer.push(&[2]), Err(PushError::Closed));
+            popper.join().unwrap();
+        });
+    }
+}
+
 /// One test for every model and design.
 macro_rules! designs {
     ($($name:ident: $design:ty),+ $(,)? => $models:tt) => {

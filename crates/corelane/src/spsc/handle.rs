@@ -44,14 +44,14 @@ use std::time::{Duration, Instant};
 /// How a queue is made: the design's own options, the wait strategy, the parkers.
 #[derive(Clone, Debug, Default)]
 pub struct Options<O = (), W = DefaultStrategy, S = NoStats> {
-    tuning: O,
-    wait: W,
-    start: usize,
+    pub(super) tuning: O,
+    pub(super) wait: W,
+    pub(super) start: usize,
     stats: PhantomData<S>,
     #[cfg(feature = "std")]
-    producer_parker: Option<Parker>,
+    pub(super) producer_parker: Option<Parker>,
     #[cfg(feature = "std")]
-    consumer_parker: Option<Parker>,
+    pub(super) consumer_parker: Option<Parker>,
 }
 
 impl Options {
@@ -905,7 +905,7 @@ fn pause(looks: u32) {
 }
 
 /// How a wait ended.
-enum Waited {
+pub(super) enum Waited {
     Ready,
     Closed,
     #[cfg(feature = "std")]
@@ -913,7 +913,7 @@ enum Waited {
 }
 
 /// What a wait looks at.
-trait Look {
+pub(super) trait Look {
     fn is_ready(&mut self) -> bool;
     fn is_over(&self) -> bool;
     /// Called once a wait, when the first look found neither.
@@ -952,6 +952,12 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     }
 }
 
+/// Whether an end need not be waited for.
+#[cfg(feature = "std")]
+pub(super) fn is_ready<E: Look>(end: &mut E) -> bool {
+    look(end).is_some()
+}
+
 /// Ready, closed, or neither. A closed queue is looked at once more: the last items may have come just before.
 fn look<E: Look>(end: &mut E) -> Option<Waited> {
     if end.is_ready() {
@@ -964,7 +970,7 @@ fn look<E: Look>(end: &mut E) -> Option<Waited> {
 }
 
 #[cfg(feature = "std")]
-fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: Option<Instant>) -> Waited {
+pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: Option<Instant>) -> Waited {
     if let Some(waited) = look(end) {
         return waited;
     }
@@ -993,7 +999,7 @@ fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: 
 }
 
 #[cfg(not(feature = "std"))]
-fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
+pub(super) fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
     if let Some(waited) = look(end) {
         return waited;
     }

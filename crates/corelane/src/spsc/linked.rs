@@ -62,7 +62,8 @@
 //!
 //! Where the producer must not wait and cannot drop: bursts, recursion, cycles of queues. Not where a bound is what keeps the
 //! program healthy: a producer that is faster for long fills the memory, and what is inside is then read from there and
-//! not from a cache.
+//! not from a cache. Messages of bytes are better off in a
+//! [`stream`](super::stream).
 //!
 //! # Memory
 //!

@@ -1,7 +1,8 @@
 //! Queues between one producer and one consumer.
 //!
 //! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`. Those of
-//! this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
+//! this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. [`stream`] moves bytes and has handles of
+//! its own. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
 //! parameter, so code can be generic over it without dynamic dispatch:
 //!
 //! ```
@@ -128,6 +129,7 @@ pub mod linked;
 pub mod locked;
 pub mod mcring;
 pub mod multiline;
+pub mod stream;
 
 pub use bqueue::BQueue;
 pub use design::Design;

@@ -1,0 +1,859 @@
+//! `spsc::stream`: messages of every length, in order and whole; bounds, closing and waiting as the other queues have them.
+
+#![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "contract/watchdog.rs"]
+mod watchdog;
+
+use corelane::error::{ChannelError, Closed, Drained, PopError, PopTimeoutError};
+use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
+use corelane::spsc::{self, Counting, NoStats, Options};
+use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
+use std::collections::VecDeque;
+use std::io::{BufRead, ErrorKind, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::time::{Duration, Instant};
+use std::{mem, thread};
+
+/// Long enough for the other thread to fall asleep.
+const NAP: Duration = Duration::from_millis(8);
+const STARTS: [usize; 2] = [0, usize::MAX - 30];
+
+type Ends<W> = (Producer<W>, Consumer<W>);
+
+fn queue_with<W: Strategy>(segment: usize, limit: Option<usize>, start: usize, wait: W) -> Ends<W> {
+    let tuning = Tuning { segment: Some(segment), cached: Some(2), limit };
+    stream::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
+}
+
+fn queue(segment: usize, limit: Option<usize>) -> Ends<Adaptive> {
+    queue_with(segment, limit, usize::MAX - 30, Adaptive)
+}
+
+/// Marsaglia's xorshift: the same tests every time.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 11) % end as u64) as usize
+    }
+
+    /// Mostly short, sometimes around a segment's length, rarely far more.
+    fn length(&mut self, segment: usize) -> usize {
+        match self.below(32) {
+            0 => 10 * segment,
+            1..4 => segment.saturating_sub(20) + self.below(40),
+            4..8 => self.below(segment + 1),
+            _ => self.below(24),
+        }
+    }
+
+    fn pause(&mut self) {
+        match self.below(64) {
+            0 => thread::yield_now(),
+            1..4 => (0..self.below(500)).for_each(|_| std::hint::spin_loop()),
+            _ => {}
+        }
+    }
+}
+
+/// The message of this number: its bytes tell number, place and length.
+fn message(number: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (number.wrapping_mul(31) ^ i ^ len) as u8).collect()
+}
+
+/// What a message takes up.
+fn weight(len: usize) -> usize {
+    8 + len.next_multiple_of(8)
+}
+
+#[test]
+fn messages_of_every_length_come_out_as_they_went_in() {
+    for segment in [1, 24, 64, 4096, 65_536] {
+        let (mut tx, mut rx) = queue(segment, None);
+        let mut lens = (0..=20).chain([63, 64, 65, 4095, 4097]).collect::<Vec<_>>();
+        // Around what a segment holds, with and without a header in front and behind.
+        lens.extend((segment.saturating_sub(17)..=segment + 17).chain([10 << 20]));
+        for (number, &len) in lens.iter().enumerate() {
+            tx.try_push(&message(number, len)).unwrap();
+            assert_eq!((tx.bytes(), rx.bytes()), (weight(len), weight(len)));
+            let peeked = rx.peek().unwrap();
+            assert!(is_aligned(peeked.as_ptr()));
+            assert!(*peeked == *message(number, len), "{len} bytes, segments of {segment}");
+            peeked.release();
+            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        }
+        for (number, &len) in lens.iter().enumerate() {
+            tx.push(&message(number, len)).unwrap();
+        }
+        for (number, &len) in lens.iter().enumerate() {
+            assert!(rx.pop().unwrap() == message(number, len), "{len} bytes, segments of {segment}");
+        }
+        assert!(rx.is_empty());
+    }
+}
+
+fn is_aligned<T>(memory: *const T) -> bool {
+    (memory as usize).is_multiple_of(stream::ALIGN)
+}
+
+#[test]
+fn a_message_of_no_bytes_is_a_message() {
+    let (mut tx, mut rx) = queue(64, None);
+    for _ in 0..100 {
+        tx.try_push(b"").unwrap();
+        tx.try_push(b"").unwrap();
+        assert_eq!(rx.bytes(), 16);
+        assert_eq!(rx.try_pop(), Ok(&b""[..]));
+        assert_eq!(rx.try_pop(), Ok(&b""[..]));
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    }
+}
+
+/// Random calls of one thread, each answered as a deque would.
+fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usize) {
+    let (mut tx, mut rx) = queue_with(segment, limit, start, Adaptive);
+    let most = limit.unwrap_or(usize::MAX) / 8 * 8;
+    let mut random = Random::new(seed);
+    let mut model = VecDeque::<Vec<u8>>::new();
+    let inside = |model: &VecDeque<Vec<u8>>| model.iter().map(|message| weight(message.len())).sum::<usize>();
+    for call in 0..calls {
+        let len = random.length(segment);
+        let bytes = message(call, len);
+        let now = inside(&model);
+        let judge = |result: &Result<(), PushError>| match result {
+            Ok(()) => assert!(now + weight(len) <= most),
+            Err(PushError::Full) => assert!(limit.is_some() && weight(len) <= most),
+            Err(PushError::TooLarge) => assert!(weight(len) > most),
+            Err(other) => panic!("{other}"),
+        };
+        match random.below(14) {
+            0..4 => {
+                let result = tx.try_push(&bytes);
+                judge(&result);
+                if result.is_ok() {
+                    model.push_back(bytes);
+                }
+            }
+            4 => match tx.reserve(len) {
+                Err(error) => judge(&Err(error)),
+                Ok(mut reserved) => {
+                    assert_eq!(reserved.len(), len);
+                    match random.below(4) {
+                        0 => {
+                            reserved.append(&bytes);
+                            drop(reserved);
+                        }
+                        1 => mem::forget(reserved),
+                        2 => {
+                            let part = random.below(len + 1);
+                            assert_eq!(reserved.append(&bytes[..part]), part);
+                            assert_eq!(reserved.append(&bytes[part..]), len - part);
+                            assert_eq!(reserved.append(b"more"), 0);
+                            reserved.commit_written().unwrap();
+                            model.push_back(bytes);
+                        }
+                        _ => {
+                            let fewer = random.below(len + 1);
+                            let memory = reserved.as_uninit_mut();
+                            assert!(memory.len() == len && is_aligned(memory.as_ptr()));
+                            memory[..fewer].iter_mut().zip(&bytes).for_each(|(to, from)| {
+                                to.write(*from);
+                            });
+                            // SAFETY: so many bytes were just written.
+                            unsafe { reserved.commit(fewer) }.unwrap();
+                            model.push_back(bytes[..fewer].to_vec());
+                        }
+                    }
+                }
+            },
+            5 => {
+                let batch = (0..random.below(9)).map(|i| message(call + i, random.length(segment))).collect::<Vec<_>>();
+                let pushed = tx.push_batch(&batch);
+                assert!(limit.is_some() || pushed == batch.len());
+                model.extend(batch.into_iter().take(pushed));
+                assert!(inside(&model) <= most);
+            }
+            6 => {
+                assert!(tx.bytes() >= now && tx.bytes() <= most);
+                assert_eq!(tx.is_empty(), tx.bytes() == 0);
+                assert_eq!(rx.bytes(), now, "call {call}");
+                assert_eq!(rx.is_empty(), model.is_empty());
+            }
+            7..11 => match rx.try_pop() {
+                Ok(got) => {
+                    let expected = model.pop_front().expect("there is one");
+                    assert!(got == expected, "call {call}");
+                }
+                Err(error) => assert!(error == PopError::Empty && model.is_empty()),
+            },
+            11 => match rx.peek() {
+                None => assert!(model.is_empty()),
+                Some(peeked) => {
+                    assert!(Some(&*peeked) == model.front().map(Vec::as_slice));
+                    match random.below(3) {
+                        0 => drop(peeked),
+                        1 => mem::forget(peeked),
+                        _ => {
+                            peeked.release();
+                            model.pop_front();
+                        }
+                    }
+                }
+            },
+            12 => {
+                let most = random.below(20);
+                let taken = random.below(20);
+                let lent = rx.drain(most).take(taken).collect::<Vec<_>>();
+                assert!(lent.len() <= model.len().min(most).min(taken));
+                assert!(!lent.is_empty() || model.is_empty() || most == 0 || taken == 0);
+                for got in lent {
+                    assert!(Some(got) == model.pop_front().as_deref());
+                }
+            }
+            _ => {
+                while let Ok(got) = rx.try_pop() {
+                    assert!(Some(got) == model.pop_front().as_deref());
+                }
+                assert!(model.is_empty() && tx.is_empty());
+            }
+        }
+    }
+    rx.close();
+    assert_eq!(rx.bytes(), inside(&model));
+    assert_eq!(tx.try_push(b"late"), Err(PushError::Closed));
+    for expected in model {
+        assert!(rx.pop() == Ok(&expected));
+    }
+    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+}
+
+#[test]
+fn random_calls_behave_like_a_deque() {
+    for (segment, start) in [1, 24, 64, 100, 1000].into_iter().flat_map(|segment| STARTS.map(|start| (segment, start)))
+    {
+        for seed in 0..12 {
+            run(segment, None, start, seed, 600);
+        }
+    }
+}
+
+#[test]
+fn random_calls_within_a_limit_behave_like_a_deque() {
+    for (segment, limit) in [(1, 16), (24, 40), (64, 64), (64, 200), (100, 1000), (1000, 500), (64, 20_000)] {
+        for seed in 0..12 {
+            run(segment, Some(limit), usize::MAX - seed as usize, seed, 600);
+        }
+    }
+}
+
+fn streams(segment: usize, limit: Option<usize>, count: usize) {
+    watchdog::guard(|| {
+        let (mut tx, mut rx) = queue_with(segment, limit, usize::MAX - 30, Adaptive);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut random = Random::new(segment as u64);
+                let mut lens = Random::new(1);
+                for number in 0..count {
+                    let len = lens.length(segment);
+                    let bytes = message(number, len);
+                    if random.below(2) == 0 {
+                        tx.push(&bytes).unwrap();
+                    } else {
+                        tx.wait_for_room(len).unwrap();
+                        let mut reserved = tx.reserve(len).unwrap();
+                        reserved.write_all(&bytes).unwrap();
+                        reserved.commit_written().unwrap();
+                    }
+                    random.pause();
+                }
+            });
+            let mut random = Random::new(5);
+            let mut lens = Random::new(1);
+            let mut number = 0;
+            while rx.wait_for_message().is_ok() {
+                for got in rx.drain(1 + random.below(30)) {
+                    assert!(got == message(number, lens.length(segment)), "message {number}");
+                    number += 1;
+                }
+                random.pause();
+            }
+            assert_eq!(number, count);
+        });
+    });
+}
+
+#[test]
+fn messages_stream_between_threads() {
+    streams(1, None, 20_000);
+    streams(64, None, 40_000);
+    streams(4096, None, 40_000);
+}
+
+#[test]
+fn messages_stream_between_threads_within_a_limit() {
+    streams(1, Some(104), 20_000);
+    streams(64, Some(1000), 40_000);
+    streams(256, Some(65_536), 40_000);
+}
+
+#[test]
+fn abandoned_reservations_publish_nothing() {
+    let (mut tx, mut rx) = queue(64, Some(10_000));
+    for number in 0..50 {
+        // Of a length that goes to another segment, too.
+        for len in [0, 5, 60, 500] {
+            drop(tx.reserve(len).unwrap());
+            mem::forget(tx.reserve(len).unwrap());
+            let mut reserved = tx.reserve(len).unwrap();
+            reserved.append(&[1; 3]);
+            drop(reserved);
+            assert_eq!((tx.bytes(), rx.bytes()), (0, 0));
+            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        }
+        tx.try_push(&[number; 9]).unwrap();
+        assert_eq!(rx.try_pop(), Ok(&[number; 9][..]));
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    }
+}
+
+#[test]
+fn no_more_than_reserved_is_committed() {
+    let (mut tx, mut rx) = queue(64, None);
+    let reserved = tx.reserve(8).unwrap();
+    // SAFETY: it panics.
+    catch_unwind(AssertUnwindSafe(|| unsafe { reserved.commit(9) })).unwrap_err();
+    assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    let reserved = tx.reserve(1000).unwrap();
+    reserved.commit_written().unwrap();
+    assert_eq!(rx.try_pop(), Ok(&b""[..]));
+    tx.push(b"next").unwrap();
+    assert_eq!(rx.pop(), Ok(&b"next"[..]));
+}
+
+#[test]
+fn a_batch_ends_at_the_limit() {
+    let (mut tx, mut rx) = queue(64, Some(100));
+    assert_eq!(tx.push_batch(&["12345678"; 10]), 6, "6 of 16 bytes each are within 96");
+    assert_eq!(tx.push_batch(&["1"; 10]), 0);
+    assert_eq!(tx.try_push(b""), Err(PushError::Full));
+    assert_eq!(rx.drain(10).count() + rx.drain(10).count(), 6);
+    assert!(rx.is_empty());
+    assert_eq!(tx.push_batch(&["", "", "123456789"]), 3);
+    assert_eq!(tx.push_batch::<&[u8]>(&[]), 0);
+    assert_eq!(rx.drain(0).count(), 0);
+    assert_eq!(rx.bytes(), 40);
+}
+
+#[test]
+fn a_batch_that_panics_has_pushed_what_came_before() {
+    struct Explosive(Option<&'static str>);
+    impl AsRef<[u8]> for Explosive {
+        fn as_ref(&self) -> &[u8] {
+            self.0.expect("a message that panics").as_bytes()
+        }
+    }
+    for good in 0..20 {
+        let (mut tx, mut rx) = queue(64, None);
+        let batch = (0..=good).map(|i| Explosive((i < good).then_some("some bytes"))).collect::<Vec<_>>();
+        catch_unwind(AssertUnwindSafe(|| tx.push_batch(&batch))).unwrap_err();
+        for _ in 0..good {
+            assert_eq!(rx.try_pop(), Ok(&b"some bytes"[..]));
+        }
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        tx.push(b"after").unwrap();
+        assert_eq!(rx.try_pop(), Ok(&b"after"[..]));
+    }
+}
+
+#[test]
+fn what_is_drained_is_lent_together() {
+    let (mut tx, mut rx) = queue(1000, None);
+    for number in 0..200 {
+        tx.push(&message(number, number)).unwrap();
+    }
+    let mut number = 0;
+    while !rx.is_empty() {
+        let lent = rx.drain(usize::MAX).collect::<Vec<_>>();
+        assert!(!lent.is_empty());
+        // The producer goes on while they are lent.
+        (0..50).for_each(|_| tx.push(&[0; 100]).unwrap());
+        for got in lent {
+            if number < 200 {
+                assert_eq!(got, message(number, number));
+            }
+            number += 1;
+        }
+        if number > 400 {
+            break;
+        }
+    }
+    let (mut tx, mut rx) = queue(1000, None);
+    assert_eq!(tx.push_batch(&["a", "b", "c"]), 3);
+    let mut drain = rx.drain(10);
+    assert_eq!(drain.next(), Some(&b"a"[..]));
+    drop(drain);
+    assert_eq!(rx.drain(1).count(), 1);
+    mem::forget(rx.drain(1));
+    assert_eq!(rx.pop(), Ok(&b"c"[..]));
+}
+
+#[test]
+fn a_limit_is_kept_and_comes_back() {
+    for limit in [16, 24, 64, 100, 1000, 10_000] {
+        let (mut tx, mut rx) = queue(64, Some(limit));
+        let most = limit / 8 * 8;
+        assert_eq!((tx.limit(), rx.limit()), (Some(most), Some(most)));
+        for len in [0, 1, 8, 9, 40] {
+            if weight(len) > most {
+                assert_eq!(tx.try_push(&vec![0; len]), Err(PushError::TooLarge));
+                assert_eq!(tx.push(&vec![0; len]), Err(PushError::TooLarge));
+                continue;
+            }
+            for _ in 0..30 {
+                let mut count = 0;
+                while tx.try_push(&vec![1; len]).is_ok() {
+                    count += 1;
+                }
+                assert_eq!(count, most / weight(len));
+                assert_eq!(rx.bytes(), count * weight(len));
+                // An eighth, and the last message, may not be told of yet.
+                let lag = most / 8 + 2 * weight(len);
+                let mut popped = 0;
+                while popped < count && popped * weight(len) <= lag {
+                    rx.pop().unwrap();
+                    popped += 1;
+                }
+                if popped * weight(len) > lag {
+                    assert_eq!(tx.try_push(&vec![1; len]), Ok(()));
+                }
+                while rx.try_pop().is_ok() {}
+                assert!(tx.is_empty());
+            }
+        }
+        let whole = vec![7; most - 8];
+        assert_eq!(tx.try_push(&whole), Ok(()));
+        assert_eq!(tx.try_push(b""), Err(PushError::Full));
+        assert!(rx.pop().unwrap() == whole && rx.is_empty());
+        assert_eq!(tx.reserve(most - 7).err(), Some(PushError::TooLarge));
+    }
+    let (tx, rx) = stream::channel();
+    assert_eq!((tx.limit(), rx.limit()), (None, None));
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    let refused = |segment, cached, limit| {
+        stream::channel_with::<Adaptive, NoStats>(Options::new().tuning(Tuning { segment, cached, limit })).err()
+    };
+    assert_eq!(refused(Some(0), None, None), Some(ChannelError::BadSegment));
+    assert_eq!(refused(None, Some(0), None), Some(ChannelError::BadSegment));
+    assert_eq!(refused(None, None, Some(0)), Some(ChannelError::ZeroCapacity));
+    assert_eq!(refused(None, None, Some(15)), Some(ChannelError::ZeroCapacity));
+    assert_eq!(refused(Some(usize::MAX), None, None), Some(ChannelError::TooLarge));
+    assert_eq!(refused(None, Some(usize::MAX / 8), None), Some(ChannelError::NoMemory));
+    assert_eq!(refused(Some(1), Some(1), Some(16)), None);
+    assert_eq!(refused(None, None, Some(usize::MAX)), None);
+}
+
+#[test]
+fn what_was_pushed_before_the_producer_left_is_drained() {
+    for count in 0..40 {
+        let (mut tx, mut rx) = queue(64, None);
+        (0..count).for_each(|number| tx.push(&message(number, number)).unwrap());
+        assert!(!rx.is_closed());
+        if count % 2 == 0 {
+            drop(tx);
+        } else {
+            tx.close();
+            assert!(tx.is_closed());
+            assert_eq!(tx.try_push(b"late"), Err(PushError::Closed));
+            assert_eq!(tx.push(&[0; 1000]), Err(PushError::Closed));
+            assert_eq!(tx.push_batch(&["late"]), 0);
+            assert_eq!(tx.reserve(1).err(), Some(PushError::Closed));
+        }
+        assert!(rx.is_closed());
+        for number in 0..count {
+            assert!(rx.pop().unwrap() == message(number, number));
+        }
+        assert_eq!(rx.try_pop(), Err(PopError::Closed));
+        assert_eq!(rx.pop(), Err(Drained));
+        assert_eq!(rx.pop_timeout(Duration::from_secs(100)), Err(PopTimeoutError::Closed));
+        assert!(rx.peek().is_none() && rx.drain(9).next().is_none() && rx.bytes() == 0);
+    }
+}
+
+#[test]
+fn a_consumer_that_closed_gets_exactly_what_was_accepted() {
+    for (count, start) in (0..40).flat_map(|count| STARTS.map(|start| (count, start))) {
+        for popped in [0, 1, count / 2, count] {
+            let popped = popped.min(count);
+            let (mut tx, mut rx) = queue_with(64, None, start, Adaptive);
+            (0..count).for_each(|number| tx.push(&message(number, number)).unwrap());
+            (0..popped).for_each(|number| assert!(rx.pop().unwrap() == message(number, number)));
+            let reserved = tx.reserve(5).unwrap();
+            rx.close();
+            rx.close();
+            assert_eq!(reserved.commit_written(), Err(Closed(())));
+            for _ in 0..20 {
+                assert_eq!(tx.try_push(&[1; 30]), Err(PushError::Closed));
+                assert_eq!(tx.push(b""), Err(PushError::Closed));
+                assert_eq!(tx.push_batch(&["late", "later"]), 0);
+            }
+            assert_eq!(tx.reserve(1).err(), Some(PushError::Closed));
+            assert!(tx.is_closed());
+            for number in popped..count {
+                assert!(rx.try_pop().unwrap() == message(number, number));
+            }
+            assert_eq!(rx.try_pop(), Err(PopError::Closed));
+            assert_eq!(rx.try_pop(), Err(PopError::Closed));
+        }
+    }
+}
+
+#[test]
+fn pushes_after_the_consumer_left_are_refused() {
+    for limit in [None, Some(64)] {
+        let (mut tx, rx) = queue(64, limit);
+        tx.push(&[1; 20]).unwrap();
+        drop(rx);
+        for _ in 0..20 {
+            assert_eq!(tx.try_push(&[1; 40]), Err(PushError::Closed));
+            assert_eq!(tx.push(&[1; 40]), Err(PushError::Closed));
+            assert_eq!(tx.push_timeout(b"", Duration::from_secs(100)), Err(PushError::Closed));
+        }
+        assert!(tx.is_closed());
+    }
+}
+
+/// Lets a consumer close while a producer pushes, many times: every message before what was refused comes out, no other.
+fn race_close(push: impl Fn(&mut Producer<Adaptive>, usize) -> (usize, bool) + Send + Sync) {
+    const ROUNDS: usize = 500;
+    watchdog::guard(|| {
+        for segment in [1, 64, 1000] {
+            let (senders, receivers): (Vec<_>, Vec<_>) =
+                (0..ROUNDS).map(|round| queue_with(segment, None, usize::MAX - round % 40, Adaptive)).unzip();
+            let round_of = [AtomicUsize::new(0), AtomicUsize::new(0)];
+            let meet = |me: usize, round: usize| {
+                round_of[me].store(round + 1, Release);
+                while round_of[1 - me].load(Acquire) <= round {
+                    thread::yield_now();
+                }
+            };
+            thread::scope(|scope| {
+                let accepted = scope.spawn(|| {
+                    let push = |(round, mut tx)| {
+                        meet(0, round);
+                        let mut next = 0;
+                        loop {
+                            let (after, closed) = push(&mut tx, next);
+                            next = after;
+                            if closed {
+                                return next;
+                            }
+                        }
+                    };
+                    senders.into_iter().enumerate().map(push).collect::<Vec<_>>()
+                });
+                let mut random = Random::new(3);
+                let mut drained = Vec::new();
+                for (round, mut rx) in receivers.into_iter().enumerate() {
+                    meet(1, round);
+                    (0..random.below(600)).for_each(|_| std::hint::spin_loop());
+                    let mut next = 0;
+                    for _ in 0..random.below(20) {
+                        if let Ok(got) = rx.try_pop() {
+                            assert!(got == message(next, next % 40));
+                            next += 1;
+                        }
+                    }
+                    rx.close();
+                    while let Ok(got) = rx.pop() {
+                        assert!(got == message(next, next % 40));
+                        next += 1;
+                    }
+                    drained.push(next);
+                }
+                assert_eq!(accepted.join().unwrap(), drained);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_close_races_single_pushes() {
+    race_close(|tx, next| match tx.try_push(&message(next, next % 40)) {
+        Ok(()) => (next + 1, false),
+        Err(error) => (next, error == PushError::Closed),
+    });
+}
+
+#[test]
+fn a_close_races_batches() {
+    race_close(|tx, next| {
+        let batch = (next..next + 7).map(|number| message(number, number % 40)).collect::<Vec<_>>();
+        let pushed = tx.push_batch(&batch);
+        (next + pushed, pushed < 7)
+    });
+}
+
+#[test]
+fn a_close_races_reservations() {
+    race_close(|tx, next| {
+        let Ok(mut reserved) = tx.reserve(40) else { return (next, true) };
+        reserved.append(&message(next, next % 40));
+        if reserved.commit_written().is_ok() { (next + 1, false) } else { (next, true) }
+    });
+}
+
+#[test]
+fn a_parked_consumer_is_woken() {
+    fn wake(expected: Result<&[u8], Drained>, wake: impl FnOnce(Producer<Park>) -> Option<Producer<Park>>) {
+        let (tx, mut rx) = queue_with(64, None, usize::MAX, Park);
+        thread::scope(|scope| {
+            let popper = scope.spawn(move || rx.pop().map(<[u8]>::to_vec));
+            thread::sleep(NAP);
+            let tx = wake(tx);
+            assert_eq!(popper.join().unwrap(), expected.map(<[u8]>::to_vec));
+            drop(tx);
+        });
+    }
+    wake(Ok(b"one"), |mut tx| {
+        tx.try_push(b"one").unwrap();
+        Some(tx)
+    });
+    wake(Ok(&[3; 1000]), |mut tx| {
+        tx.push(&[3; 1000]).unwrap();
+        Some(tx)
+    });
+    wake(Ok(b"a"), |mut tx| {
+        assert_eq!(tx.push_batch(&["a", "b"]), 2);
+        Some(tx)
+    });
+    wake(Ok(b"in"), |mut tx| {
+        let mut reserved = tx.reserve(10).unwrap();
+        reserved.append(b"in");
+        reserved.commit_written().unwrap();
+        Some(tx)
+    });
+    wake(Err(Drained), |mut tx| {
+        tx.close();
+        Some(tx)
+    });
+    wake(Err(Drained), |_| None);
+}
+
+#[test]
+fn a_parked_producer_is_woken() {
+    fn wake(len: usize, expected: Result<(), PushError>, wake: impl FnOnce(Consumer<Park>) -> Option<Consumer<Park>>) {
+        let (mut tx, rx) = queue_with(64, Some(256), usize::MAX, Park);
+        while tx.try_push(&[7; 8]).is_ok() {}
+        thread::scope(|scope| {
+            let pusher = scope.spawn(move || tx.push(&vec![9; len]));
+            thread::sleep(NAP);
+            let rx = wake(rx);
+            assert_eq!(pusher.join().unwrap(), expected);
+            drop(rx);
+        });
+    }
+    wake(8, Ok(()), |mut rx| {
+        // An eighth of the limit is two messages; the third look tells of them.
+        (0..3).for_each(|_| assert!(rx.try_pop().is_ok()));
+        Some(rx)
+    });
+    wake(248, Ok(()), |mut rx| {
+        while rx.try_pop().is_ok() {}
+        Some(rx)
+    });
+    wake(100, Ok(()), |mut rx| {
+        while rx.drain(3).count() > 0 {}
+        Some(rx)
+    });
+    wake(8, Err(PushError::Closed), |mut rx| {
+        rx.close();
+        Some(rx)
+    });
+    wake(8, Err(PushError::Closed), |_| None);
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    watchdog::guard(|| {
+        for limit in [16, 64, 200] {
+            let (mut tx, mut rx) = queue_with(64, Some(limit), usize::MAX, Park);
+            thread::scope(|scope| {
+                scope.spawn(move || (0..30_000_u64).for_each(|number| tx.push(&number.to_ne_bytes()).unwrap()));
+                (0..30_000_u64).for_each(|number| assert_eq!(rx.pop(), Ok(&number.to_ne_bytes()[..])));
+                assert_eq!(rx.pop(), Err(Drained));
+            });
+        }
+    });
+}
+
+#[test]
+fn timed_calls_are_neither_early_nor_for_ever() {
+    fn on_time(time: Duration, call: impl FnOnce()) {
+        let since = Instant::now();
+        call();
+        let took = since.elapsed();
+        assert!(took >= time && took <= time + Duration::from_secs(1), "{took:?} for {time:?}");
+    }
+    fn timed<W: Strategy>(wait: W) {
+        let (mut tx, mut rx) = queue_with(64, Some(64), 0, wait);
+        for time in [Duration::ZERO, Duration::from_millis(12)] {
+            on_time(time, || assert_eq!(rx.pop_timeout(time), Err(PopTimeoutError::Timeout)));
+        }
+        while tx.try_push(b"").is_ok() {}
+        for time in [Duration::ZERO, Duration::from_millis(12)] {
+            on_time(time, || assert_eq!(tx.push_timeout(b"", time), Err(PushError::Full)));
+        }
+        assert_eq!(rx.pop_timeout(Duration::MAX), Ok(&b""[..]));
+        assert_eq!(tx.push_timeout(&[0; 100], Duration::from_secs(100)), Err(PushError::TooLarge));
+    }
+    timed(Spin);
+    timed(Yield);
+    timed(Park);
+    timed(Adaptive);
+}
+
+#[test]
+fn a_stream_and_a_lane_are_waited_for_together() {
+    let parker = Parker::new();
+    let tuning = Tuning::default();
+    let (mut bytes, mut from_bytes) =
+        stream::channel_with::<_, NoStats>(Options::new().tuning(tuning).wait(Park).consumer_parker(&parker)).unwrap();
+    let (mut items, mut from_items) =
+        spsc::lane::channel_with::<u64, _, NoStats>(5, Options::new().wait(Park).consumer_parker(&parker)).unwrap();
+    for turn in 0..20 {
+        thread::scope(|scope| {
+            let sleeper =
+                scope.spawn(|| wait::any(&mut [&mut from_bytes as &mut dyn Waitable, &mut from_items], &Park, None));
+            if turn % 4 == 0 {
+                thread::sleep(NAP);
+            }
+            if turn % 2 == 0 {
+                bytes.push(b"x").unwrap();
+            } else {
+                items.push(7).unwrap();
+            }
+            assert_eq!(sleeper.join().unwrap(), Some(turn % 2));
+        });
+        if turn % 2 == 0 {
+            assert!(from_bytes.try_pop().is_ok());
+        } else {
+            assert!(from_items.try_pop().is_ok());
+        }
+    }
+    assert_eq!(wait::any(&mut [&mut bytes], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+}
+
+#[test]
+fn bytes_are_copied_through_writer_and_reader() {
+    let text = message(5, 300_000);
+    let (tx, mut rx) = queue(1000, Some(5_000));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut tx = tx;
+            let mut random = Random::new(9);
+            let mut left = &text[..];
+            while !left.is_empty() {
+                let (now, later) = left.split_at(random.below(3_000).min(left.len()));
+                tx.writer().write_all(now).unwrap();
+                left = later;
+            }
+            tx.writer().flush().unwrap();
+        });
+        let mut got = Vec::new();
+        rx.reader().read_to_end(&mut got).unwrap();
+        assert!(got == text);
+    });
+    let mut text = String::new();
+    let (mut tx2, mut rx2) = queue(64, None);
+    for part in ["first li", "ne\n", "", "second line\nthi", "rd"] {
+        tx2.push(part.as_bytes()).unwrap();
+    }
+    tx2.close();
+    assert_eq!(rx2.reader().lines().map(Result::unwrap).collect::<Vec<_>>(), ["first line", "second line", "third"]);
+    assert_eq!(rx2.reader().read_to_string(&mut text).unwrap(), 0);
+    assert_eq!(tx2.writer().write(b"late").unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn a_writer_says_what_is_too_large() {
+    let (mut tx, _rx) = queue(64, Some(64));
+    assert_eq!(tx.writer().write(b"").unwrap(), 0);
+    assert_eq!(tx.writer().write(&[0; 57]).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(tx.writer().write(&[0; 56]).unwrap(), 56);
+    assert!(tx.bytes() == 64);
+}
+
+#[test]
+fn a_message_read_in_part_goes_with_its_reader() {
+    let (mut tx, mut rx) = queue(64, None);
+    assert_eq!(tx.push_batch(&["abc", "def", "ghi"]), 3);
+    let mut reader = rx.reader();
+    let mut two = [0; 2];
+    reader.read_exact(&mut two).unwrap();
+    assert_eq!(&two, b"ab");
+    drop(reader);
+    assert_eq!(rx.reader().read(&mut []).unwrap(), 0);
+    assert_eq!(rx.reader().fill_buf().unwrap(), b"def");
+    assert_eq!(rx.pop(), Ok(&b"def"[..]), "nothing was read of it");
+    let mut reader = rx.reader();
+    reader.read_exact(&mut [0; 3]).unwrap();
+    drop(reader);
+    assert!(rx.is_empty());
+}
+
+#[test]
+fn both_ends_count() {
+    let tuning = Tuning { segment: Some(64), cached: None, limit: Some(64) };
+    let (mut tx, mut rx) = stream::channel_with(Options::new().tuning(tuning).wait(Spin).stats::<Counting>()).unwrap();
+    assert!(rx.try_pop().is_err() && rx.peek().is_none() && rx.drain(1).next().is_none());
+    tx.try_push(&[0; 8]).unwrap();
+    assert_eq!(tx.push_batch(&[[0; 8]; 4]), 3);
+    assert!(tx.try_push(b"").is_err() && tx.try_push(&[0; 100]).is_err());
+    assert_eq!(rx.drain(3).count() + rx.drain(3).count(), 4);
+    let (sent, received) = (tx.stats(), rx.stats());
+    assert_eq!((sent.pushes, sent.full, sent.waits, sent.high_water), (4, 2, 0, 64));
+    assert_eq!((received.pops, received.empty, received.waits), (4, 3, 0));
+    rx.close();
+    assert!(tx.try_push(b"").is_err());
+    assert_eq!(tx.stats().pushes, 4);
+}
+
+#[test]
+fn handles_are_sent_and_debugged() {
+    const fn is_sent<T: Send>() {}
+    is_sent::<Producer>();
+    is_sent::<Consumer>();
+    let (mut tx, mut rx) = queue(64, Some(640));
+    tx.push(b"secret").unwrap();
+    let texts = [
+        format!("{tx:?} {rx:?}") + &format!("{:?}", tx.reserve(5).unwrap()),
+        format!("{:?}", rx.peek().unwrap()),
+        format!("{:?}", rx.drain(1)),
+        format!("{:?}", rx.reader()),
+    ];
+    assert!(texts[0].contains("limit: Some(640), closed: false") && texts[0].contains("Reserved { len: 5"));
+    assert!(!texts.concat().contains("secret") && texts[1].contains("len: 6"));
+    let said = [PushError::Full, PushError::TooLarge, PushError::NoMemory, PushError::Closed].map(|e| e.to_string());
+    assert_eq!(
+        said,
+        [
+            "the queue is full",
+            "the message is larger than the queue's limit",
+            "no memory for the message",
+            "the queue is closed"
+        ]
+    );
+}
