@@ -33,6 +33,8 @@
 //! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |
 //! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::fastforward`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
 //!
+//! [`spsc::fastflow`] is there to be measured against.
+//!
 //! Several threads on one side: give each its own queue and let the other side serve them all; [`wait::any`] sleeps once for
 //! many queues.
 //!

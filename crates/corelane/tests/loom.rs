@@ -1279,6 +1279,47 @@ mod streams {
     }
 }
 
+/// The baseline, whose buffers hold one pointer or two.
+mod fastflow {
+    use super::*;
+    use corelane::spsc::fastflow;
+
+    fn change(preemptions: usize, size: usize, items: usize) {
+        explore_without_barrier(preemptions, move || {
+            let (mut producer, mut consumer) = fastflow::channel::<Item>(size);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                for id in 0..items {
+                    assert!(producer.push(Box::new(pushed.item(id))).is_ok());
+                }
+            });
+            for id in 0..items - 1 {
+                let item = loop {
+                    match consumer.pop() {
+                        Some(item) => break item,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(item.read(), id);
+            }
+            pusher.join().unwrap();
+            drop(consumer);
+            ledger.assert_each_dropped_once(items);
+        });
+    }
+
+    #[test]
+    fn pointers_are_handed_over_with_their_memory() {
+        change(3, 2, 3);
+    }
+
+    #[test]
+    fn a_buffer_changes_under_the_consumer() {
+        change(2, 1, 4);
+    }
+}
+
 /// One test for every model and design.
 macro_rules! designs {
     ($($name:ident: $design:ty),+ $(,)? => $models:tt) => {

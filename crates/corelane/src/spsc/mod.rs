@@ -122,6 +122,7 @@ mod slots;
 pub mod stats;
 
 pub mod bqueue;
+pub mod fastflow;
 pub mod fastforward;
 pub mod lamport;
 pub mod lane;
