@@ -13,6 +13,7 @@ pub(crate) const PARKED: u32 = 1;
 pub(crate) const CLOSED: u32 = 1 << 1;
 /// The consumer, which has closed or was dropped, has said behind which item it will never look.
 pub(crate) const SEALED: u32 = 1 << 2;
+
 /// The consumer would rather have items in blocks than each at once. A hint: it changes no promise.
 const STREAMING: u32 = 1 << 3;
 /// What a publisher has to act on.
@@ -158,6 +159,23 @@ impl Control {
             && position.wrapping_sub(self.producer.wake_at.load(Ordering::Relaxed)) as isize >= 0
         {
             self.producer.wake();
+        }
+    }
+
+    /// Says that the producer pushes no more.
+    pub(crate) fn close_by_producer(&self) {
+        self.producer.set(CLOSED);
+        if self.consumer.after_publication() & PARKED != 0 {
+            self.consumer.wake();
+        }
+    }
+
+    /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.
+    pub(crate) fn close_by_consumer(&self, position: usize) {
+        if self.consumer.acquire() & SEALED == 0 {
+            // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
+            self.consumer.seal(position);
+            self.wake_closed_producer();
         }
     }
 

@@ -5,6 +5,7 @@ use super::control::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot};
 use core::fmt::Debug;
+use core::ptr;
 
 /// A single-producer single-consumer queue algorithm, as a type parameter of the handles.
 ///
@@ -57,6 +58,12 @@ pub unsafe trait RawProducer<T>: Send {
     /// `release_lag`, or halted.
     fn writable(&mut self) -> usize;
 
+    /// Whether [`writable`](Self::writable) is not 0.
+    #[inline(always)]
+    fn is_writable(&mut self) -> bool {
+        self.writable() != 0
+    }
+
     /// How many of the first n writable slots lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
 
@@ -90,6 +97,19 @@ pub unsafe trait RawProducer<T>: Send {
     fn capacity(&self) -> usize;
 
     fn control(&self) -> &Control;
+
+    /// Closes the queue and drops this half.
+    ///
+    /// # Safety
+    /// This half is not used afterwards, nor dropped.
+    unsafe fn retire(&mut self)
+    where
+        Self: Sized,
+    {
+        self.control().close_by_producer();
+        // SAFETY: the caller's.
+        unsafe { ptr::drop_in_place(self) };
+    }
 }
 
 /// The consumer's half of an algorithm.
@@ -108,6 +128,12 @@ pub unsafe trait RawConsumer<T>: Send {
     /// How many items may be read now without another look at the producer: 0 only if every push that returned before the
     /// call has been popped. Before it returns 0 it publishes every slot it has freed.
     fn readable(&mut self) -> usize;
+
+    /// Whether [`readable`](Self::readable) is not 0.
+    #[inline(always)]
+    fn is_readable(&mut self) -> bool {
+        self.readable() != 0
+    }
 
     /// How many of the first n readable items lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
@@ -136,6 +162,20 @@ pub unsafe trait RawConsumer<T>: Send {
     fn capacity(&self) -> usize;
 
     fn control(&self) -> &Control;
+
+    /// Closes the queue, unless this half has sealed it, and drops this half.
+    ///
+    /// # Safety
+    /// This half is not used afterwards, nor dropped.
+    unsafe fn retire(&mut self)
+    where
+        Self: Sized,
+    {
+        let position = self.position();
+        self.control().close_by_consumer(position);
+        // SAFETY: the caller's.
+        unsafe { ptr::drop_in_place(self) };
+    }
 }
 
 /// The memory both halves share; the last handle frees it and drops what is still inside.

@@ -36,8 +36,9 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::{Deref, DerefMut};
+use core::ptr;
 #[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 
@@ -155,14 +156,14 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     let lag = D::release_lag(capacity, &options.tuning);
     Ok((
         Producer {
-            raw: producer,
+            raw: ManuallyDrop::new(producer),
             wait: options.wait.clone(),
             lag,
             room: 1,
             stats: S::default(),
             one_thread: PhantomData,
         },
-        Consumer { raw: consumer, wait: options.wait, stats: S::default(), one_thread: PhantomData },
+        Consumer { raw: ManuallyDrop::new(consumer), wait: options.wait, stats: S::default(), one_thread: PhantomData },
     ))
 }
 
@@ -170,7 +171,8 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
 pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
-    pub(super) raw: D::Producer,
+    /// Dropped by its `retire`, which gets by without the handle's address.
+    pub(super) raw: ManuallyDrop<D::Producer>,
     wait: W,
     lag: usize,
     /// Free slots that a wait in progress is for.
@@ -188,7 +190,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// the consumer has closed or is gone. The item comes back in both cases.
     #[inline(always)]
     pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
-        if self.raw.writable() == 0 {
+        if !self.raw.is_writable() {
             return Err(self.refuse(item));
         }
         // SAFETY: one slot is writable; it is written before it is published.
@@ -201,7 +203,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         Err(PushError::Closed(unsafe { (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read()) }))
     }
 
-    #[cold]
+    #[inline(always)]
     fn refuse<I>(&mut self, item: I) -> PushError<I> {
         if self.is_closed() {
             PushError::Closed(item)
@@ -221,32 +223,14 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         unsafe { self.raw.publish(n) };
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
-            state => self.handed_over(state, n),
+            state => {
+                let refused = handed_over(self.raw.control(), state, self.raw.position()).min(n);
+                // SAFETY: these items of the last publication lie behind the seal.
+                unsafe { self.raw.retract(refused) };
+                refused
+            }
         };
         self.stats.pushed(n - refused, || self.raw.len());
-        refused
-    }
-
-    /// The consumer sleeps, or has closed.
-    #[cold]
-    #[inline(never)]
-    fn handed_over(&mut self, state: u32, n: usize) -> usize {
-        let consumer = &self.raw.control().consumer;
-        if state & PARKED != 0 {
-            consumer.wake();
-        }
-        if state & CLOSED == 0 {
-            return 0;
-        }
-        let mut looks = 0_u32;
-        while consumer.acquire() & SEALED == 0 {
-            looks = looks.wrapping_add(1);
-            pause(looks);
-        }
-        let behind = self.raw.position().wrapping_sub(consumer.sealed_at()) as isize;
-        let refused = n.min(behind.max(0) as usize);
-        // SAFETY: these items of the last publication lie behind the seal.
-        unsafe { self.raw.retract(refused) };
         refused
     }
 
@@ -325,7 +309,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// # Errors
     /// As for [`try_push`](Self::try_push).
     pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, ReserveError> {
-        if self.raw.writable() == 0 || self.is_closed() {
+        if !self.raw.is_writable() || self.is_closed() {
             return Err(self.refuse_reservation());
         }
         Ok(Reserved { producer: self })
@@ -355,11 +339,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
     pub fn close(&mut self) {
         self.raw.halt();
-        let control = self.raw.control();
-        control.producer.set(CLOSED);
-        if control.consumer.after_publication() & PARKED != 0 {
-            control.consumer.wake();
-        }
+        self.raw.control().close_by_producer();
     }
 
     /// True once either end has closed or the consumer is gone. Then it stays so, and no push succeeds.
@@ -445,16 +425,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
-        let wait = self.wait.clone();
-        wait_until(
-            self,
-            &wait,
-            #[cfg(feature = "std")]
-            deadline,
-        )
+        aside(self, |end| {
+            let wait = end.wait.clone();
+            wait_until(
+                end,
+                &wait,
+                #[cfg(feature = "std")]
+                deadline,
+            )
+        })
     }
 }
 
@@ -466,8 +447,10 @@ impl<T, D: Design<T>, W> Producer<T, D, W, Counting> {
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Drop for Producer<T, D, W, S> {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.close();
+        // SAFETY: this is the last use.
+        unsafe { self.raw.retire() };
     }
 }
 
@@ -479,6 +462,27 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
     }
+}
+
+/// To be called after a publication that found the consumer asleep or closed. Returns how many items in front of `position`
+/// lie behind the seal of a closed queue.
+#[cold]
+#[inline(never)]
+fn handed_over(control: &Control, state: u32, position: usize) -> usize {
+    let consumer = &control.consumer;
+    if state & PARKED != 0 {
+        consumer.wake();
+    }
+    if state & CLOSED == 0 {
+        return 0;
+    }
+    let mut looks = 0_u32;
+    while consumer.acquire() & SEALED == 0 {
+        looks = looks.wrapping_add(1);
+        pause(looks);
+    }
+    let behind = position.wrapping_sub(consumer.sealed_at()) as isize;
+    behind.max(0) as usize
 }
 
 /// Whether a producer's pushes are refused for good.
@@ -570,7 +574,8 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Reserved<'_, T, D, W, S> {
 ///
 /// Dropping it closes the queue; what is inside is dropped with the last handle.
 pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
-    pub(super) raw: D::Consumer,
+    /// As the producer's.
+    pub(super) raw: ManuallyDrop<D::Consumer>,
     wait: W,
     pub(super) stats: S,
     one_thread: NotSync,
@@ -584,7 +589,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// and everything it had accepted has been popped.
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
-        if self.raw.readable() == 0 {
+        if !self.raw.is_readable() {
             self.look_again()?;
         }
         Ok(self.take())
@@ -603,11 +608,10 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     }
 
     /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn look_again(&mut self) -> Result<(), PopError> {
         let closed = self.is_closed();
-        if closed && self.raw.readable() != 0 {
+        if closed && aside(self, |end| end.raw.is_readable()) {
             return Ok(());
         }
         self.stats.empty();
@@ -616,7 +620,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// The oldest item, in place, if there is one. It stays in the queue unless it is [taken](Peeked::take).
     pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W, S>> {
-        if self.raw.readable() == 0 {
+        if !self.raw.is_readable() {
             self.stats.empty();
             return None;
         }
@@ -683,7 +687,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
     pub fn is_empty(&mut self) -> bool {
-        self.raw.readable() == 0
+        !self.raw.is_readable()
     }
 
     /// The largest number of items the queue can hold.
@@ -722,7 +726,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     #[inline]
     pub fn pop(&mut self) -> Result<T, Drained> {
         loop {
-            if self.raw.readable() != 0 {
+            if self.raw.is_readable() {
                 return Ok(self.take());
             }
             self.wait_for_item()?;
@@ -766,16 +770,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
-        let wait = self.wait.clone();
-        wait_until(
-            self,
-            &wait,
-            #[cfg(feature = "std")]
-            deadline,
-        )
+        aside(self, |end| {
+            let wait = end.wait.clone();
+            wait_until(
+                end,
+                &wait,
+                #[cfg(feature = "std")]
+                deadline,
+            )
+        })
     }
 }
 
@@ -787,13 +792,10 @@ impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Drop for Consumer<T, D, W, S> {
+    #[inline(always)]
     fn drop(&mut self) {
-        let control = self.raw.control();
-        if control.consumer.acquire() & SEALED == 0 {
-            // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
-            control.consumer.seal(self.raw.position());
-            control.wake_closed_producer();
-        }
+        // SAFETY: this is the last use.
+        unsafe { self.raw.retire() };
     }
 }
 
@@ -904,6 +906,37 @@ fn pause(looks: u32) {
     spin_loop();
 }
 
+/// Calls a cold function with the handle in another place, and puts it back.
+///
+/// A loop keeps a handle's state in registers as long as no call in it gets the handle's address; a store to memory for
+/// every item would keep the processor from joining the two that the item itself takes.
+#[inline(always)]
+fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
+    /// Puts it back when `cold` panics, too.
+    struct Back<H> {
+        home: *mut H,
+        away: *const H,
+    }
+    impl<H> Drop for Back<H> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            // SAFETY: both are a whole handle's memory; the one that is overwritten is a stale copy nobody uses any more.
+            unsafe { self.home.copy_from_nonoverlapping(self.away, 1) };
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn call<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
+        cold(handle)
+    }
+    // SAFETY: the handle is borrowed for as long as there are two copies; only the one away is used, and none is dropped.
+    let mut away = ManuallyDrop::new(unsafe { ptr::read(handle) });
+    let away: *mut H = &mut *away;
+    let _back = Back { home: handle, away };
+    // SAFETY: a valid handle, reached by nothing else until `_back` is dropped.
+    call(unsafe { &mut *away }, cold)
+}
+
 /// How a wait ended.
 pub(super) enum Waited {
     Ready,
@@ -924,8 +957,8 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
     fn is_ready(&mut self) -> bool {
         match self.room {
             0 => true,
-            1 => self.raw.writable() != 0,
-            room => self.raw.writable() != 0 && self.raw.capacity() - self.raw.len() >= room,
+            1 => self.raw.is_writable(),
+            room => self.raw.is_writable() && self.raw.capacity() - self.raw.len() >= room,
         }
     }
 
@@ -940,7 +973,7 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     fn is_ready(&mut self) -> bool {
-        self.raw.readable() != 0
+        self.raw.is_readable()
     }
 
     fn is_over(&self) -> bool {

@@ -8,55 +8,44 @@
 //! # How it works
 //!
 //! The ring consists of blocks; a block is one cache line for items up to 28 bytes, and a few lines that hold 7 items
-//! beyond. A block starts with a header: its absolute number, which does not repeat within a lap, above the count of items
-//! published in it.
+//! beyond. A block starts with a header: the place behind the last item published in it, in bytes since the queue was made.
+//! It tells how many items are there, and of which lap.
 //!
-//! 1. The producer writes an item into the current block and stores the header with the count raised by one. One line
-//!    carries both, so one line moves from core to core where an index queue moves two. The consumer reads the header of
-//!    its current block: the number tells whether the count is of this lap, and the count covers every item of the block.
-//! 2. A consumer that finds many full blocks at a time says so (a hint in its state word). The producer then stores a block's
-//!    header only when the block is full, and publishes single items in `pushed`, a word on lines of its own that the
-//!    consumer reads only before it would say Empty. Two stores an item into a line that is still on its way from the other
-//!    core cost twice as much as one; a store to a line that stays where it is costs nothing. When the consumer finds
-//!    single items again it takes the hint back, and step 1 holds.
-//! 3. No header is ever cleared: one left from the lap before has another number. But a consumer that leaves a block stores
-//!    its header once more, unchanged: the producer then finds the line in one place, the consumer's cache, and not in
-//!    both, which on some processors is what an upgrade from shared to exclusive waits for.
-//! 4. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
-//!    eighth of the capacity) and before it says Empty, and which the producer caches.
-//! 5. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
+//! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line moves
+//!    from core to core where an index queue moves two. The consumer reads the header of its current block: it covers every
+//!    item of the block.
+//! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a block
+//!    stores its header once more, unchanged: the producer then finds the line in one place, the consumer's cache, and not
+//!    in both, which on some processors is what an upgrade from shared to exclusive waits for.
+//! 3. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
+//!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it knew of.
+//! 4. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
 //!    again. When it is not full yet it may wait a moment for it (the slip), and abstains for longer after each time
 //!    that did not help, so a slow producer's items are not held up.
+//! 5. So each end works in runs of blocks that are known to be free, or full. Within a run an item costs a comparison of two
+//!    pointers, and a block a second one. Everything else is done between two runs, in a call that gets its state by value and
+//!    gives it back: a handle whose address no call ever gets lives in registers.
 //!
 //! # Why it is so
 //!
-//! Measured on 2 CPUs of an AMD EPYC (Zen 4) sharing a level-3 cache, 8-byte items, capacity 2048, medians:
-//!
-//! | M items/s | one call an item | in slices of 64 |
-//! |---|---|---|
-//! | step 1 alone | 180 | 330 |
-//! | steps 2 and 3 as well | 330 | 800 |
-//! | the consumer fetches ahead only within blocks known to be full | 410 | 1060 |
+//! The header could be published less often while the consumer streams, with single items announced in a word of their own:
+//! that gained much while the handle's own state was in memory, because a store to another line between the two to the
+//! block's line keeps the processor from joining these two. With the state in registers it loses.
 //!
 //! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away from
-//! the consumer that is still reading. A bare loop over the same lines, two stores an item and no handle, does 1900 one item
-//! at a time; a third store an item, to wherever, brings it down to 440. The handle's own count is that third store.
-//! Keeping it in `pushed` itself did not help yet: what a block costs then weighs as much.
+//! the consumer that is still reading.
 //!
 //! # Synchronization
 //!
-//! - header, store-release (producer) → load-acquire (consumer): the items counted by it are written before they are read.
-//!   A header's store also covers all earlier blocks, because the producer fills them in order: hence step 5.
-//! - `pushed`, store-release (producer) → load-acquire (consumer): the same for items beyond the header. The consumer reads
-//!   both before it says Empty; the push of every item has stored one of them.
-//! - `consumed`, store-release (consumer) → load-acquire (producer): items are read, and the header of step 3 is stored,
+//! - header, store-release (producer) → load-acquire (consumer): the items in front of the place it names are written before
+//!   they are read. A header's store also covers all earlier blocks, because the producer fills them in order: hence step 4.
+//! - `consumed`, store-release (consumer) → load-acquire (producer): items are read, and the header of step 2 is stored,
 //!   before the producer writes there again.
-//! - The hint orders nothing: either way of publishing is seen whatever it says.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
 //!
-//! `try_push` is wait-free. `try_pop` is wait-free: the slip of step 5 makes a bounded number of looks.
+//! `try_push` is wait-free. `try_pop` is wait-free: the slip of step 4 makes a bounded number of looks.
 //!
 //! # When to use it, and when not
 //!
@@ -73,9 +62,10 @@ use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use crate::error::ChannelError;
 use crate::prefetch;
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, spin_loop};
+use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, spin_loop};
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr;
 
 /// The lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,36 +76,25 @@ super::aliases!(Lane);
 /// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks that the consumer takes at once if the last of them is full.
-pub(crate) const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
+pub(super) const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
 /// How often a consumer that finds too few full blocks looks again before it takes what is there.
 pub(super) const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 pub(super) const MOST_FAILURES: u32 = 10;
-/// Finds of many blocks in a row after which the consumer asks for whole blocks, and finds of less after which it asks for
-/// single items again.
-pub(super) const FINDS_TO_STREAM: u32 = if cfg!(loom) { 1 } else { 4 };
-pub(super) const FINDS_TO_STOP: u32 = if cfg!(loom) { 1 } else { 32 };
-/// The fewest blocks ahead for which asking pays.
-const SMALLEST_STREAM: usize = if cfg!(loom) { 2 } else { 8 };
-/// Bits of a header that count items.
-const COUNT_BITS: u32 = 8;
 const LINE: usize = 64;
 
 /// The layout of blocks for items of type `T`.
-pub(super) struct Block<T>(PhantomData<T>);
+struct Block<T>(PhantomData<T>);
 
 impl<T> Block<T> {
     const HEADER: usize = size_of::<AtomicUsize>();
-    const ITEM: usize = size_of::<Slot<T>>();
+    /// Distance of two items. Items of size 0 are counted by their places too.
+    const ITEM: usize = if size_of::<Slot<T>>() == 0 { align_of::<Slot<T>>() } else { size_of::<Slot<T>>() };
     /// Offset of the first item.
-    pub(super) const FIRST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
+    const FIRST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
     /// Items in a block.
-    pub(super) const ITEMS: usize = {
-        let in_a_line = match LINE.saturating_sub(Self::FIRST).checked_div(Self::ITEM) {
-            // Items of size 0 need no room: as many as items of one byte would.
-            None => LINE - size_of::<usize>(),
-            Some(n) => n,
-        };
+    const ITEMS: usize = {
+        let in_a_line = LINE.saturating_sub(Self::FIRST) / Self::ITEM;
         // An item that fills a line to three quarters is best alone in it. Smaller and larger ones would waste up to half
         // of it, where seven behind one header waste an eighth.
         let alone = in_a_line == 1 && Self::ITEM >= 40;
@@ -127,14 +106,16 @@ impl<T> Block<T> {
             7
         }
     };
-    pub(super) const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
-    pub(super) const STRIDE: usize = (Self::FIRST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
-    pub(super) const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE);
+    /// Offset behind the last item, and the header of a full block less its tag.
+    const FULL: usize = Self::FIRST + Self::ITEMS * Self::ITEM;
+    const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
+    const STRIDE: usize = Self::FULL.next_multiple_of(Self::ALIGN);
+    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
 
-    /// The header of block number `at` before anything is in it.
+    /// The place of block number `at` in bytes, which wraps around: what its headers are counted from.
     #[inline(always)]
-    pub(super) fn tag(at: usize) -> usize {
-        at << COUNT_BITS
+    fn tag(at: usize) -> usize {
+        at.wrapping_mul(Self::STRIDE)
     }
 
     /// The header of the block that starts here.
@@ -142,20 +123,22 @@ impl<T> Block<T> {
     /// # Safety
     /// `block` is the start of a block of a living ring.
     #[inline(always)]
-    pub(super) unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
+    unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
         // SAFETY: every block starts with an initialised header.
         unsafe { &*block.cast() }
     }
 
-    /// Item `i` of the block that starts here. Valid for the items behind it, too.
+    /// How many items lie between two places.
     ///
     /// # Safety
-    /// As for `header`, and `i < ITEMS`.
+    /// Both are places of items, or behind the last one, of one block, `from` not behind `to`.
     #[inline(always)]
-    pub(super) unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
-        debug_assert!(i < Self::ITEMS);
-        // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
-        unsafe { block.add(Self::FIRST).cast::<Slot<T>>().add(i) }
+    unsafe fn items(from: *mut u8, to: *mut u8) -> usize {
+        if size_of::<Slot<T>>() == 0 {
+            return (to.addr() - from.addr()) / Self::ITEM;
+        }
+        // SAFETY: the caller's. Not a division: the compiler knows it to be exact, so a comparison with 0 costs none.
+        unsafe { to.cast::<Slot<T>>().offset_from_unsigned(from.cast()) }
     }
 }
 
@@ -170,7 +153,7 @@ impl Place {
         Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0) }
     }
 
-    pub(super) fn store(&self, block: usize, item: usize) {
+    pub(super) fn store(&self, (block, item): (usize, usize)) {
         self.block.store(block, Relaxed);
         self.item.store(item, Relaxed);
     }
@@ -184,11 +167,14 @@ struct Ring<T> {
     buffer: Buffer,
     mask: usize,
     capacity: usize,
+    /// Blocks between two publications of the consumer's position, see [`release_every`].
+    release_every: usize,
+    /// Blocks that the consumer looks ahead; at most half the ring.
+    take: usize,
     /// Position behind the last item whose slot the consumer has given back. Written by the consumer.
     consumed: Padded<AtomicUsize>,
-    /// Position behind the last item of a block that is published item by item though its header is not (step 2). Written
-    /// by the producer, alone on its lines, read by a consumer that would otherwise say Empty.
-    pushed: Padded<AtomicUsize>,
+    /// The consumer's alone.
+    notes: Padded<UnsafeCell<Notes>>,
     /// Where each end stood when its handle was dropped.
     popped_to: Place,
     pushed_to: Place,
@@ -202,38 +188,41 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
+        let release_every = release_every::<T>(capacity);
         // Enough that the slots of a block are free whenever fewer than `capacity` items are inside at its first item. Where
         // each pop publishes, that may already be so when the last item of a block was popped but its header not stored
-        // again (step 3): then enough that one item of the next block has to be popped too.
-        let reach = if release_every::<T>(capacity) == 0 { capacity } else { capacity - 1 };
+        // again (step 2): then enough that one item of the next block has to be popped too.
+        let reach = if release_every == 0 { capacity } else { capacity - 1 };
         let blocks = reach
             .div_ceil(Block::<T>::ITEMS)
             .checked_add(1)
             .and_then(usize::checked_next_power_of_two)
-            .filter(|&blocks| blocks <= usize::MAX >> (COUNT_BITS + 1))
             .ok_or(ChannelError::TooLarge)?;
+        // A header tells a lap from the next one because a ring is at most half of what a pointer reaches.
         let buffer = Buffer::new(blocks, Block::<T>::STRIDE, Block::<T>::ALIGN)?;
         let ring = Self {
             buffer,
             mask: blocks - 1,
             capacity,
-            consumed: Padded(AtomicUsize::new(position::<T>(start, 0))),
-            pushed: Padded(AtomicUsize::new(position::<T>(start, 0))),
+            release_every,
+            take: TAKE.min(blocks / 2),
+            consumed: Padded(AtomicUsize::new(position::<T>((start, 0)))),
+            notes: Padded(UnsafeCell::new(Notes { full_until: start, failures: 0, abstain: 0, sealed: None })),
             popped_to: Place::new(start),
             pushed_to: Place::new(start),
             items: PhantomData,
         };
         for at in (0..blocks).map(|i| start.wrapping_add(i)) {
             let block = ring.block(at);
-            // As if filled in the lap before: a number that no reader of this lap takes for its own.
-            let header = Block::<T>::tag(at.wrapping_sub(blocks)).wrapping_add(Block::<T>::ITEMS);
+            // As if filled in the lap before: a place that no reader of this lap takes for one of its own.
+            let header = Block::<T>::tag(at.wrapping_sub(blocks)).wrapping_add(Block::<T>::FULL);
             // SAFETY: the block lies inside the buffer, nobody else knows it yet.
             unsafe {
                 block.cast::<AtomicUsize>().write(AtomicUsize::new(header));
                 // Outside of loom an empty slot is any memory.
                 #[cfg(loom)]
                 for i in 0..Block::<T>::ITEMS {
-                    let slot = block.add(Block::<T>::FIRST).cast::<Slot<T>>().add(i);
+                    let slot = ring.item(at, i).cast_mut();
                     slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
                 }
             }
@@ -248,18 +237,41 @@ impl<T> Ring<T> {
         unsafe { self.buffer.start().add((at & self.mask) * Block::<T>::STRIDE) }
     }
 
+    /// The start of the last block in memory.
+    fn last_block(&self) -> *mut u8 {
+        self.block(self.mask)
+    }
+
+    /// Item `i` of block number `at`, `i` below [`Block::ITEMS`].
+    fn item(&self, at: usize, i: usize) -> *const Slot<T> {
+        debug_assert!(i < Block::<T>::ITEMS);
+        // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
+        unsafe { self.block(at).add(Block::<T>::FIRST + i * Block::<T>::ITEM).cast() }
+    }
+
     /// How many items of block number `at` are published.
     #[inline(always)]
     fn published(&self, at: usize) -> usize {
         // SAFETY: `block` gives a block of this ring.
         let header = unsafe { Block::<T>::header(self.block(at)) }.load(Acquire);
-        let ahead = header.wrapping_sub(Block::<T>::tag(at));
-        if ahead <= Block::<T>::ITEMS { ahead } else { 0 }
+        let filled = header.wrapping_sub(Block::<T>::tag(at));
+        if filled <= Block::<T>::FULL { (filled - Block::<T>::FIRST) / Block::<T>::ITEM } else { 0 }
     }
 
     #[inline(always)]
     fn is_full(&self, at: usize) -> bool {
         self.published(at) == Block::<T>::ITEMS
+    }
+
+    /// The free slots from a place on, as far as they lie before the end of the ring's memory.
+    #[cold]
+    #[inline(never)]
+    fn free_run(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        let run = Run::empty(self, next, line, lap);
+        let inside = position::<T>(run.place(self)).wrapping_sub(self.consumed.load(Acquire));
+        let free = self.capacity - inside;
+        let room = run.room();
+        if free <= room { run.until(free) } else { run.through(self, 1 + (free - room) / Block::<T>::ITEMS) }
     }
 }
 
@@ -269,11 +281,11 @@ impl<T> Drop for Ring<T> {
         let (first, popped) = self.popped_to.load();
         let (last, pushed) = self.pushed_to.load();
         // A consumer that has drained a full block stands in the next one, where the producer does not yet.
-        let count = position::<T>(last.wrapping_sub(first), pushed).wrapping_sub(popped);
+        let count = position::<T>((last.wrapping_sub(first), pushed)).wrapping_sub(popped);
         drop_all(count, |i| {
-            let block = self.block(first.wrapping_add((popped + i) / per));
+            let slot = self.item(first.wrapping_add((popped + i) / per), (popped + i) % per);
             // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours.
-            unsafe { (*Block::<T>::item(block, (popped + i) % per)).with_mut(|slot| (*slot).assume_init_drop()) };
+            unsafe { (*slot).with_mut(|slot| (*slot).assume_init_drop()) };
         });
         #[cfg(loom)]
         for at in 0..=self.mask {
@@ -281,10 +293,102 @@ impl<T> Drop for Ring<T> {
             unsafe {
                 core::ptr::drop_in_place(self.block(at).cast::<AtomicUsize>());
                 for i in 0..per {
-                    core::ptr::drop_in_place(self.block(at).add(Block::<T>::FIRST).cast::<Slot<T>>().add(i));
+                    core::ptr::drop_in_place(self.item(at, i).cast_mut());
                 }
             }
         }
+    }
+}
+
+/// What an end may use without a look at the other: the rest of a block, and whole blocks behind it (step 5).
+struct Run<T> {
+    /// The slot of the next item, or behind the last of the block.
+    next: *mut u8,
+    /// Behind the last slot of this block that may be used.
+    end: *mut u8,
+    /// The start of this block, and of the last one of the run. All blocks but the last may be used to their ends.
+    line: *mut u8,
+    last: *mut u8,
+    /// A header less the pointer behind the last item it covers: the same for all blocks of a lap.
+    delta: usize,
+    /// The number of the block that lies first in memory, in this lap.
+    lap: usize,
+    items: PhantomData<*mut T>,
+}
+
+impl<T> Clone for Run<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Run<T> {}
+
+impl<T> Run<T> {
+    /// Field by field: the compiler would let a call that returns a run write it right here, and so know the address.
+    #[inline(always)]
+    fn set(&mut self, Self { next, end, line, last, delta, lap, items: PhantomData }: Self) {
+        self.next = next;
+        self.end = end;
+        self.line = line;
+        self.last = last;
+        self.delta = delta;
+        self.lap = lap;
+    }
+
+    /// The empty run at the start of block `at`.
+    fn new(ring: &Ring<T>, at: usize) -> Self {
+        let line = ring.block(at);
+        Self::empty(ring, line.wrapping_add(Block::<T>::FIRST), line, at & !ring.mask)
+    }
+
+    /// The empty run at a place; at the start of the next block if it is the end of one.
+    fn empty(ring: &Ring<T>, next: *mut u8, line: *mut u8, lap: usize) -> Self {
+        let delta = Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr());
+        let run = Self { next, end: next, line, last: line, delta, lap, items: PhantomData };
+        if run.room() == 0 { Self::new(ring, run.place(ring).0.wrapping_add(1)) } else { run }
+    }
+
+    /// The block and the item at which it stands.
+    fn place(&self, ring: &Ring<T>) -> (usize, usize) {
+        let block = (self.line.addr() - ring.buffer.start().addr()) / Block::<T>::STRIDE;
+        // SAFETY: `next` is in the block that starts at `line`.
+        (self.lap.wrapping_add(block), unsafe {
+            Block::<T>::items(self.line.wrapping_add(Block::<T>::FIRST), self.next)
+        })
+    }
+
+    /// How many slots the block has from here.
+    fn room(&self) -> usize {
+        // SAFETY: `next` is in the block that starts at `line`.
+        unsafe { Block::<T>::items(self.next, self.line.wrapping_add(Block::<T>::FULL)) }
+    }
+
+    /// How many slots may be used now.
+    #[inline(always)]
+    fn len(&self) -> usize {
+        // SAFETY: both are in the block that starts at `line`, and `next` does not pass `end`.
+        unsafe { Block::<T>::items(self.next, self.end) }
+    }
+
+    /// Goes on to the next block of the run; there is one.
+    #[inline(always)]
+    fn step(&mut self) {
+        self.line = self.line.wrapping_add(Block::<T>::STRIDE);
+        self.next = self.line.wrapping_add(Block::<T>::FIRST);
+        self.end = self.line.wrapping_add(Block::<T>::FULL);
+    }
+
+    /// The run of `count` slots of this block, at most as many as it has.
+    fn until(self, count: usize) -> Self {
+        Self { end: self.next.wrapping_add(count * Block::<T>::ITEM), last: self.line, ..self }
+    }
+
+    /// The run to the end of the `blocks`-th block from here, this one included, or the end of the ring's memory.
+    fn through(self, ring: &Ring<T>, blocks: usize) -> Self {
+        let left = (ring.last_block().addr() - self.line.addr()) / Block::<T>::STRIDE;
+        let last = self.line.wrapping_add((blocks - 1).min(left) * Block::<T>::STRIDE);
+        Self { end: self.line.wrapping_add(Block::<T>::FULL), last, ..self }
     }
 }
 
@@ -298,39 +402,10 @@ impl<T: Send> Design<T> for Lane {
     fn create(request: Request<'_, ()>) -> Result<(LaneProducer<T>, LaneConsumer<T>), ChannelError> {
         let Request { capacity, start, control, .. } = request;
         let shared = Shared::new(control, Ring::new(capacity, start)?);
-        let line = shared.body.block(start);
-        let blocks = shared.body.mask + 1;
-        let take = if blocks / 2 >= TAKE { TAKE } else { blocks / 2 };
-        let producer = LaneProducer {
-            line,
-            tag: Block::<T>::tag(start),
-            filled: 0,
-            run_end: 0,
-            free: capacity,
-            at: start,
-            header_from: 1,
-            first: position::<T>(start, 0),
-            halted: false,
-            shared: shared.clone(),
-        };
-        let consumer = LaneConsumer {
-            line,
-            popped: 0,
-            ready: 0,
-            at: start,
-            full_until: start,
-            take,
-            release_mask: release_every::<T>(capacity).wrapping_sub(1),
-            exact: release_every::<T>(capacity) == 0,
-            released: position::<T>(start, 0),
-            failures: 0,
-            abstain: 0,
-            streaming: false,
-            contrary: 0,
-            sealed: None,
-            shared,
-        };
-        Ok((producer, consumer))
+        let run = Run::new(&shared.body, start);
+        let exact = shared.body.release_every == 0;
+        let producer = LaneProducer { run, halted: false, shared: shared.clone() };
+        Ok((producer, LaneConsumer { told: run.next, run, exact, sealed: false, shared }))
     }
 
     fn release_lag(capacity: usize, _: &()) -> usize {
@@ -345,34 +420,22 @@ fn release_every<T>(capacity: usize) -> usize {
     if capacity < 64 || blocks == 0 { 0 } else { 1 << blocks.ilog2() }
 }
 
-/// Position of an item: a count of items that wraps around.
+/// Position of a block's item: a count of items that wraps around.
 #[inline(always)]
-pub(super) fn position<T>(at: usize, item: usize) -> usize {
+fn position<T>((at, item): (usize, usize)) -> usize {
     at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 
 /// The producer's half.
 #[doc(hidden)]
 pub struct LaneProducer<T> {
-    /// The current block, its number and its header when empty.
-    line: *mut u8,
-    at: usize,
-    tag: usize,
-    /// Items published in the current block.
-    filled: usize,
-    /// Items of the current block that may be filled; behind them the block ends or the known free slots do.
-    run_end: usize,
-    /// Slots known to be free behind `run_end`.
-    free: usize,
-    /// The count from which on the current block's header is kept up to date: 1, or the whole block.
-    header_from: usize,
-    /// Position of the current block's first item.
-    first: usize,
+    /// Free slots.
+    run: Run<T>,
     halted: bool,
     shared: Arc<Shared<Ring<T>>>,
 }
 
-// SAFETY: the pointer points into the ring that `shared` keeps alive; the rest is Send.
+// SAFETY: the pointers point into the ring that `shared` keeps alive; the rest is Send.
 unsafe impl<T: Send> Send for LaneProducer<T> {}
 
 impl<T> LaneProducer<T> {
@@ -381,54 +444,34 @@ impl<T> LaneProducer<T> {
         &self.shared.body
     }
 
-    /// Opens the next run: the next block, or what became free of this one.
+    /// Called when the run of this block is used up. Returns whether there is more.
     #[inline(always)]
-    fn next_run(&mut self) {
-        if self.free == 0 && !self.look_for_free() {
-            return;
+    fn refill(&mut self) -> bool {
+        if self.run.line != self.run.last {
+            self.run.step();
+            return true;
         }
-        if self.filled == Block::<T>::ITEMS {
-            self.at = self.at.wrapping_add(1);
-            if self.at & self.ring().mask == 0 {
-                // Once a lap, so that it never falls half the number range behind and looks ahead of the consumer. Release,
-                // because a consumer whose look at the header came too early takes the last items by this.
-                self.ring().pushed.store(self.first.wrapping_add(self.filled), Release);
-            }
-            self.line = self.ring().block(self.at);
-            self.tag = Block::<T>::tag(self.at);
-            self.filled = 0;
-            self.first = self.first.wrapping_add(Block::<T>::ITEMS);
-            self.header_from = if self.shared.control.consumer.is_streaming() { Block::<T>::ITEMS } else { 1 };
+        if !self.halted {
+            let found = self.ring().free_run(self.run.next, self.run.line, self.run.lap);
+            self.run.set(found);
         }
-        let run = self.free.min(Block::<T>::ITEMS - self.filled);
-        self.run_end = self.filled + run;
-        self.free -= run;
-    }
-
-    /// Called with no slot known to be free.
-    #[cold]
-    #[inline(never)]
-    fn look_for_free(&mut self) -> bool {
-        if self.halted {
-            return false;
-        }
-        let inside = position::<T>(self.at, self.filled).wrapping_sub(self.ring().consumed.load(Acquire));
-        self.free = self.ring().capacity - inside;
-        self.free != 0
+        self.run.next != self.run.end
     }
 }
 
-// SAFETY: `run_end` and `free` count only slots that the consumer has released (acquire of `consumed`), so the consumer is
-// done with them; it reads an item only after it has acquired a header that counts it, which `publish` stores with release.
+// SAFETY: a run covers only slots that the consumer has released (acquire of `consumed`), so the consumer is done with
+// them; it reads an item only after it has acquired a header that covers it, which `publish` stores with release.
 unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     const RUN: usize = Block::<T>::ITEMS;
 
     #[inline(always)]
+    fn is_writable(&mut self) -> bool {
+        self.run.next != self.run.end || self.refill()
+    }
+
+    #[inline(always)]
     fn writable(&mut self) -> usize {
-        if self.filled == self.run_end {
-            self.next_run();
-        }
-        self.run_end - self.filled
+        if self.is_writable() { self.run.len() } else { 0 }
     }
 
     #[inline(always)]
@@ -438,38 +481,36 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 
     #[inline(always)]
     unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        // SAFETY: the run lies inside the block.
-        unsafe { Block::<T>::item(self.line, self.filled + i) }
+        self.run.next.wrapping_add(i * Block::<T>::ITEM).cast()
     }
 
     #[inline(always)]
     unsafe fn publish(&mut self, n: usize) {
-        self.filled += n;
-        if self.filled >= self.header_from {
-            // SAFETY: `line` is the current block of the ring.
-            unsafe { Block::<T>::header(self.line) }.store(self.tag.wrapping_add(self.filled), Release);
-        } else {
-            self.ring().pushed.store(self.first.wrapping_add(self.filled), Release);
-        }
+        self.run.next = self.run.next.wrapping_add(n * Block::<T>::ITEM);
+        let header = self.run.next.addr().wrapping_add(self.run.delta);
+        // SAFETY: `line` is the current block of the ring.
+        unsafe { Block::<T>::header(self.run.line) }.store(header, Release);
     }
 
+    #[inline(always)]
     unsafe fn retract(&mut self, n: usize) {
-        // The consumer, which has sealed, reads neither the header nor `pushed` any more.
-        self.filled -= n;
+        // The consumer, which has sealed, does not read the header any more.
+        self.run.next = self.run.next.wrapping_sub(n * Block::<T>::ITEM);
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
-        self.free = 0;
-        self.run_end = self.filled;
+        self.run.end = self.run.next;
+        self.run.last = self.run.line;
     }
 
     fn position(&self) -> usize {
-        position::<T>(self.at, self.filled)
+        position::<T>(self.run.place(self.ring()))
     }
 
     fn len(&mut self) -> usize {
-        position::<T>(self.at, self.filled).wrapping_sub(self.ring().consumed.load(Acquire))
+        self.position().wrapping_sub(self.ring().consumed.load(Acquire))
     }
 
     fn capacity(&self) -> usize {
@@ -480,42 +521,45 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     fn control(&self) -> &Control {
         &self.shared.control
     }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.lap) };
+    }
 }
 
-impl<T> Drop for LaneProducer<T> {
-    fn drop(&mut self) {
-        self.ring().pushed_to.store(self.at, self.filled);
-    }
+/// By value, as all that is cold (step 5).
+#[cold]
+#[inline(never)]
+fn retire_producer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
+    shared.control.close_by_producer();
+    shared.body.pushed_to.store(Run::empty(&shared.body, next, line, lap).place(&shared.body));
+}
+
+/// What the consumer keeps in mind from one run to the next.
+#[derive(Clone, Copy)]
+struct Notes {
+    /// Blocks before this one are full.
+    full_until: usize,
+    /// Slips that failed in a row, and looks until the next one.
+    failures: u32,
+    abstain: u32,
+    /// Block and item behind the last item that may be popped.
+    sealed: Option<(usize, usize)>,
 }
 
 /// The consumer's half.
 #[doc(hidden)]
 pub struct LaneConsumer<T> {
-    /// The current block and its number.
-    line: *mut u8,
-    at: usize,
-    /// Items popped from the current block.
-    popped: usize,
-    /// Items of it known to be published.
-    ready: usize,
-    /// Blocks before this one are full.
-    full_until: usize,
-    /// Blocks that are looked ahead; at most half the ring.
-    take: usize,
-    /// The position is published when the block number has none of these bits.
-    release_mask: usize,
+    /// Published items.
+    run: Run<T>,
+    /// The place whose position was published last. The same place in the next lap comes after other publications.
+    told: *mut u8,
     /// The position is published with every pop.
     exact: bool,
-    /// The position published last.
-    released: usize,
-    /// Slips that failed in a row, and looks until the next one.
-    failures: u32,
-    abstain: u32,
-    /// Whether the producer was asked to publish whole blocks, and how many finds in a row spoke for the contrary.
-    streaming: bool,
-    contrary: u32,
-    /// Block and item behind the last item that may be popped.
-    sealed: Option<(usize, usize)>,
+    /// There is an end behind which nothing may be popped; see [`Notes`].
+    sealed: bool,
     shared: Arc<Shared<Ring<T>>>,
 }
 
@@ -528,127 +572,155 @@ impl<T> LaneConsumer<T> {
         &self.shared.body
     }
 
-    /// Called when the current run is used up: goes on to the next block, or to what was published since in this one.
     #[inline(always)]
-    fn refill(&mut self) {
-        if self.popped == Block::<T>::ITEMS {
-            // The same value again, to take the line along: see step 3.
-            // SAFETY: `line` is the current block of the ring.
-            unsafe { Block::<T>::header(self.line) }.store(Block::<T>::tag(self.at).wrapping_add(self.popped), Relaxed);
-            self.at = self.at.wrapping_add(1);
-            self.line = self.ring().block(self.at);
-            self.popped = 0;
-            self.ready = 0;
-            let ahead = self.at.wrapping_add(Block::<T>::FETCH_AHEAD);
-            if self.full_until.wrapping_sub(ahead) as isize > 0 {
-                prefetch::read(self.ring().block(ahead));
-            }
-            if self.at & self.release_mask == 0 {
-                self.publish_position();
-            }
-        }
-        if self.popped == 0 && self.full_until.wrapping_sub(self.at) as isize > 0 {
-            self.ready = Block::<T>::ITEMS;
-        } else {
-            self.look();
-        }
+    fn at(&self) -> (usize, usize) {
+        self.run.place(self.ring())
     }
 
-    /// Finds out how many items of the current block are ready, and whether many blocks are.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        // Never far behind, or it would count as ahead once the numbers have gone half their way round.
-        self.full_until = self.at;
-        if let Some((block, item)) = self.sealed {
-            self.ready = if self.at == block { item } else { Block::<T>::ITEMS };
-        } else {
-            self.ready = self.published();
-            if self.ready != self.popped {
-                let many = self.popped == 0 && self.look_ahead();
-                if many {
-                    self.ready = Block::<T>::ITEMS;
-                }
-                self.rate(many);
+    /// Called when the run of this block is used up. Returns whether there is more.
+    #[inline(always)]
+    fn refill(&mut self) -> bool {
+        if self.run.line != self.run.last {
+            leave::<T>(self.run.line, self.run.delta);
+            self.run.step();
+            let ahead = self.run.line.wrapping_add(Block::<T>::FETCH_AHEAD);
+            // Not behind the run: there it would take the line away from the producer that still fills it.
+            if ahead <= self.run.last {
+                prefetch::read(ahead);
             }
-        }
-        if self.ready == self.popped && self.released != position::<T>(self.at, self.popped) {
-            self.publish_position();
-        }
-    }
-
-    /// Items published in the current block: what its header says, or what `pushed` says beyond it.
-    fn published(&self) -> usize {
-        let counted = self.ring().published(self.at);
-        if counted > self.popped {
-            return counted;
-        }
-        let pushed = self.ring().pushed.load(Acquire).wrapping_sub(position::<T>(self.at, 0)) as isize;
-        Block::<T>::ITEMS.min(pushed.max(0) as usize).max(self.popped)
-    }
-
-    /// Tries to find the next `take` blocks full.
-    fn look_ahead(&mut self) -> bool {
-        let Some(ahead) = self.take.checked_sub(1) else { return false };
-        let last = self.at.wrapping_add(ahead);
-        if self.ring().is_full(last) {
-            self.full_until = last.wrapping_add(1);
             return true;
         }
-        if self.abstain > 0 {
-            self.abstain -= 1;
-            return false;
-        }
-        for _ in 0..SLIP_LOOKS {
-            spin_loop();
-            if self.ring().is_full(last) {
-                self.full_until = last.wrapping_add(1);
-                self.failures = 0;
-                return true;
+        // More of a block that was begun, or nothing new in it: the case of items that come singly, without a call.
+        let popped = self.run.next.addr() - self.run.line.addr();
+        if popped != Block::<T>::FIRST && popped != Block::<T>::FULL && !self.sealed {
+            // SAFETY: `line` is the current block of the ring.
+            let header = unsafe { Block::<T>::header(self.run.line) }.load(Acquire);
+            let filled = header.wrapping_sub(self.run.delta).wrapping_sub(self.run.line.addr());
+            self.run.end = self.run.line.wrapping_add(filled);
+            if filled != popped || self.told == self.run.next {
+                return filled != popped;
             }
         }
-        self.failures = (self.failures + 1).min(MOST_FAILURES);
-        self.abstain = 1 << self.failures;
-        false
+        let (found, told) = self.shared.next_run(self.run.next, self.run.line, self.run.lap, self.told);
+        self.run.set(found);
+        self.told = told;
+        self.run.next != self.run.end
+    }
+}
+
+impl<T> Shared<Ring<T>> {
+    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks. Publishes the
+    /// position where it is due; `told` is the place that was published last.
+    #[cold]
+    #[inline(never)]
+    fn next_run(&self, next: *mut u8, line: *mut u8, lap: usize, told: *mut u8) -> (Run<T>, *mut u8) {
+        let ring = &self.body;
+        let run = Run::empty(ring, next, line, lap);
+        if run.line != line {
+            leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr()));
+        }
+        let (at, popped) = run.place(ring);
+        let mut told = told;
+        if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
+            told = self.publish_position(&run);
+        }
+        // SAFETY: only the consumer reaches its notes, and nothing in here does a second time.
+        let found = ring.notes.with_mut(|notes| ring.find(run, at, popped, unsafe { &mut *notes }));
+        if found.next == found.end && found.next != told {
+            told = self.publish_position(&found);
+        }
+        (found, told)
     }
 
-    /// Takes note of a find, many blocks or a part of one, and tells the producer when the kind of traffic has changed.
-    fn rate(&mut self, many: bool) {
-        if many == self.streaming {
-            self.contrary = 0;
+    /// By value, see step 5.
+    #[cold]
+    #[inline(never)]
+    fn publish_exactly(&self, next: *mut u8, line: *mut u8, lap: usize) {
+        self.publish_position(&Run::empty(&self.body, next, line, lap));
+    }
+
+    /// Returns the place.
+    #[inline(always)]
+    fn publish_position(&self, run: &Run<T>) -> *mut u8 {
+        let released = position::<T>(run.place(&self.body));
+        self.body.consumed.store(released, Release);
+        self.control.slots_freed(released);
+        run.next
+    }
+}
+
+/// Stores the header of a block that is full and used up once more, to take the line along: see step 2.
+#[inline(always)]
+fn leave<T>(line: *mut u8, delta: usize) {
+    let header = line.addr().wrapping_add(Block::<T>::FULL).wrapping_add(delta);
+    // SAFETY: `line` is the current block of the ring.
+    unsafe { Block::<T>::header(line) }.store(header, Relaxed);
+}
+
+impl<T> Ring<T> {
+    /// The run of items that may be popped from a place on.
+    #[inline(always)]
+    fn find(&self, run: Run<T>, at: usize, popped: usize, notes: &mut Notes) -> Run<T> {
+        if let Some((block, item)) = notes.sealed {
+            return if at == block { run.until(item - popped) } else { run.until(run.room()) };
+        }
+        if notes.full_until.wrapping_sub(at) as isize <= 0 {
+            self.look_ahead(at, notes);
+        }
+        match notes.full_until.wrapping_sub(at) {
+            0 => run.until(self.published(at).saturating_sub(popped)),
+            // No further than to the next publication of the position.
+            full => run.through(self, full.min(self.release_every.max(1) - at % self.release_every.max(1))),
+        }
+    }
+
+    /// Finds out how many blocks from `at` on are full: `take`, one or none.
+    #[inline(always)]
+    fn look_ahead(&self, at: usize, notes: &mut Notes) {
+        // Never far behind, or it would count as ahead once the numbers have gone half their way round.
+        notes.full_until = at;
+        if !self.is_full(at) {
             return;
         }
-        self.contrary += 1;
-        if self.contrary == if many { FINDS_TO_STREAM } else { FINDS_TO_STOP } && self.take >= SMALLEST_STREAM {
-            self.contrary = 0;
-            self.streaming = many;
-            self.shared.control.consumer.set_streaming(many);
+        notes.full_until = at.wrapping_add(1);
+        let all = at.wrapping_add(self.take);
+        let last = all.wrapping_sub(1);
+        let mut full = self.is_full(last);
+        if !full {
+            if notes.abstain > 0 {
+                notes.abstain -= 1;
+                return;
+            }
+            for _ in 0..SLIP_LOOKS {
+                spin_loop();
+                full = self.is_full(last);
+                if full {
+                    break;
+                }
+            }
+            notes.failures = if full { 0 } else { (notes.failures + 1).min(MOST_FAILURES) };
+            notes.abstain = if full { 0 } else { 1 << notes.failures };
+        }
+        if full {
+            notes.full_until = all;
         }
     }
 
-    #[inline(always)]
-    fn publish_position(&mut self) {
-        self.released = position::<T>(self.at, self.popped);
-        self.ring().consumed.store(self.released, Release);
-        self.shared.control.slots_freed(self.released);
-    }
-
-    /// The place behind the last published item; never the end of a block, but the start of the next one.
-    fn published_end(&self) -> (usize, usize) {
+    /// The place behind the last published item, seen from block `at`; never the end of a block, but the start of the next
+    /// one.
+    fn published_end(&self, at: usize) -> (usize, usize) {
         // Full blocks are a prefix of those ahead: the last one is found by bisection.
-        let (mut full, mut not) = (0, self.ring().mask + 2);
+        let (mut full, mut not) = (0, self.mask + 2);
         while not - full > 1 {
             let middle = full + (not - full) / 2;
-            if self.ring().is_full(self.at.wrapping_add(middle - 1)) {
+            if self.is_full(at.wrapping_add(middle - 1)) {
                 full = middle;
             } else {
                 not = middle;
             }
         }
-        let block = self.at.wrapping_add(full);
-        let counted = self.ring().published(block);
-        let pushed = self.ring().pushed.load(Acquire).wrapping_sub(position::<T>(block, 0)) as isize;
-        match counted.max(Block::<T>::ITEMS.min(pushed.max(0) as usize)) {
+        let block = at.wrapping_add(full);
+        match self.published(block) {
             // Filled up since the bisection saw it.
             n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
             n => (block, n),
@@ -656,17 +728,19 @@ impl<T> LaneConsumer<T> {
     }
 }
 
-// SAFETY: `ready` and `full_until` count only items whose header was acquired, or a later block's, which the producer
-// stores after it. The producer writes to their slots again only after it has acquired `consumed` behind them.
+// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it. The
+// producer writes to their slots again only after it has acquired `consumed` behind them.
 unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
     const RUN: usize = Block::<T>::ITEMS;
 
     #[inline(always)]
+    fn is_readable(&mut self) -> bool {
+        self.run.next != self.run.end || self.refill()
+    }
+
+    #[inline(always)]
     fn readable(&mut self) -> usize {
-        if self.popped == self.ready {
-            self.refill();
-        }
-        self.ready - self.popped
+        if self.is_readable() { self.run.len() } else { 0 }
     }
 
     #[inline(always)]
@@ -676,31 +750,36 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
 
     #[inline(always)]
     unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        // SAFETY: the run lies inside the block.
-        unsafe { Block::<T>::item(self.line, self.popped + i) }
+        self.run.next.wrapping_add(i * Block::<T>::ITEM).cast()
     }
 
     #[inline(always)]
     unsafe fn release(&mut self, n: usize) {
-        self.popped += n;
+        self.run.next = self.run.next.wrapping_add(n * Block::<T>::ITEM);
         if self.exact {
-            self.publish_position();
+            self.shared.publish_exactly(self.run.next, self.run.line, self.run.lap);
+            self.told = self.run.next;
         }
     }
 
+    #[inline(always)]
     fn position(&self) -> usize {
-        position::<T>(self.at, self.popped)
+        position::<T>(self.at())
     }
 
     fn len(&mut self) -> usize {
-        let (block, item) = self.sealed.unwrap_or_else(|| self.published_end());
-        position::<T>(block, item).wrapping_sub(position::<T>(self.at, self.popped))
+        // SAFETY: only the consumer reaches its notes.
+        let sealed = self.ring().notes.with(|notes| unsafe { (*notes).sealed });
+        let end = sealed.unwrap_or_else(|| self.ring().published_end(self.at().0));
+        position::<T>(end).wrapping_sub(self.position())
     }
 
     fn seal(&mut self) -> usize {
-        let end = self.published_end();
-        self.sealed = Some(end);
-        position::<T>(end.0, end.1)
+        let end = self.ring().published_end(self.at().0);
+        // SAFETY: only the consumer reaches its notes.
+        self.ring().notes.with_mut(|notes| unsafe { (*notes).sealed = Some(end) });
+        self.sealed = true;
+        position::<T>(end)
     }
 
     fn capacity(&self) -> usize {
@@ -711,22 +790,31 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
     fn control(&self) -> &Control {
         &self.shared.control
     }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.lap) };
+    }
 }
 
-impl<T> Drop for LaneConsumer<T> {
-    fn drop(&mut self) {
-        self.ring().popped_to.store(self.at, self.popped);
-    }
+/// By value, as all that is cold (step 5).
+#[cold]
+#[inline(never)]
+fn retire_consumer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
+    let place = Run::empty(&shared.body, next, line, lap).place(&shared.body);
+    shared.body.popped_to.store(place);
+    shared.control.close_by_consumer(position::<T>(place));
 }
 
 impl<T> fmt::Debug for LaneProducer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneProducer").field("block", &self.at).field("item", &self.filled).finish_non_exhaustive()
+        f.debug_struct("LaneProducer").field("place", &self.run.place(self.ring())).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for LaneConsumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneConsumer").field("block", &self.at).field("item", &self.popped).finish_non_exhaustive()
+        f.debug_struct("LaneConsumer").field("place", &self.at()).finish_non_exhaustive()
     }
 }

@@ -74,7 +74,7 @@ use super::buffer::drop_all;
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::handle::Options;
-use super::lane::{Block, FINDS_TO_STOP, FINDS_TO_STREAM, MOST_FAILURES, Place, SLIP_LOOKS, TAKE, position};
+use super::lane::{MOST_FAILURES, Place, SLIP_LOOKS, TAKE};
 use super::segments::{Contents, Pool, Segment, Turn};
 use super::stats::{NoStats, Recorder};
 use crate::error::ChannelError;
@@ -112,6 +112,80 @@ const SEGMENT_BYTES: usize = 64 * 1024;
 const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 /// Under loom a segment is so short that few items reach the next one.
 const FEWEST_BLOCKS: usize = 2;
+
+/// How far ahead the consumer fetches.
+const FETCH_AHEAD_BYTES: usize = 8 * LINE;
+/// Finds of many blocks in a row after which the consumer asks for whole blocks, and finds of less after which it asks for
+/// single items again.
+const FINDS_TO_STREAM: u32 = if cfg!(loom) { 1 } else { 4 };
+const FINDS_TO_STOP: u32 = if cfg!(loom) { 1 } else { 32 };
+/// Bits of a header that count items.
+const COUNT_BITS: u32 = 8;
+const LINE: usize = 64;
+
+/// The layout of blocks for items of type `T`.
+struct Block<T>(PhantomData<T>);
+
+impl<T> Block<T> {
+    const HEADER: usize = size_of::<AtomicUsize>();
+    const ITEM: usize = size_of::<Slot<T>>();
+    /// Offset of the first item.
+    const FIRST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
+    /// Items in a block.
+    const ITEMS: usize = {
+        let in_a_line = match LINE.saturating_sub(Self::FIRST).checked_div(Self::ITEM) {
+            // Items of size 0 need no room: as many as items of one byte would.
+            None => LINE - size_of::<usize>(),
+            Some(n) => n,
+        };
+        // An item that fills a line to three quarters is best alone in it. Smaller and larger ones would waste up to half
+        // of it, where seven behind one header waste an eighth.
+        let alone = in_a_line == 1 && Self::ITEM >= 40;
+        if cfg!(loom) {
+            2
+        } else if in_a_line >= 2 || alone {
+            in_a_line
+        } else {
+            7
+        }
+    };
+    const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
+    const STRIDE: usize = (Self::FIRST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
+    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE);
+
+    /// The header of block number `at` before anything is in it.
+    #[inline(always)]
+    fn tag(at: usize) -> usize {
+        at << COUNT_BITS
+    }
+
+    /// The header of the block that starts here.
+    ///
+    /// # Safety
+    /// `block` is the start of a block of a living ring.
+    #[inline(always)]
+    unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
+        // SAFETY: every block starts with an initialised header.
+        unsafe { &*block.cast() }
+    }
+
+    /// Item `i` of the block that starts here. Valid for the items behind it, too.
+    ///
+    /// # Safety
+    /// As for `header`, and `i < ITEMS`.
+    #[inline(always)]
+    unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
+        debug_assert!(i < Self::ITEMS);
+        // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
+        unsafe { block.add(Self::FIRST).cast::<Slot<T>>().add(i) }
+    }
+}
+
+/// Position of an item: a count of items that wraps around.
+#[inline(always)]
+fn position<T>(at: usize, item: usize) -> usize {
+    at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
+}
 
 /// Makes a queue with the defaults.
 ///
@@ -528,7 +602,7 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
 
 impl<T> Drop for LinkedProducer<T> {
     fn drop(&mut self) {
-        self.chain().pushed_to.store(self.at, self.filled);
+        self.chain().pushed_to.store((self.at, self.filled));
     }
 }
 
@@ -811,7 +885,7 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
 
 impl<T> Drop for LinkedConsumer<T> {
     fn drop(&mut self) {
-        self.chain().popped_to.store(self.at, self.popped);
+        self.chain().popped_to.store((self.at, self.popped));
         self.chain().head.store(self.segment, Relaxed);
     }
 }
