@@ -10,10 +10,11 @@ use std::ops::Range;
 /// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the same
 /// for all contenders and counted.
 pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &Setting, capacity: usize) -> Outcome {
-    let (mut tx, mut rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
+    let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let round = |count: u64| count.next_multiple_of(P::GRAIN * BATCH as u64);
     let (warm, count) = (round(2 * capacity as u64), round(setting.count));
     let produce: Work<u64> = Box::new(move |side| {
+        let mut tx = tx;
         push::<P, T, BATCH>(&mut tx, 0..warm, side)?;
         side.start()?;
         let full = push::<P, T, BATCH>(&mut tx, warm..warm + count, side)?;
@@ -21,6 +22,7 @@ pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &S
         Ok(full)
     });
     let consume: Work<u64> = Box::new(move |side| {
+        let mut rx = rx;
         pop::<P, T, BATCH>(&mut rx, 0..warm, side)?;
         side.start()?;
         let empty = pop::<P, T, BATCH>(&mut rx, warm..warm + count, side)?;

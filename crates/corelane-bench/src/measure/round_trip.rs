@@ -11,10 +11,11 @@ const WARM: u64 = 1000;
 
 /// Sends a number there and waits for it to come back. Both ends only try and spin: no contender gets to sleep.
 pub(crate) fn round_trip<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
-    let (mut ask, mut asked) = pair_on::<P, T>(setting.cpus[0], capacity)?;
-    let (mut answer, mut answered) = pair_on::<P, T>(setting.cpus[1], capacity)?;
+    let (ask, asked) = pair_on::<P, T>(setting.cpus[0], capacity)?;
+    let (answer, answered) = pair_on::<P, T>(setting.cpus[1], capacity)?;
     let count = setting.count.max(1);
     let here: Work<()> = Box::new(move |side| {
+        let (mut ask, mut answered) = (ask, answered);
         let trip = |number: u64, ask: &mut P::Tx, answered: &mut P::Rx, side: &_| -> Result<(), Stop> {
             push::<P, T>(ask, number..number + 1, side)?;
             pop::<P, T>(answered, number..number + 1, side)?;
@@ -31,6 +32,7 @@ pub(crate) fn round_trip<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize
         Ok(())
     });
     let there: Work<()> = Box::new(move |side| {
+        let (mut asked, mut answer) = (asked, answer);
         let trip = |number: u64, asked: &mut P::Rx, answer: &mut P::Tx, side: &_| -> Result<(), Stop> {
             pop::<P, T>(asked, number..number + 1, side)?;
             push::<P, T>(answer, number..number + 1, side)?;

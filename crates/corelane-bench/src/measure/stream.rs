@@ -9,11 +9,14 @@ use std::ops::Range;
 
 /// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring has
 /// been touched by both ends.
+///
+/// Each thread has its handle in a local variable, as a thread of a user's would: not behind the box that brought its work.
 pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
-    let (mut tx, mut rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
+    let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let warm = whole::<P, T>(2 * capacity as u64);
     let count = whole::<P, T>(setting.count);
     let produce: Work<u64> = Box::new(move |side| {
+        let mut tx = tx;
         push::<P, T>(&mut tx, 0..warm, side)?;
         flush::<P, T>(&mut tx, warm, side)?;
         side.start()?;
@@ -23,6 +26,7 @@ pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize
         Ok(full)
     });
     let consume: Work<u64> = Box::new(move |side| {
+        let mut rx = rx;
         pop::<P, T>(&mut rx, 0..warm, side)?;
         side.start()?;
         let empty = pop::<P, T>(&mut rx, warm..warm + count, side)?;
@@ -52,6 +56,7 @@ pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, sid
 }
 
 /// Shows the last items, where a design has a call for that.
+#[inline(always)]
 fn flush<P: Pair<T>, T: Item>(tx: &mut P::Tx, position: u64, side: &Side) -> Result<(), Stop> {
     let mut tries = 0_u64;
     while !P::flush(tx) {
