@@ -31,7 +31,8 @@ impl<T> PushError<T> {
     }
 }
 
-/// The queue was closed before [`push`](crate::spsc::Producer::push) found a free slot; the item comes back.
+/// The queue was closed before [`push`](crate::spsc::Producer::push) found a free slot, or before
+/// [`put`](crate::handoff::SynchronousQueue::put) found a taker; the item comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
@@ -53,25 +54,94 @@ impl<T> PushTimeoutError<T> {
     }
 }
 
-/// Why [`try_pop`](crate::spsc::Consumer::try_pop) returned no item.
+/// Why [`try_pop`](crate::spsc::Consumer::try_pop) or [`poll`](crate::handoff::SynchronousQueue::poll) returned no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PopError {
-    /// Every item pushed so far has been popped.
+    /// Every item pushed so far has been popped; no put waits.
     Empty,
     /// The queue is closed and everything it had accepted has been popped.
     Closed,
 }
 
-/// The queue is closed and drained: [`pop`](crate::spsc::Consumer::pop) will never return an item again.
+/// The queue is closed and drained: [`pop`](crate::spsc::Consumer::pop) and
+/// [`take`](crate::handoff::SynchronousQueue::take) will never return an item again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained;
 
-/// Why [`pop_timeout`](crate::spsc::Consumer::pop_timeout) returned no item.
+/// Why [`pop_timeout`](crate::spsc::Consumer::pop_timeout) or
+/// [`poll_timeout`](crate::handoff::SynchronousQueue::poll_timeout) returned no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PopTimeoutError {
     /// The queue was still empty when the time was up.
     Timeout,
     /// The queue is closed and everything it had accepted has been popped.
+    Closed,
+}
+
+/// Why [`offer`](crate::handoff::SynchronousQueue::offer) did not hand the item over, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OfferError<T> {
+    /// No taker waits.
+    NoTaker(T),
+    /// The queue is closed.
+    Closed(T),
+}
+
+impl<T> OfferError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::NoTaker(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
+/// Why [`offer_timeout`](crate::handoff::SynchronousQueue::offer_timeout) did not hand the item over, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OfferTimeoutError<T> {
+    /// No taker had come when the time was up.
+    Timeout(T),
+    /// The queue is closed.
+    Closed(T),
+}
+
+impl<T> OfferTimeoutError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
+/// Why [`put_with`](crate::handoff::SynchronousQueue::put_with) did not hand the item over, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PutError<T> {
+    /// No taker had come when the time was up.
+    Timeout(T),
+    /// The token was cancelled first.
+    Cancelled(T),
+    /// The queue is closed.
+    Closed(T),
+}
+
+impl<T> PutError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
+/// Why [`take_with`](crate::handoff::SynchronousQueue::take_with) returned no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeError {
+    /// No item had come when the time was up.
+    Timeout,
+    /// The token was cancelled first.
+    Cancelled,
+    /// The queue is closed, and no item is left in it.
     Closed,
 }
 
@@ -113,7 +183,17 @@ macro_rules! names_without_item {
         })+
     };
 }
-names_without_item!(PushError::Full, PushTimeoutError::Timeout);
+names_without_item!(PushError::Full, PushTimeoutError::Timeout, OfferError::NoTaker, OfferTimeoutError::Timeout);
+
+impl<T> fmt::Debug for PutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => "Timeout(..)",
+            Self::Cancelled(_) => "Cancelled(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
 
 impl<T> fmt::Debug for Closed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,6 +204,8 @@ impl<T> fmt::Debug for Closed<T> {
 const FULL: &str = "the queue is full";
 const EMPTY: &str = "the queue is empty";
 const CLOSED: &str = "the queue is closed";
+const NO_TAKER: &str = "no taker had come when the time was up";
+const CANCELLED: &str = "the wait was cancelled";
 const DRAINED: &str = "the queue is closed and drained";
 
 impl<T> fmt::Display for PushError<T> {
@@ -171,6 +253,44 @@ impl fmt::Display for PopTimeoutError {
     }
 }
 
+impl<T> fmt::Display for OfferError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NoTaker(_) => "no taker waits",
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl<T> fmt::Display for OfferTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => NO_TAKER,
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl<T> fmt::Display for PutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => NO_TAKER,
+            Self::Cancelled(_) => CANCELLED,
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout => "no item had come when the time was up",
+            Self::Cancelled => CANCELLED,
+            Self::Closed => CLOSED,
+        })
+    }
+}
+
 impl fmt::Display for ReserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -201,5 +321,9 @@ impl<T> core::error::Error for PushTimeoutError<T> {}
 impl core::error::Error for PopError {}
 impl core::error::Error for Drained {}
 impl core::error::Error for PopTimeoutError {}
+impl<T> core::error::Error for OfferError<T> {}
+impl<T> core::error::Error for OfferTimeoutError<T> {}
+impl<T> core::error::Error for PutError<T> {}
+impl core::error::Error for TakeError {}
 impl core::error::Error for ReserveError {}
 impl core::error::Error for ChannelError {}

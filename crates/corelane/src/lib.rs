@@ -20,8 +20,8 @@
 //!
 //! # Which queue?
 //!
-//! All of them are queues from one producer to one consumer, bounded unless the table says otherwise. Start with the
-//! [lane](spsc::lane): [`spsc::channel`].
+//! From one producer to one consumer, through a buffer, bounded unless the table says otherwise: all of [`spsc`]. Start with
+//! the [lane](spsc::lane): [`spsc::channel`].
 //!
 //! | you have | take | because |
 //! |---|---|---|
@@ -35,10 +35,17 @@
 //!
 //! [`spsc::fastflow`] is there to be measured against.
 //!
-//! Several threads on one side: give each its own queue and let the other side serve them all; [`wait::any`] sleeps once for
-//! many queues.
+//! Any number of threads on both sides, and no buffer between them: [`handoff`], where a put waits for its take.
 //!
-//! # What every queue promises
+//! | you have | take | because |
+//! |---|---|---|
+//! | work that goes to any thread that is free | [`handoff::SynchronousQueue`], [`Unfair`](handoff::Fairness::Unfair) | served are the threads that are awake |
+//! | requests to be served in turn | [`handoff::SynchronousQueue`], [`Fair`](handoff::Fairness::Fair) | first come, first served |
+//!
+//! Several threads on one side of a queue with a buffer: give each its own queue and let the other side serve them all;
+//! [`wait::any`] sleeps once for many queues.
+//!
+//! # What every queue of `spsc` promises
 //!
 //! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside
 //!   ([`spsc::linked`] has as much as there is memory, and says `Full` where the allocator refuses more).
@@ -55,7 +62,7 @@
 //!   nobody pops is dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
-//! small cases.
+//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them.
 //!
 //! # Features
 //!
@@ -68,6 +75,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod error;
+#[cfg(target_has_atomic = "64")]
+pub mod handoff;
 #[doc(hidden)]
 pub mod paper;
 mod prefetch;

@@ -3,31 +3,39 @@
 //! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
 
+#[cfg(all(loom, feature = "std"))]
+pub(crate) use loom::sync::Mutex;
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Arc,
-        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize},
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
     },
 };
 
+#[cfg(all(shuttle, feature = "std"))]
+pub(crate) use shuttle::sync::Mutex;
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{
     Arc,
-    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize},
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
 };
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use alloc::sync::Arc;
+#[cfg(all(target_has_atomic = "64", not(any(loom, shuttle))))]
+pub(crate) use core::sync::atomic::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+pub(crate) use std::sync::Mutex;
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;
 
 use core::mem::MaybeUninit;
-pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 /// The place of one item. Whether it holds one is the algorithm's to know.
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
@@ -187,6 +195,11 @@ mod barrier {
         }
     }
 
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn is_read_modify_write() -> bool {
+        BARRIER.get() == Barrier::ReadModifyWrite
+    }
+
     pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
         match BARRIER.get() {
             Barrier::Fences => fence(SeqCst),
@@ -224,6 +237,27 @@ pub(crate) fn spin_loop() {
     shuttle::hint::spin_loop();
     #[cfg(not(any(loom, shuttle)))]
     core::hint::spin_loop();
+}
+
+/// A load-acquire of a word that decides something. Loom looks for a race with the last access to a word only: a thread that loads
+/// it and then changes it hides another's load. Its models run a second time with read-modify-writes in the loads' place,
+/// see [`Barrier::ReadModifyWrite`](crate::Barrier).
+#[cfg(target_has_atomic = "64")]
+#[inline(always)]
+pub(crate) fn look(word: &AtomicU64) -> u64 {
+    #[cfg(loom)]
+    if barrier::is_read_modify_write() {
+        return word.fetch_or(0, Acquire);
+    }
+    word.load(Acquire)
+}
+
+/// Before another attempt of a lock-free operation, which was disturbed by another thread. Nothing, but for the model checkers: to
+/// them an attempt may see what was there before for ever.
+#[inline(always)]
+pub(crate) fn retry() {
+    #[cfg(any(loom, shuttle))]
+    spin_loop();
 }
 
 /// One turn of a short wait for the other side's next few instructions; yields now and then, should it be preempted.

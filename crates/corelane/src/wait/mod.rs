@@ -35,6 +35,8 @@ mod parker;
 
 #[cfg(feature = "std")]
 pub use parker::Parker;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) use parker::Token;
 
 use crate::sync;
 use core::fmt::Debug;
@@ -183,7 +185,7 @@ impl Strategy for Adaptive {
 
 /// True on a machine with one CPU. Asked once: the answer costs system calls.
 #[cfg(feature = "std")]
-fn has_one_cpu() -> bool {
+pub(crate) fn has_one_cpu() -> bool {
     use std::sync::OnceLock;
     static ONE: OnceLock<bool> = OnceLock::new();
     *ONE.get_or_init(machine_has_one_cpu)

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Parker(Arc<platform::Token>);
 
+pub(crate) use platform::Token;
+
 /// The longest park where a wake-up may be missed (no membarrier).
 const BOUND: Duration = Duration::from_millis(1);
 
@@ -66,14 +68,14 @@ mod platform {
     };
     use std::time::Duration;
 
-    pub(super) struct Token(AtomicU32);
+    pub(crate) struct Token(AtomicU32);
 
     impl Token {
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self(AtomicU32::new(0))
         }
 
-        pub(super) fn wait(&self, timeout: Option<Duration>) {
+        pub(crate) fn wait(&self, timeout: Option<Duration>) {
             if self.0.swap(0, Acquire) == 1 {
                 return;
             }
@@ -90,7 +92,7 @@ mod platform {
             self.0.swap(0, Acquire);
         }
 
-        pub(super) fn notify(&self) {
+        pub(crate) fn notify(&self) {
             if self.0.swap(1, Release) == 0 {
                 // SAFETY: the word lives as long as `self`.
                 unsafe {
@@ -114,17 +116,17 @@ mod platform {
 
     use std::time::Duration;
 
-    pub(super) struct Token {
+    pub(crate) struct Token {
         set: Mutex<bool>,
         changed: Condvar,
     }
 
     impl Token {
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self { set: Mutex::new(false), changed: Condvar::new() }
         }
 
-        pub(super) fn wait(&self, timeout: Option<Duration>) {
+        pub(crate) fn wait(&self, timeout: Option<Duration>) {
             let mut set = self.set.lock().expect("nothing panics under this lock");
             if !*set {
                 set = match timeout {
@@ -135,7 +137,7 @@ mod platform {
             *set = false;
         }
 
-        pub(super) fn notify(&self) {
+        pub(crate) fn notify(&self) {
             *self.set.lock().expect("nothing panics under this lock") = true;
             self.changed.notify_one();
         }

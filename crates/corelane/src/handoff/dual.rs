@@ -1,0 +1,210 @@
+//! What the dual queue and the dual stack provide, and the follow-up to a request, which is the same for both.
+
+use super::pool::{Index, Node, Pool, Word};
+use crate::error::{OfferError, PopError};
+
+/// How a request behaves when there is no partner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Otherwise {
+    /// It fails.
+    Fail,
+    /// It is registered and waits.
+    Wait,
+    /// Its item stays for whoever comes, and nobody waits.
+    Leave,
+}
+
+/// What became of a request. A put's item comes back where it was not handed over.
+pub(super) enum Answer<T> {
+    /// A partner was there. A take has its item.
+    Matched(Option<T>),
+    /// Registered in this node.
+    Waits(Index),
+    /// There was no partner.
+    Alone(Option<T>),
+    /// The structure is closed.
+    Closed(Option<T>),
+}
+
+/// The answer to a follow-up.
+pub(super) enum Fate<T> {
+    /// Handed over. A take has its item.
+    Matched(Option<T>),
+    /// The structure was closed. A put has its item.
+    Closed(Option<T>),
+}
+
+/// A synchronous dual structure: it holds either puts or takes that wait.
+pub(super) trait Dual<T> {
+    fn pool(&self) -> &Pool<T>;
+
+    /// Matches a put (with an item) or a take (without) with the request that is next in line, or registers it.
+    fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T>;
+
+    /// True if the request in this node is the next to be matched.
+    #[cfg(feature = "std")]
+    fn is_next(&self, index: Index) -> bool;
+
+    /// Removes nodes that do not wait any more from the front, and, where many have accumulated elsewhere, all of them. Called by a request
+    /// that was just cancelled and has not given up its node.
+    fn clean(&self, index: Index);
+
+    /// No request after this is matched or registered; those that wait learn of it.
+    fn close(&self);
+
+    fn is_closed(&self) -> bool;
+
+    /// How many requests of one kind wait. A traversal.
+    fn count(&self, data: bool) -> usize;
+}
+
+/// Asks for the fate of a registered request: reads nothing but its own node, and ends the request if it has one.
+///
+/// # Safety
+/// The caller owns the request, and does not ask again after an answer.
+pub(super) unsafe fn follow_up<T>(pool: &Pool<T>, index: Index) -> Option<Fate<T>> {
+    let node = pool.node(index);
+    let word = node.word();
+    if word.is_waiting() {
+        return None;
+    }
+    if word.is_matched() {
+        // SAFETY: the node of a matched take names the one that was left for it, with an item.
+        let item = (!word.is_data()).then(|| unsafe { pool.take_and_free(word.partner()) });
+        pool.credit(index, Word::DONE);
+        return Some(Fate::Matched(item));
+    }
+    debug_assert!(word.is_closed());
+    // SAFETY: nobody has matched the put, so its item is still there, and its owner's.
+    let item = word.is_data().then(|| unsafe { node.take_item() });
+    pool.credit(index, Word::DONE | Word::READ);
+    Some(Fate::Closed(item))
+}
+
+/// Withdraws a registered request, unless its fate is decided. A put has its item back.
+///
+/// # Safety
+/// As for [`follow_up`].
+pub(super) unsafe fn withdraw<T>(dual: &impl Dual<T>, index: Index) -> Option<Option<T>> {
+    let pool = dual.pool();
+    let node = pool.node(index);
+    loop {
+        let word = node.word();
+        if !word.is_waiting() {
+            return None;
+        }
+        if node.change(word, word.cancelled()) {
+            // SAFETY: the compare-and-swap kept every partner away, so the item is still there, and its owner's.
+            let item = word.is_data().then(|| unsafe { node.take_item() });
+            dual.clean(index);
+            pool.credit(index, Word::DONE | Word::READ);
+            return Some(item);
+        }
+    }
+}
+
+/// Wakes the owner of a request that was just decided, if it slept then.
+pub(super) fn wake<T>(node: &Node<T>, word: Word) {
+    #[cfg(feature = "std")]
+    if word.is_parked() {
+        node.wake();
+    }
+    #[cfg(not(feature = "std"))]
+    let _ = (node, word);
+}
+
+/// A request on its way in: its item, until a node is needed for it.
+pub(super) struct Incoming<'a, T> {
+    pool: &'a Pool<T>,
+    item: Option<T>,
+    index: Option<Index>,
+    is_data: bool,
+}
+
+impl<'a, T> Incoming<'a, T> {
+    pub(super) fn new(pool: &'a Pool<T>, item: Option<T>) -> Self {
+        let is_data = item.is_some();
+        Self { pool, item, index: None, is_data }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_data(&self) -> bool {
+        self.is_data
+    }
+
+    /// The held node with its item, if it has one.
+    #[inline(always)]
+    pub(super) fn node(&mut self) -> Index {
+        *self.index.get_or_insert_with(|| match self.item.take() {
+            Some(item) => self.pool.allocate_with(item),
+            None => self.pool.allocate(),
+        })
+    }
+
+    /// Tries to decide the fate of a waiting request of the other kind. If it succeeds, a take has read its item, and the
+    /// word before is what the owner is to be woken by.
+    #[inline(always)]
+    pub(super) fn match_with(&mut self, index: Index, word: Word) -> bool {
+        let node = self.pool.node(index);
+        if self.is_data {
+            let mine = self.node();
+            node.change(word, word.given(mine))
+        } else if node.change(word, word.taken()) {
+            // SAFETY: the compare-and-swap made the item ours.
+            self.item = Some(unsafe { node.take_item() });
+            true
+        } else {
+            false
+        }
+    }
+
+    /// After a match: what the caller gets. A put's node went with its item.
+    #[inline(always)]
+    pub(super) fn matched(self) -> Answer<T> {
+        if self.is_data {
+            return Answer::Matched(None);
+        }
+        self.pool_back();
+        Answer::Matched(self.item)
+    }
+
+    fn pool_back(&self) {
+        if let Some(index) = self.index {
+            self.pool.free(index);
+        }
+    }
+
+    /// Without a match: the item comes back.
+    pub(super) fn back(self) -> Option<T> {
+        match self.index {
+            // SAFETY: nothing links to the node, and a put's node holds its item.
+            Some(index) if self.is_data => Some(unsafe { self.pool.take_and_free(index) }),
+            _ => {
+                self.pool_back();
+                self.item
+            }
+        }
+    }
+}
+
+/// Hands the item to a take that waits.
+#[inline]
+pub(super) fn offer<T>(dual: &impl Dual<T>, item: T) -> Result<(), OfferError<T>> {
+    match dual.request(Some(item), Otherwise::Fail) {
+        Answer::Matched(_) => Ok(()),
+        Answer::Alone(Some(item)) => Err(OfferError::NoTaker(item)),
+        Answer::Closed(Some(item)) => Err(OfferError::Closed(item)),
+        Answer::Waits(_) | Answer::Alone(None) | Answer::Closed(None) => unreachable!("a put that does not wait"),
+    }
+}
+
+/// Takes the item of a put that waits.
+#[inline]
+pub(super) fn poll<T>(dual: &impl Dual<T>) -> Result<T, PopError> {
+    match dual.request(None, Otherwise::Fail) {
+        Answer::Matched(Some(item)) => Ok(item),
+        Answer::Alone(_) => Err(PopError::Empty),
+        Answer::Closed(_) => Err(PopError::Closed),
+        Answer::Waits(_) | Answer::Matched(None) => unreachable!("a take that does not wait"),
+    }
+}

@@ -1,0 +1,405 @@
+//! The synchronous dual queue: whoever has waited longest is served first.
+//!
+//! Source: Listing 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The list is that of Michael and Scott
+//! (1996).
+//!
+//! # How it works
+//!
+//! 1. A list of requests with a head and a tail; the head's node is a dummy, behind it wait either puts or takes, oldest
+//!    first.
+//! 2. A request that finds the list empty, or requests of its own kind at the tail, appends itself: it links its node behind the
+//!    last one, then swings the tail, which others do for it when they come first.
+//! 3. A request that finds requests of the other kind matches the first of them by one compare-and-swap of that node's word. A take
+//!    then reads the item from the node; a put has named the node that holds its item in the new word. The
+//!    matched node becomes the dummy. Who finds a first node that was matched, but is not the dummy yet, makes it the dummy and
+//!    goes on: nobody waits for the thread that matched it.
+//! 4. A request that was withdrawn is skipped when it is first. Withdrawn requests in the middle are counted, and when there are as many as
+//!    requests that wait (32 at least), who withdraws the next one walks the list and unlinks those it finds: it marks the node
+//!    `UNLINKING`, freezes its link, and changes the link before it. Others who meet a marked node finish the job.
+//! 5. `close` raises a flag for those who come, puts an end mark behind the last node, so that nobody can append, and then
+//!    goes through the requests like a partner that has nothing to give.
+//!
+//! # What differs from print, and why
+//!
+//! - The requester that was matched does not help to move the head: the one who matched it does, or the next one.
+//! - Nodes come from a [pool](super::pool), and time-outs, cancellation and close are new; the listing leaves them out.
+//!
+//! # Why no node is used too early
+//!
+//! A pool's node may be used again as soon as nothing links to it. So nobody may trust a link that could point to a node
+//! unlinked meanwhile:
+//!
+//! - The head moves only onto a node whose word says matched, or cancelled and `SKIPPED`. Such a node is never unlinked from the middle, as that
+//!   takes `UNLINKING`, which is set by a compare-and-swap of a cancelled word without `SKIPPED`. So the node behind the dummy cannot
+//!   vanish between the look at it and the move of the head.
+//! - The link before a node marked `UNLINKING` stays what it is until that node is unlinked: if it is the dummy's, the head cannot move onto the
+//!   marked node; if it is another's that is unlinked itself, it is frozen first, and then the change of it fails.
+//! - A frozen link does not change, so nothing behind a node is unlinked by way of it while it is unlinked itself.
+//! - The tail never stays on a node that leaves: whoever moves the head or marks a node moves the tail on before.
+//! - A node's word is believed when, after it was read, the link to the node is unchanged and the node before it is the dummy still,
+//!   or waits still, with the version it had. The tag of a link tells a new one from an old one.
+//!
+//! # Synchronization
+//!
+//! - link, compare-and-swap-release (append) → load-acquire: a request is complete before it is found.
+//! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What happened before a
+//!   put is visible after its take; what happened before a take that waited, after the put that matched it, by the acquire of
+//!   that compare-and-swap.
+//! - head, compare-and-swap acquire-release: the match comes before the node is the dummy, so before the dummy before it is freed.
+//! - closed, store-release → load-acquire: what the closing thread did before is visible to those it sends away. The end mark
+//!   alone decides whether a request was appended.
+//!
+//! # Progress
+//!
+//! Lock-free: every retry is caused by another thread's success or by a step that was done for it. Contention-free: a request that waits
+//! reads its own node's word only. A sweep costs as many steps as there are nodes; it happens once for as many
+//! withdrawals.
+//!
+//! # When to use it, and when not
+//!
+//! Where order matters, or nobody may wait for ever. With more threads than cores it has to wake the longest waiter for each item,
+//! which sleeps; [`dual_stack`](super::dual_stack) hands over to a thread that is awake.
+//!
+//! # Memory
+//!
+//! One node for each request that waits, one for the dummy, and at most as many dead ones as there are live ones, or 32.
+
+use super::dual::{Answer, Dual, Incoming, Otherwise, wake};
+use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};
+use crate::sync::{Acquire, AtomicBool, AtomicUsize, Padded, Relaxed, Release, retry};
+
+/// In the last node's link: nothing will ever be appended.
+const END: u64 = Link::FLAG_B;
+/// In the link of a node that is being unlinked: it does not change any more.
+const FROZEN: u64 = Link::FLAG_A;
+
+/// Both ends on one line: every operation reads both.
+struct Ends {
+    head: AtomicLink,
+    tail: AtomicLink,
+    closed: AtomicBool,
+}
+
+/// The list.
+pub(super) struct DualQueue<T> {
+    ends: Padded<Ends>,
+    cleaning: Padded<Cleaning>,
+    /// After a close, items that were put without waiting can still be taken.
+    drains: bool,
+    pool: Pool<T>,
+}
+
+/// What only those touch that were cancelled.
+struct Cleaning {
+    /// Nodes cancelled in the middle since the last sweep, and not unlinked since.
+    dead: AtomicUsize,
+    /// A sweep is due at so many.
+    limit: AtomicUsize,
+}
+
+/// The least number of dead nodes that a sweep is worth.
+const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
+
+/// How often a walk that was disturbed begins again.
+const ATTEMPTS: usize = 3;
+
+/// What a fulfilling thread found behind the dummy.
+enum First {
+    /// This link, to this node, with this word: true at one point in time.
+    Node(Link, Index, Word),
+    Nothing,
+    End,
+}
+
+impl<T> DualQueue<T> {
+    pub(super) fn new(drains: bool) -> Self {
+        let pool = Pool::new();
+        let dummy = pool.allocate();
+        pool.node(dummy).become_request(Word::DONE);
+        let word = pool.node(dummy).word();
+        pool.node(dummy).change(word, word.cancelled().with(Word::SKIPPED));
+        Self {
+            ends: Padded(Ends {
+                head: AtomicLink::new(dummy),
+                tail: AtomicLink::new(dummy),
+                closed: AtomicBool::new(false),
+            }),
+            cleaning: Padded(Cleaning { dead: AtomicUsize::new(0), limit: AtomicUsize::new(SWEEP) }),
+            drains,
+            pool,
+        }
+    }
+
+    #[inline(always)]
+    fn node(&self, index: Index) -> &Node<T> {
+        self.pool.node(index)
+    }
+
+    /// The node behind the dummy `head`; `None` if the head has moved.
+    #[inline(always)]
+    fn first(&self, head: Link) -> Option<First> {
+        let link = self.node(head.index()).next.load();
+        if link.is_null() {
+            return (self.ends.head.load() == head).then_some(if link.has(END) { First::End } else { First::Nothing });
+        }
+        let word = self.node(link.index()).word();
+        // Both unchanged, so the node followed the dummy when its word was read.
+        (self.ends.head.load() == head && self.node(head.index()).next.load() == link).then_some(First::Node(
+            link,
+            link.index(),
+            word,
+        ))
+    }
+
+    /// Makes the first node, which does not wait, the dummy.
+    #[inline(always)]
+    fn advance(&self, head: Link, first: Index) {
+        let tail = self.ends.tail.load();
+        if tail.index() == head.index() {
+            // The tail must not stay behind.
+            self.ends.tail.change(tail, tail.to(first, 0));
+        }
+        if self.ends.head.change(head, head.to(first, 0)) {
+            self.pool.credit(head.index(), Word::UNLINKED);
+        }
+    }
+
+    /// Takes a first node that was matched, cancelled or closed out of the way.
+    fn skip(&self, head: Link, link: Link, word: Word) {
+        let first = link.index();
+        let node = self.node(first);
+        if word.is_cancelled() {
+            if word.has(Word::UNLINKING) {
+                return self.unlink(head.index(), link);
+            }
+            if !word.has(Word::SKIPPED) && !node.change(word, word.with(Word::SKIPPED)) {
+                return;
+            }
+        } else if !word.is_matched() {
+            // The node has been used again.
+            return;
+        }
+        self.advance(head, first);
+    }
+
+    /// Unlinks the node marked `UNLINKING` that `link`, of node `before`, points to.
+    fn unlink(&self, before: Index, link: Link) {
+        let node = self.node(link.index());
+        let next = node.next.load();
+        // Unchanged, so the node is still in the list, and that is its link.
+        if link.has(FROZEN) || self.node(before).next.load() != link {
+            return;
+        }
+        if !next.has(FROZEN) && !node.next.freeze(next) {
+            return;
+        }
+        if self.node(before).next.change(link, link.to(next.index(), 0)) {
+            self.pool.credit(link.index(), Word::UNLINKED);
+        }
+    }
+
+    /// Removes dead nodes behind the dummy.
+    fn trim(&self) {
+        loop {
+            let head = self.ends.head.load();
+            match self.first(head) {
+                Some(First::Node(_, _, word)) if word.is_waiting() => return,
+                Some(First::Node(link, _, word)) => self.skip(head, link, word),
+                Some(_) => return,
+                None => {}
+            }
+            retry();
+        }
+    }
+
+    /// Unlinks the cancelled nodes that are followed by another.
+    fn sweep(&self) {
+        self.cleaning.dead.store(0, Relaxed);
+        for _ in 0..ATTEMPTS {
+            let mut live = 0;
+            if self.walk(|_, word| live += usize::from(word.is_waiting()), true) {
+                self.cleaning.limit.store(live.max(SWEEP), Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Visits the nodes from first to last; `false` if the one it stood on has left the list before the end. With `unlink`,
+    /// takes out the cancelled ones.
+    fn walk(&self, mut visit: impl FnMut(&Node<T>, Word), unlink: bool) -> bool {
+        self.trim();
+        let head = self.ends.head.load();
+        let mut at = head.index();
+        let mut stood = None::<Word>;
+        loop {
+            let link = self.node(at).next.load();
+            if link.is_null() {
+                return true;
+            }
+            let node = self.node(link.index());
+            let word = node.word();
+            let next = node.next.load();
+            // Still in the list, and still followed by that node: then so it was when the word was read.
+            let stands = match stood {
+                None => self.ends.head.load() == head,
+                Some(stood) => self.node(at).word().still_stands(stood),
+            };
+            if !stands || link.has(FROZEN) || self.node(at).next.load() != link {
+                return false;
+            }
+            if word.has(Word::UNLINKING) {
+                self.unlink(at, link);
+            } else if unlink && word.is_cancelled() && !word.has(Word::SKIPPED) && !next.is_null() {
+                let tail = self.ends.tail.load();
+                if tail.index() == link.index() {
+                    // The tail must not point to what is unlinked.
+                    self.ends.tail.change(tail, tail.to(next.index(), 0));
+                }
+                if node.change(word, word.with(Word::UNLINKING)) {
+                    self.unlink(at, link);
+                }
+            } else if word.still_stands(word) {
+                visit(node, word);
+                at = link.index();
+                stood = Some(word);
+            } else {
+                // Matched or skipped: it may leave at any time, and nobody could tell.
+                return false;
+            }
+            retry();
+        }
+    }
+
+    /// Lets no request be appended any more.
+    fn end(&self) {
+        loop {
+            let tail = self.ends.tail.load();
+            let last = self.node(tail.index()).next.load();
+            if self.ends.tail.load() != tail {
+                retry();
+                continue;
+            }
+            if !last.is_null() {
+                self.ends.tail.change(tail, tail.to(last.index(), 0));
+            } else if last.has(END) || self.node(tail.index()).next.change(last, last.to(NULL, END)) {
+                return;
+            }
+        }
+    }
+}
+
+impl<T> Dual<T> for DualQueue<T> {
+    fn pool(&self) -> &Pool<T> {
+        &self.pool
+    }
+
+    fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
+        let mut mine = Incoming::new(&self.pool, item);
+        if self.is_closed() && (mine.is_data() || !self.drains) {
+            return Answer::Closed(mine.back());
+        }
+        loop {
+            let tail = self.ends.tail.load();
+            let head = self.ends.head.load();
+            let last = self.node(tail.index());
+            if head.index() == tail.index() || last.word().is_data() == mine.is_data() {
+                let link = last.next.load();
+                if self.ends.tail.load() != tail {
+                    retry();
+                    continue;
+                }
+                if !link.is_null() {
+                    self.ends.tail.change(tail, tail.to(link.index(), 0));
+                    continue;
+                }
+                if link.has(END) {
+                    return Answer::Closed(mine.back());
+                }
+                if otherwise == Otherwise::Fail {
+                    return Answer::Alone(mine.back());
+                }
+                let index = mine.node();
+                let node = self.node(index);
+                node.become_request(if otherwise == Otherwise::Leave { Word::DONE } else { 0 });
+                if last.next.change(link, link.to(index, 0)) {
+                    self.ends.tail.change(tail, tail.to(index, 0));
+                    return Answer::Waits(index);
+                }
+                node.become_held();
+            } else if let Some(First::Node(link, index, word)) = self.first(head) {
+                if !word.is_waiting() {
+                    self.skip(head, link, word);
+                } else if word.is_data() != mine.is_data() && mine.match_with(index, word) {
+                    self.advance(head, index);
+                    if word.is_data() {
+                        self.pool.credit(index, Word::READ);
+                    }
+                    wake(self.node(index), word);
+                    return mine.matched();
+                }
+            }
+            retry();
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn is_next(&self, index: Index) -> bool {
+        self.node(self.ends.head.load().index()).next.load().index() == index
+    }
+
+    fn clean(&self, index: Index) {
+        self.trim();
+        if self.node(index).word().has(Word::UNLINKED | Word::SKIPPED) {
+            return;
+        }
+        let dead = self.cleaning.dead.fetch_add(1, Relaxed) + 1;
+        if dead >= self.cleaning.limit.load(Relaxed) {
+            self.sweep();
+        }
+    }
+
+    fn close(&self) {
+        self.ends.closed.store(true, Release);
+        self.end();
+        loop {
+            let head = self.ends.head.load();
+            match self.first(head) {
+                Some(First::Node(link, _, word)) if !word.is_waiting() => self.skip(head, link, word),
+                Some(First::Node(_, _, word)) if self.drains && word.is_data() => break,
+                Some(First::Node(_, index, word)) => {
+                    let node = self.node(index);
+                    if node.change(word, word.closed()) {
+                        wake(node, word);
+                    }
+                }
+                Some(First::Nothing | First::End) => return,
+                None => {}
+            }
+            retry();
+        }
+        // Items that were put without waiting stay. Those who wait for theirs to be taken are sent away.
+        let send_away = |node: &Node<T>, word: Word| {
+            if word.is_waiting() && !word.is_asynchronous() && node.change(word, word.closed()) {
+                wake(node, word);
+            }
+        };
+        while !self.walk(send_away, false) {
+            retry();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.ends.closed.load(Acquire)
+    }
+
+    fn count(&self, data: bool) -> usize {
+        let mut count = 0;
+        for _ in 0..ATTEMPTS {
+            count = 0;
+            if self.walk(|_, word| count += usize::from(word.is_waiting() && word.is_data() == data), false) {
+                break;
+            }
+        }
+        count
+    }
+}

@@ -1,0 +1,567 @@
+//! The nodes of the dual structures: memory that stays what it is, and words that say in one piece what a node is.
+//!
+//! # How it works
+//!
+//! 1. A node, once allocated, stays a node until its pool is dropped. So a thread that comes late with an old reference reads
+//!    atomics that still exist, and its compare-and-swap fails: nobody needs hazard pointers, epochs or a fence.
+//! 2. Nodes are named by an index of 28 bits. A [`Link`] is an index, two flags and a tag of 34 bits that counts the changes of
+//!    that link. A link that compares equal has not been changed meanwhile, unless a thread slept through a multiple of
+//!    2^34 changes, to the very one, in the middle of an operation.
+//! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by whom), withdrawn or closed, and who is done
+//!    with the node. Each change of a request's fate is one compare-and-swap of it. While the request waits it holds the
+//!    node's version, a count of its uses.
+//! 4. Each thread first tries the few nodes of the *front row* that its number maps to: to take one is a compare-and-swap, to
+//!    give it back a store, both on a line that the thread needs anyway. When they are taken, a Treiber stack of the other
+//!    nodes is next, and then new ones, as many as there are already.
+//! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been moved
+//!    out or there was none (`READ`), nothing links to it any more (`UNLINKED`). Who brings the last one frees it.
+//!
+//! # Synchronization
+//!
+//! - word, store-release of `WAITING` or compare-and-swap-release of a link (owner) → compare-and-swap-acquire (partner): the
+//!   item is written before it is read.
+//! - word, compare-and-swap-release of `MATCHED` (partner) → load-acquire (owner): the item in the partner's node is written before it
+//!   is read.
+//! - word, fetch-or acquire-release of a credit: all uses of a node come before the last credit, so before the node is freed.
+//! - word, store-release of `FREE` → compare-and-swap-acquire of `HELD`; free list, compare-and-swap-release → -acquire: the last use of a node
+//!   comes before its next one.
+//! - Late readers: every store to a word or a link is a release, every load of one in a structure an acquire. A thread that reads what
+//!   a node has become in a later life therefore also sees that the structure's head or top has moved on since, and
+//!   looks there anew: it can neither take the old picture for a true one nor retry on it for ever.
+//! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt behind
+//!   its segment's publication.
+//!
+//! # Memory
+//!
+//! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of at
+//! most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
+
+use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, UnsafeCell, look};
+#[cfg(feature = "std")]
+use crate::wait::Token;
+use alloc::boxed::Box;
+use core::mem::MaybeUninit;
+use core::ptr;
+// Not the model's: nothing is ordered by these two, and every access to a node would be a choice for it.
+use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
+
+/// The name of a node; [`NULL`] is none.
+pub(super) type Index = u32;
+pub(super) const NULL: Index = 0;
+
+const INDEX_BITS: u32 = 28;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+const FLAGS: u64 = 0b11 << INDEX_BITS;
+const TAG: u64 = 1 << (INDEX_BITS + 2);
+
+/// What a link points to, and how often it was changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link(u64);
+
+impl Link {
+    /// The meaning is the structure's that sets it.
+    pub(super) const FLAG_A: u64 = 1 << INDEX_BITS;
+    /// The meaning is the structure's that sets it.
+    pub(super) const FLAG_B: u64 = 1 << (INDEX_BITS + 1);
+
+    pub(super) fn index(self) -> Index {
+        (self.0 & INDEX_MASK) as Index
+    }
+
+    pub(super) fn is_null(self) -> bool {
+        self.index() == NULL
+    }
+
+    pub(super) fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(super) fn flags(self) -> u64 {
+        self.0 & FLAGS
+    }
+
+    /// This link after a change.
+    pub(super) fn to(self, index: Index, flags: u64) -> Self {
+        Self((self.0 & !(INDEX_MASK | FLAGS)).wrapping_add(TAG) | flags | u64::from(index))
+    }
+}
+
+/// A link in memory.
+pub(super) struct AtomicLink(AtomicU64);
+
+impl AtomicLink {
+    pub(super) fn new(index: Index) -> Self {
+        Self(AtomicU64::new(index.into()))
+    }
+
+    #[inline(always)]
+    pub(super) fn load(&self) -> Link {
+        Link(look(&self.0))
+    }
+
+    /// For the owner of a node that nothing links to. Release: see "late readers" in the [module](self)'s header.
+    pub(super) fn set(&self, link: Link) {
+        self.0.store(link.0, Release);
+    }
+
+    #[inline(always)]
+    pub(super) fn change(&self, from: Link, to: Link) -> bool {
+        self.0.compare_exchange(from.0, to.0, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Sets [`Link::FLAG_A`] and leaves the rest alone.
+    pub(super) fn freeze(&self, link: Link) -> bool {
+        self.change(link, Link(link.0 | Link::FLAG_A))
+    }
+
+    /// Sets a flag and leaves the rest alone, whatever it is.
+    pub(super) fn raise(&self, flag: u64) -> Link {
+        Link(self.0.fetch_or(flag, AcqRel))
+    }
+}
+
+/// What a node is, in one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word(u64);
+
+const KIND: u64 = 0b111;
+const VALUE_SHIFT: u32 = 10;
+
+impl Word {
+    /// In the front row, for anyone to take.
+    const FREE: u64 = 0;
+    /// Taken, and not a request (yet): its owner prepares it, or it carries an item to the node it has matched.
+    const HELD: u64 = 1;
+    /// A request that waits; its owner looks for itself.
+    const WAITING: u64 = 2;
+    /// A request that waits; its owner sleeps on the node's token.
+    const PARKED: u64 = 3;
+    const MATCHED: u64 = 4;
+    /// Withdrawn, by its owner or (`BY_CLOSE`) by the close of the structure.
+    const CANCELLED: u64 = 5;
+    /// The request is a put. In a node that is held: there is an item in it.
+    pub(super) const DATA: u64 = 1 << 3;
+    /// Credit: the owner knows its request's fate and will not look again.
+    pub(super) const DONE: u64 = 1 << 4;
+    /// Credit: there is no item in the node any more.
+    pub(super) const READ: u64 = 1 << 5;
+    /// Credit: nothing links to the node any more.
+    pub(super) const UNLINKED: u64 = 1 << 6;
+    const CREDITS: u64 = Self::DONE | Self::READ | Self::UNLINKED;
+    /// Of a cancelled node: it leaves the list by its front ...
+    pub(super) const SKIPPED: u64 = 1 << 7;
+    /// ... or from its middle.
+    pub(super) const UNLINKING: u64 = 1 << 8;
+    /// Of a cancelled node: its owner is to be told that the structure is closed.
+    const BY_CLOSE: u64 = 1 << 9;
+
+    fn kind(self) -> u64 {
+        self.0 & KIND
+    }
+
+    pub(super) fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
+    }
+
+    pub(super) fn is_waiting(self) -> bool {
+        matches!(self.kind(), Self::WAITING | Self::PARKED)
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn is_parked(self) -> bool {
+        self.kind() == Self::PARKED
+    }
+
+    pub(super) fn is_matched(self) -> bool {
+        self.kind() == Self::MATCHED
+    }
+
+    pub(super) fn is_cancelled(self) -> bool {
+        self.kind() == Self::CANCELLED
+    }
+
+    pub(super) fn is_closed(self) -> bool {
+        self.is_cancelled() && self.has(Self::BY_CLOSE)
+    }
+
+    pub(super) fn is_data(self) -> bool {
+        self.has(Self::DATA)
+    }
+
+    /// Nobody waits for this request's fate: an item that was put without waiting.
+    pub(super) fn is_asynchronous(self) -> bool {
+        self.is_waiting() && self.has(Self::DONE)
+    }
+
+    /// The same request, or a cancelled one, as `earlier`, in the list for sure.
+    pub(super) fn still_stands(self, earlier: Self) -> bool {
+        (self.is_waiting() || self.is_cancelled())
+            && !self.has(Self::SKIPPED | Self::UNLINKING)
+            && self.0 >> VALUE_SHIFT == earlier.0 >> VALUE_SHIFT
+    }
+
+    /// The node that carries the item for this matched take.
+    pub(super) fn partner(self) -> Index {
+        (self.0 >> VALUE_SHIFT) as Index
+    }
+
+    fn with_kind(self, kind: u64) -> Self {
+        Self(self.0 & !KIND | kind)
+    }
+
+    /// This waiting put, taken by a partner who will read the item from the node.
+    pub(super) fn taken(self) -> Self {
+        self.with_kind(Self::MATCHED)
+    }
+
+    /// This waiting take, given the item in node `partner`.
+    pub(super) fn given(self, partner: Index) -> Self {
+        Self(Self::MATCHED | self.0 & Self::DONE | Self::READ | u64::from(partner) << VALUE_SHIFT)
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn parked(self) -> Self {
+        self.with_kind(Self::PARKED)
+    }
+
+    pub(super) fn cancelled(self) -> Self {
+        self.with_kind(Self::CANCELLED)
+    }
+
+    pub(super) fn closed(self) -> Self {
+        self.cancelled().with(Self::BY_CLOSE)
+    }
+
+    pub(super) fn with(self, bits: u64) -> Self {
+        Self(self.0 | bits)
+    }
+}
+
+/// One request, or an item on its way.
+#[repr(align(128))]
+pub(super) struct Node<T> {
+    word: AtomicU64,
+    /// The list's, and while the node is free the free list's.
+    pub(super) next: AtomicLink,
+    /// How often the node was taken. Its owner's.
+    version: Plain,
+    /// Where the owner sleeps. Whoever owned the node before may be woken late, by chance: sleepers look again.
+    #[cfg(feature = "std")]
+    pub(super) token: Token,
+    /// When the owner was last woken; 0 if it was not since it looked.
+    #[cfg(feature = "std")]
+    woken_at: core::sync::atomic::AtomicU32,
+    item: Slot<T>,
+}
+
+impl<T> Node<T> {
+    fn new() -> Self {
+        Self {
+            word: AtomicU64::new(Word::FREE),
+            next: AtomicLink::new(NULL),
+            version: Plain::new(0),
+            #[cfg(feature = "std")]
+            token: Token::new(),
+            #[cfg(feature = "std")]
+            woken_at: core::sync::atomic::AtomicU32::new(0),
+            item: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn word(&self) -> Word {
+        Word(look(&self.word))
+    }
+
+    #[inline(always)]
+    pub(super) fn change(&self, from: Word, to: Word) -> bool {
+        self.word.compare_exchange(from.0, to.0, AcqRel, Relaxed).is_ok()
+    }
+
+    /// For the owner of a held node: the word of a request, which it becomes by this.
+    pub(super) fn become_request(&self, credits: u64) {
+        let held = self.word.load(Relaxed);
+        let version = self.version.load(Relaxed);
+        let read = if held & Word::DATA != 0 { 0 } else { Word::READ };
+        self.word.store(Word::WAITING | held & Word::DATA | read | credits | version << VALUE_SHIFT, Release);
+    }
+
+    /// Takes [`become_request`](Self::become_request) back, for a node that was not linked.
+    pub(super) fn become_held(&self) {
+        self.word.store(Word::HELD | self.word.load(Relaxed) & Word::DATA, Release);
+    }
+
+    /// Wakes the owner, who sleeps or did a moment ago. If the node has another owner by now, that one looks in vain.
+    #[cfg(feature = "std")]
+    #[cold]
+    pub(super) fn wake(&self) {
+        self.woken_at.store(super::waiting::clock(), Relaxed);
+        self.token.notify();
+    }
+
+    /// When the owner was woken since it last asked.
+    #[cfg(feature = "std")]
+    pub(super) fn woken_at(&self) -> Option<u32> {
+        let at = self.woken_at.load(Relaxed);
+        (at != 0).then(|| {
+            self.woken_at.store(0, Relaxed);
+            at
+        })
+    }
+
+    /// Puts an item in.
+    ///
+    /// # Safety
+    /// The caller owns the node, which is held and empty.
+    pub(super) unsafe fn put_item(&self, item: T) {
+        // SAFETY: nobody else accesses the item of a held node.
+        self.item.with_mut(|slot| unsafe { (*slot).write(item) });
+        self.word.store(Word::HELD | Word::DATA, Release);
+    }
+
+    /// Moves the item out.
+    ///
+    /// # Safety
+    /// There is one, which the caller alone has the right to, by a compare-and-swap of the word or as the node's owner.
+    pub(super) unsafe fn take_item(&self) -> T {
+        // SAFETY: by the caller's promise.
+        self.item.with(|slot| unsafe { (*slot).assume_init_read() })
+    }
+}
+
+/// Nodes of the front row.
+const FRONT_BYTES: usize = 16 * 1024;
+/// Nodes of the front row that a thread tries.
+const OWN: usize = if cfg!(loom) { 2 } else { 4 };
+const SEGMENTS: usize = INDEX_BITS as usize;
+
+/// All nodes of a structure.
+pub(super) struct Pool<T> {
+    /// Segment 0 is the front row; each further one has as many nodes as all before it.
+    segments: [AtomicPtr<Node<T>>; SEGMENTS],
+    front: usize,
+    /// Nodes that are not of the front row and not in use.
+    free: Padded<AtomicLink>,
+}
+
+// SAFETY: items move from thread to thread, hence `T: Send`; no reference to an item is shared.
+unsafe impl<T: Send> Send for Pool<T> {}
+// SAFETY: as above; who may touch a node's item is the word's to say.
+unsafe impl<T: Send> Sync for Pool<T> {}
+
+impl<T> Pool<T> {
+    pub(super) fn new() -> Self {
+        let front = if cfg!(loom) { 2 } else { (FRONT_BYTES / size_of::<Node<T>>()).clamp(4, 128) };
+        Self::with_front(1 << front.ilog2())
+    }
+
+    fn with_front(front: usize) -> Self {
+        let pool = Self {
+            segments: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            front,
+            free: Padded(AtomicLink::new(NULL)),
+        };
+        pool.segments[0].store(Self::segment(front), Release);
+        pool
+    }
+
+    fn segment(nodes: usize) -> *mut Node<T> {
+        let nodes: Box<[Node<T>]> = (0..nodes).map(|_| Node::new()).collect();
+        Box::into_raw(nodes).cast()
+    }
+
+    /// How many nodes a segment has.
+    fn len(&self, segment: usize) -> usize {
+        if segment == 0 { self.front } else { self.front << (segment - 1) }
+    }
+
+    #[inline(always)]
+    pub(super) fn node(&self, index: Index) -> &Node<T> {
+        let position = index as usize - 1;
+        let (segment, offset) = if position < self.front {
+            (0, position)
+        } else {
+            let segment = (position / self.front).ilog2() as usize + 1;
+            (segment, position - self.len(segment))
+        };
+        let nodes = self.segments[segment].load(Acquire);
+        // SAFETY: an index names a node of a published segment, and segments live as long as the pool.
+        unsafe { &*nodes.add(offset) }
+    }
+
+    /// A held node without an item.
+    pub(super) fn allocate(&self) -> Index {
+        let index = self.take_own().or_else(|| self.pop()).unwrap_or_else(|| self.grow());
+        let node = self.node(index);
+        node.version.store(node.version.load(Relaxed).wrapping_add(1), Relaxed);
+        // A change that was meant for the node's last life must fail.
+        node.next.set(node.next.load().to(NULL, 0));
+        index
+    }
+
+    /// A held node with an item.
+    pub(super) fn allocate_with(&self, item: T) -> Index {
+        let index = self.allocate();
+        // SAFETY: just taken.
+        unsafe { self.node(index).put_item(item) };
+        index
+    }
+
+    #[inline(always)]
+    fn take_own(&self) -> Option<Index> {
+        let first = thread_number().wrapping_mul(OWN);
+        (0..OWN).map(|i| ((first + i) & (self.front - 1)) as Index + 1).find(|&index| {
+            let word = &self.node(index).word;
+            word.load(Relaxed) == Word::FREE && word.compare_exchange(Word::FREE, Word::HELD, Acquire, Relaxed).is_ok()
+        })
+    }
+
+    fn pop(&self) -> Option<Index> {
+        loop {
+            let first = self.free.load();
+            if first.is_null() {
+                return None;
+            }
+            let next = self.node(first.index()).next.load();
+            if self.free.change(first, first.to(next.index(), 0)) {
+                return Some(first.index());
+            }
+        }
+    }
+
+    /// Links nodes `first ..= last`, which the caller owns and has linked to each other, into the free list.
+    fn push(&self, first: Index, last: Index) {
+        let last = &self.node(last).next;
+        loop {
+            let top = self.free.load();
+            last.set(last.load().to(top.index(), 0));
+            if self.free.change(top, top.to(first, 0)) {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&self) -> Index {
+        let segment = (1..SEGMENTS)
+            .find(|&segment| {
+                self.segments[segment].load(Acquire).is_null() || self.len(segment) >= 1 << (INDEX_BITS - 2)
+            })
+            .expect("the last segments are beyond the limit");
+        let count = self.len(segment);
+        assert!(count < 1 << (INDEX_BITS - 2), "more than 100 million requests wait");
+        let nodes = Self::segment(count);
+        let first = count as Index + 1;
+        let last = first + count as Index - 1;
+        for offset in 0..count {
+            // SAFETY: the nodes are ours until they are published.
+            let node = unsafe { &*nodes.add(offset) };
+            node.word.store(Word::HELD, Relaxed);
+            node.next.set(Link(u64::from(if offset + 1 < count { first + offset as Index + 1 } else { NULL })));
+        }
+        if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
+            // SAFETY: made by `segment` with this length and not published.
+            unsafe { Self::free_segment(nodes, count) };
+            // Somebody else has brought nodes, or is about to.
+            return self.pop().unwrap_or_else(|| self.grow());
+        }
+        if count > 1 {
+            self.push(first + 1, last);
+        }
+        first
+    }
+
+    /// # Safety
+    /// Made by [`segment`](Self::segment) with this length, and not used again.
+    unsafe fn free_segment(nodes: *mut Node<T>, count: usize) {
+        // SAFETY: by the caller's promise.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(nodes, count)) });
+    }
+
+    /// Gives a node back that nothing links to and nobody will look at.
+    pub(super) fn free(&self, index: Index) {
+        let node = self.node(index);
+        if index as usize <= self.front {
+            node.word.store(Word::FREE, Release);
+        } else {
+            node.word.store(Word::HELD, Release);
+            self.push(index, index);
+        }
+    }
+
+    /// Moves the item out of a held node, which is freed.
+    ///
+    /// # Safety
+    /// The node is the caller's alone, and holds an item.
+    pub(super) unsafe fn take_and_free(&self, index: Index) -> T {
+        // SAFETY: by the caller's promise.
+        let item = unsafe { self.node(index).take_item() };
+        self.free(index);
+        item
+    }
+
+    /// Brings in credits of a node, which is freed with the last one.
+    pub(super) fn credit(&self, index: Index, credits: u64) {
+        let before = self.node(index).word.fetch_or(credits, AcqRel);
+        if (before | credits) & Word::CREDITS == Word::CREDITS {
+            self.free(index);
+        }
+    }
+
+    /// How many nodes there are, in use or not.
+    pub(super) fn nodes(&self) -> usize {
+        (0..SEGMENTS).take_while(|&i| !self.segments[i].load(Acquire).is_null()).map(|i| self.len(i)).sum()
+    }
+}
+
+impl<T> Drop for Pool<T> {
+    fn drop(&mut self) {
+        struct Memory<'a, T>(&'a Pool<T>);
+        impl<T> Drop for Memory<'_, T> {
+            fn drop(&mut self) {
+                for (i, segment) in self.0.segments.iter().enumerate() {
+                    let nodes = segment.load(Acquire);
+                    if !nodes.is_null() {
+                        // SAFETY: made with this length, and nobody has a reference any more.
+                        unsafe { Pool::free_segment(nodes, self.0.len(i)) };
+                    }
+                }
+            }
+        }
+        let memory = Memory(self);
+        let pool = memory.0;
+        // Items that were put without waiting, or whose tickets were forgotten.
+        crate::spsc::buffer::drop_all(pool.nodes(), |position| {
+            let node = pool.node(position as Index + 1);
+            let word = node.word();
+            let held = word.kind() == Word::HELD || word.is_waiting() || word.is_closed();
+            if held && word.is_data() && !word.has(Word::READ) {
+                // SAFETY: by its word the node holds an item, and nobody else is there.
+                drop(unsafe { node.take_item() });
+            }
+        });
+    }
+}
+
+/// A small number of this thread.
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[inline(always)]
+fn thread_number() -> usize {
+    use core::sync::atomic::AtomicUsize;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    std::thread_local! {
+        static NUMBER: core::cell::Cell<usize> = const { core::cell::Cell::new(usize::MAX) };
+    }
+    let number = NUMBER.get();
+    if number != usize::MAX {
+        return number;
+    }
+    let number = NEXT.fetch_add(1, Relaxed);
+    NUMBER.set(number);
+    number
+}
+
+#[cfg(any(not(feature = "std"), loom, shuttle))]
+fn thread_number() -> usize {
+    0
+}

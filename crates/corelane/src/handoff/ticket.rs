@@ -1,0 +1,254 @@
+//! Reservations: a request and its follow-up as two calls.
+//!
+//! Source: section 2.2 and Listing 2 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
+//!
+//! A request is registered by [`reserve_take`](super::SynchronousQueue::reserve_take) or
+//! [`reserve_put`](super::SynchronousQueue::reserve_put). That fixes its place in the order; a partner who comes may decide it from then on,
+//! whatever the ticket's owner does. The owner asks for the outcome whenever it likes:
+//!
+//! - `try_followup` reads one word of the request's own node, which is written once by somebody else, when its fate is decided. However
+//!   often it fails, it touches nothing that another thread works with: this is what the paper calls contention-free.
+//! - `wait` sleeps until there is an outcome.
+//! - `abort` withdraws the request. When a partner was faster, it is the last follow-up, and says so.
+//!
+//! A ticket that is dropped is aborted; an item that it holds or had been given is dropped with it. A ticket that is forgotten
+//! stays in the queue: a partner may still decide it, and what was handed over is dropped with the queue.
+//!
+//! # Serving several queues
+//!
+//! A thread may hold tickets of several queues, and look at each in turn:
+//!
+//! ```
+//! use corelane::handoff::{Fairness, SynchronousQueue};
+//!
+//! let queues = [SynchronousQueue::new(Fairness::Fair), SynchronousQueue::new(Fairness::Fair)];
+//! let mut tickets = queues.each_ref().map(|queue| queue.reserve_take());
+//! assert_eq!(queues[1].offer("for the second"), Ok(()));
+//!
+//! let ready = tickets.iter_mut().enumerate().find_map(|(i, ticket)| Some((i, ticket.try_followup()?)));
+//! assert_eq!(ready, Some((1, Ok("for the second"))));
+//! // The other one is still registered. Each ticket is matched on its own: an abort may still come back with an item.
+//! let [other, _] = tickets;
+//! assert_eq!(other.abort(), None);
+//! ```
+
+#[cfg(feature = "std")]
+use super::waiting::{self, Patience};
+use super::{
+    Shape,
+    dual::{self, Answer, Dual, Fate, Otherwise},
+    each,
+    pool::Index,
+};
+use crate::error::{Closed, Drained};
+#[cfg(feature = "std")]
+use crate::error::{PutError, TakeError};
+use core::fmt;
+
+/// Where a request stands, as far as its owner knows.
+enum State<T> {
+    Waits(Index),
+    Decided(Fate<T>),
+    /// The owner was told.
+    Over,
+}
+
+struct Ticket<'q, T> {
+    shape: &'q Shape<T>,
+    state: State<T>,
+}
+
+impl<'q, T> Ticket<'q, T> {
+    fn new(shape: &'q Shape<T>, item: Option<T>) -> Self {
+        let state = match each!(shape, dual => dual.request(item, Otherwise::Wait)) {
+            Answer::Matched(item) => State::Decided(Fate::Matched(item)),
+            Answer::Closed(item) => State::Decided(Fate::Closed(item)),
+            Answer::Waits(index) => State::Waits(index),
+            Answer::Alone(_) => unreachable!("it waits"),
+        };
+        Self { shape, state }
+    }
+
+    fn followup(&mut self) -> Option<Fate<T>> {
+        match core::mem::replace(&mut self.state, State::Over) {
+            State::Waits(index) => {
+                // SAFETY: the state was `Waits`, so the request is ours and not answered.
+                let fate = unsafe { each!(self.shape, dual => dual::follow_up(dual.pool(), index)) };
+                if fate.is_none() {
+                    self.state = State::Waits(index);
+                }
+                fate
+            }
+            State::Decided(fate) => Some(fate),
+            State::Over => panic!("the ticket was followed up before"),
+        }
+    }
+
+    /// The outcome, or a put's item where there is none.
+    fn abort(&mut self) -> Result<Fate<T>, Option<T>> {
+        match core::mem::replace(&mut self.state, State::Over) {
+            // SAFETY: the state was `Waits`, so the request is ours and not answered.
+            State::Waits(index) => match unsafe { each!(self.shape, dual => dual::withdraw(dual, index)) } {
+                Some(item) => Err(item),
+                // SAFETY: as above; it was decided, so there is an answer.
+                None => Ok(unsafe { each!(self.shape, dual => dual::follow_up(dual.pool(), index)) }.expect("decided")),
+            },
+            State::Decided(fate) => Ok(fate),
+            State::Over => Err(None),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn wait(mut self, patience: &Patience<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
+        match core::mem::replace(&mut self.state, State::Over) {
+            // SAFETY: the state was `Waits`, so the request is ours and not answered.
+            State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, patience)) },
+            State::Decided(fate) => Ok(fate),
+            State::Over => panic!("the ticket was followed up before"),
+        }
+    }
+
+    fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Waits(_) => "waits",
+            State::Decided(_) => "decided",
+            State::Over => "over",
+        };
+        f.debug_tuple(name).field(&state).finish()
+    }
+}
+
+impl<T> Drop for Ticket<'_, T> {
+    fn drop(&mut self) {
+        drop(self.abort());
+    }
+}
+
+/// A registered take.
+#[must_use = "a ticket that is dropped is aborted, and the item it was given is dropped with it"]
+pub struct TakeTicket<'q, T: Send>(Ticket<'q, T>);
+
+impl<'q, T: Send> TakeTicket<'q, T> {
+    pub(super) fn new(shape: &'q Shape<T>) -> Self {
+        Self(Ticket::new(shape, None))
+    }
+
+    /// The item, or that the queue was closed; `None` while neither has happened.
+    ///
+    /// # Panics
+    /// When it has returned an outcome before.
+    pub fn try_followup(&mut self) -> Option<Result<T, Drained>> {
+        self.0.followup().map(taken)
+    }
+
+    /// Waits for the outcome.
+    ///
+    /// # Errors
+    /// The queue was closed.
+    ///
+    /// # Panics
+    /// When the ticket was followed up before.
+    #[cfg(feature = "std")]
+    pub fn wait(self) -> Result<T, Drained> {
+        match self.0.wait(&Patience::new()) {
+            Ok(fate) => taken(fate),
+            Err(_) => unreachable!("nothing ends this wait"),
+        }
+    }
+
+    /// Waits for the outcome as long as patience lasts, and aborts then.
+    ///
+    /// # Errors
+    /// Patience ended, or the queue was closed.
+    ///
+    /// # Panics
+    /// When the ticket was followed up before.
+    #[cfg(feature = "std")]
+    pub fn wait_with(self, patience: &Patience<'_>) -> Result<T, TakeError> {
+        waiting::taken(self.0.wait(patience))
+    }
+
+    /// Withdraws the request. Returns the item if a put was faster.
+    pub fn abort(mut self) -> Option<T> {
+        self.0.abort().ok().and_then(|fate| taken(fate).ok())
+    }
+}
+
+fn taken<T>(fate: Fate<T>) -> Result<T, Drained> {
+    match fate {
+        Fate::Matched(item) => Ok(item.expect("a matched take has an item")),
+        Fate::Closed(_) => Err(Drained),
+    }
+}
+
+impl<T: Send> fmt::Debug for TakeTicket<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt("TakeTicket", f)
+    }
+}
+
+/// A registered put.
+#[must_use = "a ticket that is dropped is aborted, and its item dropped unless it was taken"]
+pub struct PutTicket<'q, T: Send>(Ticket<'q, T>);
+
+impl<'q, T: Send> PutTicket<'q, T> {
+    pub(super) fn new(shape: &'q Shape<T>, item: T) -> Self {
+        Self(Ticket::new(shape, Some(item)))
+    }
+
+    /// Whether the item was taken, or the queue closed; `None` while neither has happened.
+    ///
+    /// # Panics
+    /// When it has returned an outcome before.
+    pub fn try_followup(&mut self) -> Option<Result<(), Closed<T>>> {
+        self.0.followup().map(put)
+    }
+
+    /// Waits for the outcome.
+    ///
+    /// # Errors
+    /// The queue was closed; the item comes back.
+    ///
+    /// # Panics
+    /// When the ticket was followed up before.
+    #[cfg(feature = "std")]
+    pub fn wait(self) -> Result<(), Closed<T>> {
+        match self.0.wait(&Patience::new()) {
+            Ok(fate) => put(fate),
+            Err(_) => unreachable!("nothing ends this wait"),
+        }
+    }
+
+    /// Waits for the outcome as long as patience lasts, and aborts then.
+    ///
+    /// # Errors
+    /// Patience ended, or the queue was closed; the item comes back.
+    ///
+    /// # Panics
+    /// When the ticket was followed up before.
+    #[cfg(feature = "std")]
+    pub fn wait_with(self, patience: &Patience<'_>) -> Result<(), PutError<T>> {
+        waiting::handed_over(self.0.wait(patience))
+    }
+
+    /// Withdraws the request and returns the item; `None` if a take was faster.
+    pub fn abort(mut self) -> Option<T> {
+        match self.0.abort() {
+            Ok(fate) => put(fate).err().map(|closed| closed.0),
+            Err(item) => item,
+        }
+    }
+}
+
+fn put<T>(fate: Fate<T>) -> Result<(), Closed<T>> {
+    match fate {
+        Fate::Matched(_) => Ok(()),
+        Fate::Closed(item) => Err(Closed(item.expect("a put that fails has its item back"))),
+    }
+}
+
+impl<T: Send> fmt::Debug for PutTicket<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt("PutTicket", f)
+    }
+}

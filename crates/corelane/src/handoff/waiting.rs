@@ -1,0 +1,296 @@
+//! How long a request waits, and how its thread spends the time.
+
+use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
+use super::pool::{Index, Node};
+use crate::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
+use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Relaxed, Release, spin_loop};
+use crate::wait::{Token, has_one_cpu};
+use alloc::vec::Vec;
+use core::fmt;
+// Not loom's: what is learnt changes no order.
+use core::sync::atomic::AtomicU32 as StdAtomicU32;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a thread is willing to wait for a partner: for ever, until a time, until it is told to stop.
+///
+/// ```
+/// use corelane::error::TakeError;
+/// use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+/// use std::time::Duration;
+///
+/// let queue = SynchronousQueue::<u32>::new(Fairness::Fair);
+/// let stop = CancelToken::new();
+/// stop.cancel();
+/// let patience = Patience::new().timeout(Duration::from_secs(1)).cancel(&stop);
+/// assert_eq!(queue.take_with(&patience), Err(TakeError::Cancelled));
+/// ```
+///
+/// What comes first wins; where several have come, a partner goes before a cancellation, and that before the end of the time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience<'a> {
+    deadline: Option<Instant>,
+    cancel: Option<&'a CancelToken>,
+}
+
+impl<'a> Patience<'a> {
+    /// For ever.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Until then. A time that has passed means: look once, do not wait.
+    pub fn deadline(self, at: Instant) -> Self {
+        Self { deadline: Some(at), ..self }
+    }
+
+    /// So long from now on; for ever if that is beyond what the clock can say.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { deadline: Instant::now().checked_add(timeout), ..self }
+    }
+
+    /// Until this token is cancelled.
+    pub fn cancel(self, token: &'a CancelToken) -> Self {
+        Self { cancel: Some(token), ..self }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(CancelToken::is_cancelled)
+    }
+
+    /// Why not to wait any longer.
+    pub(super) fn end(&self) -> Option<End> {
+        if self.is_cancelled() {
+            Some(End::Cancelled)
+        } else if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            Some(End::TimedOut)
+        } else {
+            None
+        }
+    }
+}
+
+/// Why a wait ended without a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Cancelled,
+    TimedOut,
+}
+
+/// Tells waiting threads to stop. Clones are the same token; once cancelled it stays so.
+#[derive(Clone, Default)]
+pub struct CancelToken(Arc<Cancel>);
+
+#[derive(Default)]
+struct Cancel {
+    cancelled: AtomicBool,
+    /// Who sleeps and wants to be woken. An entry is removed by the sleeper before it goes on.
+    sleepers: Mutex<Vec<Sleeper>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sleeper(*const Token);
+
+// SAFETY: an address, which is only followed under the lock while the sleeper cannot leave.
+unsafe impl Send for Sleeper {}
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends every wait with this token, those to come too.
+    pub fn cancel(&self) {
+        let sleepers = self.0.sleepers.lock().expect("nothing panics under this lock");
+        self.0.cancelled.store(true, Release);
+        for sleeper in &*sleepers {
+            // SAFETY: the sleeper removes its entry, under the lock, before its token can go.
+            unsafe { &*sleeper.0 }.notify();
+        }
+    }
+
+    /// True once [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Acquire)
+    }
+
+    /// Sleeps on `token` unless cancelled.
+    fn sleep(&self, token: &Token, timeout: Option<Duration>) {
+        let sleeper = Sleeper(token);
+        let lock = || self.0.sleepers.lock().expect("nothing panics under this lock");
+        {
+            let mut sleepers = lock();
+            if self.is_cancelled() {
+                return;
+            }
+            sleepers.push(sleeper);
+        }
+        token.wait(timeout);
+        let mut sleepers = lock();
+        let at = sleepers.iter().position(|&other| other == sleeper).expect("nobody else removes it");
+        sleepers.swap_remove(at);
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
+    }
+}
+
+/// What it takes until a thread that sleeps runs again once it is woken, as measured in this process.
+///
+/// The waker writes down when, the woken compares. A moving average, in nanoseconds; a sample counts for at most twice the
+/// average, as some contain a whole time slice of another thread.
+static WAKE_UP: StdAtomicU32 = StdAtomicU32::new(20_000);
+
+/// The bounds of a spin.
+const SPIN: core::ops::RangeInclusive<u32> = 2_000..=10_000;
+
+fn learn(sample: u32) {
+    let known = WAKE_UP.load(Relaxed);
+    let sample = sample.min(known.saturating_mul(2));
+    WAKE_UP.store(known - known / 8 + sample / 8, Relaxed);
+}
+
+/// How long the request that is next in line is spun for before its thread sleeps: a quarter of what sleep and wake-up take.
+fn spin_time() -> Duration {
+    let quarter = WAKE_UP.load(Relaxed) / 4;
+    Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
+}
+
+/// Nanoseconds since some time in the past, never 0. Wraps around, which costs a sample.
+pub(super) fn clock() -> u32 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u32 | 1
+}
+
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 16;
+
+fn spin<T>(node: &Node<T>, until: Instant) {
+    loop {
+        for _ in 0..LOOKS {
+            if !node.word().is_waiting() {
+                return;
+            }
+            spin_loop();
+        }
+        if Instant::now() >= until {
+            return;
+        }
+    }
+}
+
+/// A request's fate, or why it was withdrawn and a put's item.
+type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
+
+/// Waits for the fate of a registered request; withdraws it when patience ends first, and returns a put's item.
+///
+/// # Safety
+/// The caller owns the request, and never asks for it again.
+pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) -> Outcome<T> {
+    let node = dual.pool().node(index);
+    let spins = !cfg!(any(loom, shuttle)) && !has_one_cpu();
+    if spins && dual.is_next(index) && !patience.is_cancelled() {
+        let until = Instant::now() + spin_time();
+        spin(node, patience.deadline.map_or(until, |at| at.min(until)));
+    }
+    loop {
+        // SAFETY: by the caller's promise; an answer ends the loop.
+        if let Some(fate) = unsafe { follow_up(dual.pool(), index) } {
+            return Ok(fate);
+        }
+        if let Some(end) = patience.end() {
+            // SAFETY: as above.
+            match unsafe { withdraw(dual, index) } {
+                Some(item) => return Err((end, item)),
+                None => continue,
+            }
+        }
+        let left = patience.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        if spins && left.is_some_and(|left| left < SHORTEST_SLEEP) {
+            spin_loop();
+            continue;
+        }
+        let word = node.word();
+        if !word.is_waiting() || !word.is_parked() && !node.change(word, word.parked()) {
+            continue;
+        }
+        match patience.cancel {
+            Some(cancel) => cancel.sleep(&node.token, left),
+            None => node.token.wait(left),
+        }
+        if let Some(woken) = node.woken_at() {
+            learn(clock().wrapping_sub(woken));
+        }
+    }
+}
+
+/// A sleep of less takes longer than asked for.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(2);
+
+/// Hands the item over, within patience.
+#[inline]
+pub(super) fn put<T>(dual: &impl Dual<T>, item: T, patience: &Patience<'_>) -> Result<(), PutError<T>> {
+    let index = match dual.request(Some(item), Otherwise::Wait) {
+        Answer::Matched(_) => return Ok(()),
+        Answer::Closed(item) => return Err(PutError::Closed(item.expect(ITEM))),
+        Answer::Waits(index) => index,
+        Answer::Alone(_) => unreachable!("it waits"),
+    };
+    // SAFETY: just registered, and forgotten.
+    handed_over(unsafe { wait(dual, index, patience) })
+}
+
+/// What a put says at the end of its wait.
+pub(super) fn handed_over<T>(outcome: Outcome<T>) -> Result<(), PutError<T>> {
+    match outcome {
+        Ok(Fate::Matched(_)) => Ok(()),
+        Ok(Fate::Closed(item)) => Err(PutError::Closed(item.expect(ITEM))),
+        Err((End::Cancelled, item)) => Err(PutError::Cancelled(item.expect(ITEM))),
+        Err((End::TimedOut, item)) => Err(PutError::Timeout(item.expect(ITEM))),
+    }
+}
+
+/// Takes an item, within patience.
+#[inline]
+pub(super) fn take<T>(dual: &impl Dual<T>, patience: &Patience<'_>) -> Result<T, TakeError> {
+    let index = match dual.request(None, Otherwise::Wait) {
+        Answer::Matched(item) => return Ok(item.expect(ITEM)),
+        Answer::Closed(_) => return Err(TakeError::Closed),
+        Answer::Waits(index) => index,
+        Answer::Alone(_) => unreachable!("it waits"),
+    };
+    // SAFETY: just registered, and forgotten.
+    taken(unsafe { wait(dual, index, patience) })
+}
+
+/// What a take says at the end of its wait.
+pub(super) fn taken<T>(outcome: Outcome<T>) -> Result<T, TakeError> {
+    match outcome {
+        Ok(Fate::Matched(item)) => Ok(item.expect(ITEM)),
+        Ok(Fate::Closed(_)) => Err(TakeError::Closed),
+        Err((End::Cancelled, _)) => Err(TakeError::Cancelled),
+        Err((End::TimedOut, _)) => Err(TakeError::Timeout),
+    }
+}
+
+const ITEM: &str = "a put that fails has its item back, a take that succeeds has one";
+
+/// What a put within a time says.
+pub(super) fn offer_timeout<T>(outcome: Result<(), PutError<T>>) -> Result<(), OfferTimeoutError<T>> {
+    outcome.map_err(|error| match error {
+        PutError::Closed(item) => OfferTimeoutError::Closed(item),
+        PutError::Timeout(item) | PutError::Cancelled(item) => OfferTimeoutError::Timeout(item),
+    })
+}
+
+/// What a take within a time says.
+pub(super) fn poll_timeout<T>(outcome: Result<T, TakeError>) -> Result<T, PopTimeoutError> {
+    outcome.map_err(|error| match error {
+        TakeError::Closed => PopTimeoutError::Closed,
+        TakeError::Timeout | TakeError::Cancelled => PopTimeoutError::Timeout,
+    })
+}

@@ -1,0 +1,87 @@
+//! Closing.
+
+use crate::support::{Ledger, until};
+use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
+use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use std::thread;
+use std::time::Duration;
+
+pub(crate) fn s26_close_wakes_all_puts_with_their_items(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    thread::scope(|scope| {
+        let queue = &queue;
+        let putters: Vec<_> = (0..8).map(|item| scope.spawn(move || queue.put(item))).collect();
+        until("all wait", || queue.waiting_puts() == 8);
+        queue.close();
+        for (item, putter) in putters.into_iter().enumerate() {
+            assert_eq!(putter.join().unwrap(), Err(Closed(item)));
+        }
+    });
+    assert_eq!(queue.waiting_puts(), 0);
+}
+
+pub(crate) fn s26_close_wakes_all_takes(fairness: Fairness) {
+    let queue = SynchronousQueue::<u32>::new(fairness);
+    thread::scope(|scope| {
+        let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| queue.take())).collect();
+        until("all wait", || queue.waiting_takes() == 8);
+        queue.close();
+        for taker in takers {
+            assert_eq!(taker.join().unwrap(), Err(Drained));
+        }
+    });
+}
+
+pub(crate) fn s26_calls_after_the_close_fail(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    queue.close();
+    queue.close();
+    assert!(queue.is_closed());
+    let token = CancelToken::new();
+    token.cancel();
+    let over = Patience::new().timeout(Duration::ZERO).cancel(&token);
+    assert_eq!(queue.put(1), Err(Closed(1)));
+    assert_eq!(queue.offer(1), Err(OfferError::Closed(1)));
+    assert_eq!(queue.offer_timeout(1, Duration::ZERO), Err(OfferTimeoutError::Closed(1)));
+    assert_eq!(queue.put_with(1, &over), Err(PutError::Closed(1)));
+    assert_eq!(queue.take(), Err(Drained));
+    assert_eq!(queue.poll(), Err(PopError::Closed));
+    assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Closed));
+    assert_eq!(queue.take_with(&over), Err(TakeError::Closed));
+    assert_eq!(queue.reserve_put(1).try_followup(), Some(Err(Closed(1))));
+    assert_eq!(queue.reserve_take().try_followup(), Some(Err(Drained)));
+    assert_eq!(queue.drain_into(&mut Vec::new(), 1), 0);
+}
+
+pub(crate) fn s26_close_against_traffic(fairness: Fairness) {
+    for round in 0..20 {
+        let queue = SynchronousQueue::new(fairness);
+        let ledger = Ledger::default();
+        thread::scope(|scope| {
+            let putters = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    let mut put = 0;
+                    while queue.put(ledger.item(put)).is_ok() {
+                        put += 1;
+                    }
+                    put
+                })
+            });
+            let takers = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    let mut taken = 0;
+                    while queue.take().is_ok() {
+                        taken += 1;
+                    }
+                    taken
+                })
+            });
+            thread::sleep(Duration::from_micros(100 * round));
+            queue.close();
+            let put: u64 = putters.map(|putter| putter.join().unwrap()).iter().sum();
+            let taken: u64 = takers.map(|taker| taker.join().unwrap()).iter().sum();
+            assert_eq!(put, taken);
+        });
+        assert_eq!(ledger.alive(), 0);
+    }
+}

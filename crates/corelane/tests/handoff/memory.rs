@@ -1,0 +1,142 @@
+//! What stays behind: no item, and few nodes.
+
+use crate::support::Ledger;
+use corelane::handoff::{Fairness, SynchronousQueue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+const TINY: Duration = Duration::from_nanos(1);
+/// Nodes of a queue that has seen a few requests at once: the front row, and one doubling of it.
+const FEW: usize = 256;
+
+pub(crate) fn s19_no_item_stays_behind(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let ledger = Ledger::default();
+    thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| (0..5).for_each(|value| queue.put(ledger.item(value)).unwrap()));
+            scope.spawn(|| (0..5).for_each(|_| assert!(*queue.take().unwrap().value < 5)));
+        }
+    });
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 250));
+    drop(queue);
+    assert_eq!(ledger.dropped(), 250);
+}
+
+pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let mut front = queue.reserve_take();
+    for _ in 0..1_000_000 {
+        queue.poll_timeout(TINY).unwrap_err();
+    }
+    assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
+    assert_eq!(queue.waiting_takes(), 1);
+    queue.offer(1).unwrap();
+    assert_eq!(front.try_followup(), Some(Ok(1)));
+}
+
+pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let mut front = queue.reserve_put(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for item in 1..=500_000 {
+                    assert_eq!(queue.offer_timeout(item, TINY).unwrap_err().into_inner(), item);
+                }
+            });
+        }
+    });
+    assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
+    assert_eq!(queue.waiting_puts(), 1);
+    assert_eq!(queue.poll(), Ok(0));
+    assert_eq!(front.try_followup(), Some(Ok(())));
+}
+
+pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let mut kept: Vec<_> = (0..1000).map(|i| queue.reserve_put(i)).collect();
+    let nodes = queue.nodes();
+    for round in 0..50 {
+        // Every request but each tenth gives up, and as many come again.
+        let mut index = 0;
+        kept.retain_mut(|_| {
+            index += 1;
+            index % 10 == 0
+        });
+        kept.extend((kept.len()..1000).map(|_| queue.reserve_put(1000 + round)));
+        assert_eq!(queue.waiting_puts(), 1000);
+    }
+    assert!(queue.nodes() <= 4 * nodes, "{} nodes, {nodes} with 1000 requests", queue.nodes());
+    let mut items = Vec::new();
+    assert_eq!(queue.drain_into(&mut items, usize::MAX), 1000);
+    assert!(kept.iter_mut().all(|ticket| ticket.try_followup() == Some(Ok(()))));
+}
+
+pub(crate) fn s27_every_item_is_dropped_once(fairness: Fairness) {
+    let ledger = Ledger::default();
+    let queue = SynchronousQueue::new(fairness);
+    thread::scope(|scope| {
+        let putters = [
+            scope.spawn(|| (0..500).for_each(|value| queue.put(ledger.item(value)).unwrap())),
+            scope.spawn(|| (0..500).for_each(|value| drop(queue.offer(ledger.item(value))))),
+            scope.spawn(|| (0..500).for_each(|value| drop(queue.offer_timeout(ledger.item(value), TINY)))),
+        ];
+        for _ in 0..2 {
+            scope.spawn(|| while queue.take().is_ok() {});
+        }
+        putters.into_iter().for_each(|putter| putter.join().unwrap());
+        queue.close();
+    });
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 1500));
+    drop(queue);
+    assert_eq!(ledger.dropped(), 1500);
+}
+
+pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(fairness: Fairness) {
+    let ledger = Ledger::default();
+    let queue = SynchronousQueue::new(fairness);
+    // One that was given its item, one that waits, one that is sent away.
+    let given = queue.reserve_take();
+    queue.offer(ledger.item(0)).unwrap();
+    std::mem::forget(given);
+    std::mem::forget(queue.reserve_put(ledger.item(1)));
+    assert_eq!(ledger.alive(), 2);
+    drop(queue);
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
+
+    let queue = SynchronousQueue::new(fairness);
+    std::mem::forget(queue.reserve_put(ledger.item(2)));
+    queue.close();
+    drop(queue);
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 3));
+
+    // The first drop panics, the others take place.
+    let queue = SynchronousQueue::new(fairness);
+    std::mem::forget(queue.reserve_put(ledger.bomb()));
+    std::mem::forget(queue.reserve_put(ledger.item(3)));
+    std::mem::forget(queue.reserve_put(ledger.item(4)));
+    catch_unwind(AssertUnwindSafe(|| drop(queue))).unwrap_err();
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 6));
+}
+
+pub(crate) fn a_panicking_drop_leaves_the_queue_whole(fairness: Fairness) {
+    let ledger = Ledger::default();
+    let queue = SynchronousQueue::new(fairness);
+    // A ticket that is dropped with an item it was given, one that waits, and one whose put was sent away.
+    let given = queue.reserve_take();
+    queue.offer(ledger.bomb()).unwrap();
+    catch_unwind(AssertUnwindSafe(|| drop(given))).unwrap_err();
+    let waits = queue.reserve_put(ledger.bomb());
+    catch_unwind(AssertUnwindSafe(|| drop(waits))).unwrap_err();
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
+    assert_eq!((queue.waiting_puts(), queue.waiting_takes()), (0, 0));
+    let mut ticket = queue.reserve_take();
+    queue.offer(ledger.item(1)).unwrap();
+    drop(ticket.try_followup());
+    let away = queue.reserve_put(ledger.bomb());
+    queue.close();
+    catch_unwind(AssertUnwindSafe(|| drop(away))).unwrap_err();
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 4));
+}

@@ -1,0 +1,108 @@
+//! Waits with a time.
+
+use crate::support::{LONG, T, timed, until};
+use corelane::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
+use corelane::handoff::{Fairness, Patience, SynchronousQueue};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a timed call may take beyond its time on a busy machine.
+const SLACK: Duration = Duration::from_secs(1);
+
+pub(crate) fn s7_a_timed_offer_waits_its_time(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    for time in [Duration::ZERO, Duration::from_micros(1), Duration::from_micros(30), T] {
+        let (result, took) = timed(|| queue.offer_timeout(3, time));
+        assert_eq!(result, Err(OfferTimeoutError::Timeout(3)));
+        assert!(took >= time && took < time + SLACK, "{took:?} for {time:?}");
+    }
+}
+
+pub(crate) fn s9_a_timed_poll_of_zero_does_not_wait(fairness: Fairness) {
+    let queue = SynchronousQueue::<u32>::new(fairness);
+    let (result, took) = timed(|| queue.poll_timeout(Duration::ZERO));
+    assert_eq!(result, Err(PopTimeoutError::Timeout));
+    assert!(took < SLACK);
+}
+
+pub(crate) fn s10_a_timed_poll_waits_its_time(fairness: Fairness) {
+    let queue = SynchronousQueue::<u32>::new(fairness);
+    for time in [Duration::from_micros(1), Duration::from_micros(30), T] {
+        let (result, took) = timed(|| queue.poll_timeout(time));
+        assert_eq!(result, Err(PopTimeoutError::Timeout));
+        assert!(took >= time && took < time + SLACK, "{took:?} for {time:?}");
+    }
+}
+
+pub(crate) fn s11_a_poll_that_timed_out_is_followed_by_one_that_succeeds(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let timed_out = AtomicBool::new(false);
+    let ((), took) = timed(|| {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(queue.poll_timeout(T), Err(PopTimeoutError::Timeout));
+                timed_out.store(true, SeqCst);
+                assert_eq!(queue.poll_timeout(LONG), Ok(9));
+            });
+            until("the first poll has timed out", || timed_out.load(SeqCst));
+            assert_eq!(queue.offer_timeout(9, LONG), Ok(()));
+        });
+    });
+    assert!(took < LONG);
+}
+
+pub(crate) fn s16_a_match_beats_the_time_out(fairness: Fairness) {
+    // Decided before its owner looks, and its owner looks after the time.
+    let queue = SynchronousQueue::new(fairness);
+    let ticket = queue.reserve_take();
+    queue.offer(4).unwrap();
+    assert_eq!(ticket.wait_with(&Patience::new().deadline(Instant::now())), Ok(4));
+    let ticket = queue.reserve_put(5);
+    assert_eq!(queue.poll(), Ok(5));
+    assert_eq!(ticket.wait_with(&Patience::new().deadline(Instant::now())), Ok(()));
+    // And in a race: both or neither.
+    thread::scope(|scope| {
+        let offers = scope.spawn(|| (0..20_000).filter(|_| queue.offer(1).is_ok()).count());
+        let mut taken = 0;
+        while !offers.is_finished() {
+            taken += usize::from(queue.poll_timeout(Duration::from_nanos(300)).is_ok());
+        }
+        assert_eq!(taken, offers.join().unwrap());
+    });
+}
+
+pub(crate) fn a_deadline_that_has_passed_still_finds_a_partner(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
+    let past = Patience::new().deadline(Instant::now());
+    assert_eq!(queue.put_with(1, &past), Err(PutError::Timeout(1)));
+    assert_eq!(queue.take_with(&past), Err(TakeError::Timeout));
+    let ticket = queue.reserve_put(2);
+    assert_eq!(queue.take_with(&past), Ok(2));
+    assert_eq!(ticket.wait(), Ok(()));
+    let ticket = queue.reserve_take();
+    assert_eq!(queue.put_with(3, &past), Ok(()));
+    assert_eq!(ticket.wait(), Ok(3));
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(stat.split(' ').next()?.parse().ok()?))
+}
+
+pub(crate) fn a_timed_wait_sleeps(fairness: Fairness) {
+    let Some(before) = cpu_time() else {
+        println!("skipped: no schedstat here");
+        return;
+    };
+    let queue = SynchronousQueue::<u32>::new(fairness);
+    // Behind another one, and next in line.
+    let front = queue.reserve_take();
+    assert!(queue.poll_timeout(Duration::from_millis(200)).is_err());
+    drop(front);
+    assert!(queue.poll_timeout(Duration::from_millis(200)).is_err());
+    let used = cpu_time().unwrap() - before;
+    assert!(used < Duration::from_millis(40), "{used:?} of CPU time for 400 ms of waiting");
+    until("nobody waits", || queue.waiting_takes() == 0);
+}

@@ -1,0 +1,396 @@
+//! The synchronous queues under every interleaving of small cases, both of them. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_handoff`.
+//!
+//! Under loom a pool begins with two nodes, so nodes are used again in almost every model; nobody spins, so every wait goes
+//! through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that may come at any
+//! moment after the request was registered. See `loom.rs` for what loom cannot show.
+#![cfg(all(loom, feature = "std"))]
+
+use corelane::Barrier;
+use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
+use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use loom::cell::UnsafeCell;
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+const NOW: Duration = Duration::ZERO;
+
+/// Explores a model with so many preemptions: with the loads as they are, and with read-modify-writes in their place, which see no
+/// old values but hide no load from loom.
+fn explore(preemptions: [usize; 2], model: impl Fn() + Clone + Send + Sync + 'static) {
+    explore_with(Barrier::Nothing, preemptions[0], model.clone());
+    explore_with(Barrier::ReadModifyWrite, preemptions[1], model);
+}
+
+fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 5_000;
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let start = Instant::now();
+    barrier.stands_in(|| {
+        builder.check(move || {
+            counter.fetch_add(1, Relaxed);
+            model();
+        });
+    });
+    let name = std::thread::current().name().unwrap_or("model").to_owned();
+    println!("{name} ({barrier:?}, {preemptions}): {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
+}
+
+/// How often each item of one execution was dropped.
+#[derive(Clone, Default)]
+struct Ledger(Arc<[AtomicUsize; 8]>);
+
+impl Ledger {
+    fn item(&self, id: usize) -> Item {
+        let item = Item { id, written: Box::new(UnsafeCell::new(0)), ledger: self.clone() };
+        // SAFETY: loom checks that nobody else accesses it now.
+        item.written.with_mut(|value| unsafe { *value = id + 100 });
+        item
+    }
+
+    #[track_caller]
+    fn assert_each_dropped_once(&self, items: usize) {
+        let drops = self.0.iter().map(|drops| drops.load(Relaxed)).collect::<Vec<_>>();
+        for (id, &drops) in drops.iter().enumerate() {
+            assert_eq!(drops, usize::from(id < items), "drops of item {id}");
+        }
+    }
+}
+
+/// An item with memory of its own, so that loom sees who reads it before it was handed over.
+struct Item {
+    id: usize,
+    written: Box<UnsafeCell<usize>>,
+    ledger: Ledger,
+}
+
+impl Item {
+    fn read(&self) -> usize {
+        // SAFETY: loom checks that nobody else writes it now.
+        assert_eq!(self.written.with(|value| unsafe { *value }), self.id + 100);
+        self.id
+    }
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        // The first failure is the one to report.
+        if !std::thread::panicking() {
+            self.read();
+            self.ledger.0[self.id].fetch_add(1, Relaxed);
+        }
+    }
+}
+
+type Queue = SynchronousQueue<Item>;
+
+fn queue(fairness: Fairness) -> (Arc<Queue>, Ledger) {
+    (Arc::new(SynchronousQueue::new(fairness)), Ledger::default())
+}
+
+/// Runs `f` with the queue in another thread.
+fn spawn<R: 'static>(queue: &Arc<Queue>, f: impl FnOnce(&Queue) -> R + 'static) -> thread::JoinHandle<R> {
+    let queue = queue.clone();
+    thread::spawn(move || f(&queue))
+}
+
+mod models {
+    use super::*;
+
+    pub(super) fn items_are_handed_over_with_their_memory(fairness: Fairness) {
+        explore([1, 3], move || {
+            let (queue, ledger) = queue(fairness);
+            let items = ledger.clone();
+            let putter = spawn(&queue, move |queue| {
+                for id in 0..2 {
+                    queue.put(items.item(id)).unwrap();
+                }
+            });
+            for id in 0..2 {
+                assert_eq!(queue.take().unwrap().read(), id);
+            }
+            putter.join().unwrap();
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    pub(super) fn two_takes_and_one_put(fairness: Fairness) {
+        explore([0, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let takers = [(); 2].map(|()| spawn(&queue, |queue| queue.take().map(|item| item.read())));
+            queue.put(ledger.item(0)).unwrap();
+            queue.close();
+            let mut taken = takers.map(|taker| taker.join().unwrap());
+            taken.sort_by_key(Result::is_err);
+            assert_eq!(taken, [Ok(0), Err(Drained)]);
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    pub(super) fn two_puts_and_two_takes(fairness: Fairness) {
+        explore([0, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.put(item).unwrap());
+            let taker = spawn(&queue, |queue| queue.take().unwrap().read());
+            let ticket = queue.reserve_put(ledger.item(1));
+            let taken = [queue.take().unwrap().read(), taker.join().unwrap()];
+            ticket.wait().unwrap();
+            putter.join().unwrap();
+            assert!(taken == [0, 1] || taken == [1, 0]);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// A take that may be cancelled at any time, and an offer: either both or neither.
+    pub(super) fn an_offer_against_a_cancel(fairness: Fairness) {
+        explore([3, 3], move || {
+            let (queue, ledger) = queue(fairness);
+            let token = CancelToken::new();
+            let cancel = token.clone();
+            let taker =
+                spawn(&queue, move |queue| queue.take_with(&Patience::new().cancel(&token)).map(|item| item.read()));
+            let canceller = thread::spawn(move || cancel.cancel());
+            let offered = queue.offer(ledger.item(0)).map_err(|error| matches!(error, OfferError::NoTaker(_)));
+            canceller.join().unwrap();
+            match taker.join().unwrap() {
+                Ok(id) => assert_eq!((id, offered), (0, Ok(()))),
+                Err(error) => assert_eq!((error, offered), (TakeError::Cancelled, Err(true))),
+            }
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// A put that waits and is told to stop while a take comes: either both or neither.
+    pub(super) fn a_poll_against_a_cancel(fairness: Fairness) {
+        explore([3, 3], move || {
+            let (queue, ledger) = queue(fairness);
+            let token = CancelToken::new();
+            let cancel = token.clone();
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| {
+                queue.put_with(item, &Patience::new().cancel(&token)).map_err(|error| match error {
+                    PutError::Cancelled(item) => item.read(),
+                    PutError::Timeout(_) | PutError::Closed(_) => panic!("{error:?}"),
+                })
+            });
+            let canceller = thread::spawn(move || cancel.cancel());
+            let polled = queue.poll().map(|item| item.read());
+            canceller.join().unwrap();
+            match putter.join().unwrap() {
+                Ok(()) => assert_eq!(polled, Ok(0)),
+                Err(id) => assert_eq!((id, polled), (0, Err(PopError::Empty))),
+            }
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// Both sides may give up at any time: either both or neither.
+    pub(super) fn a_match_against_a_time_out(fairness: Fairness) {
+        explore([2, 3], move || {
+            let (queue, ledger) = queue(fairness);
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| match queue.offer_timeout(item, NOW) {
+                Ok(()) => true,
+                Err(OfferTimeoutError::Timeout(item)) => item.read() != 0,
+                Err(OfferTimeoutError::Closed(_)) => panic!("nobody closed"),
+            });
+            let taken = queue.poll_timeout(NOW).map(|item| item.read());
+            match putter.join().unwrap() {
+                true => assert_eq!(taken, Ok(0)),
+                false => assert_eq!(taken, Err(PopTimeoutError::Timeout)),
+            }
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    pub(super) fn close_against_put(fairness: Fairness) {
+        explore([3, 4], move || {
+            let (queue, ledger) = queue(fairness);
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.put(item).map_err(|Closed(item)| item.read()));
+            queue.close();
+            assert_eq!(putter.join().unwrap(), Err(0));
+            assert_eq!(queue.poll().map(|item| item.read()), Err(PopError::Closed));
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// Whoever comes first, nobody stays behind, and the item is in one place.
+    pub(super) fn close_against_put_and_take(fairness: Fairness) {
+        explore([0, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.put(item).is_ok());
+            let taker = spawn(&queue, |queue| queue.take().is_ok());
+            queue.close();
+            assert_eq!(putter.join().unwrap(), taker.join().unwrap());
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// One take waits; of two offers, one is accepted. The loser does not miss the other take that waits.
+    pub(super) fn two_offers_find_two_takes(fairness: Fairness) {
+        explore([2, 4], move || {
+            let (queue, ledger) = queue(fairness);
+            let mut first = queue.reserve_take();
+            let mut second = queue.reserve_take();
+            let item = ledger.item(0);
+            let other = spawn(&queue, move |queue| queue.offer(item).is_ok());
+            assert!(queue.offer(ledger.item(1)).is_ok());
+            assert!(other.join().unwrap());
+            let taken = [&mut first, &mut second].map(|ticket| ticket.try_followup().unwrap().unwrap().read());
+            assert!(taken == [0, 1] || taken == [1, 0]);
+            drop((first, second));
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Requests give up in the middle, and are swept out, while others are matched at the front.
+    pub(super) fn sweeps_against_matches(fairness: Fairness) {
+        explore([1, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let mut keep = queue.reserve_take();
+            let middle = queue.reserve_take();
+            let end = queue.reserve_take();
+            let items = ledger.clone();
+            let other = spawn(&queue, move |queue| {
+                let one = queue.offer(items.item(0)).is_ok();
+                let two = queue.offer(items.item(1)).is_ok();
+                usize::from(one) + usize::from(two)
+            });
+            let given = [middle.abort(), end.abort()].into_iter().flatten().map(|item| item.read()).count();
+            let accepted = other.join().unwrap();
+            let kept = keep.try_followup().map(|item| item.unwrap().read());
+            assert_eq!(accepted, given + usize::from(kept.is_some()));
+            assert!(accepted >= 1, "somebody waited all the time");
+            if kept.is_none() {
+                assert!(queue.offer(ledger.item(2)).is_ok(), "it waits still");
+                assert_eq!(keep.try_followup().unwrap().unwrap().read(), 2);
+            } else {
+                drop(ledger.item(2));
+            }
+            drop(keep);
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// Two requests behind one that waits give up; both threads sweep, and meet.
+    pub(super) fn sweeps_meet(fairness: Fairness) {
+        explore([1, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let mut keep = queue.reserve_take();
+            let other = spawn(&queue, |queue| queue.poll_timeout(NOW).map(|item| item.read()));
+            assert!(queue.poll_timeout(NOW).is_err());
+            assert_eq!(other.join().unwrap(), Err(PopTimeoutError::Timeout));
+            assert!(queue.poll_timeout(NOW).is_err());
+            assert_eq!(queue.waiting_takes(), 1);
+            queue.offer(ledger.item(0)).ok().unwrap();
+            assert_eq!(keep.try_followup().unwrap().unwrap().read(), 0);
+            assert_eq!(queue.waiting_takes(), 0);
+            drop(keep);
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// Requests come, give up and come again, through two nodes.
+    pub(super) fn nodes_are_used_again(fairness: Fairness) {
+        explore([0, 2], move || {
+            let (queue, ledger) = queue(fairness);
+            let items = ledger.clone();
+            let putter = spawn(&queue, move |queue| {
+                (0..2).filter(|&id| queue.offer_timeout(items.item(id), NOW).is_ok()).collect::<Vec<_>>()
+            });
+            let mut taken = Vec::new();
+            taken.extend(queue.poll_timeout(NOW).map(|item| item.read()));
+            taken.extend(queue.poll().map(|item| item.read()));
+            taken.extend(queue.poll_timeout(NOW).map(|item| item.read()));
+            assert_eq!(putter.join().unwrap(), taken);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Three threads give up and match through two nodes, one of which the dual queue needs for itself.
+    pub(super) fn nodes_are_used_again_by_three(fairness: Fairness) {
+        explore_with(Barrier::ReadModifyWrite, 1, move || {
+            let (queue, ledger) = queue(fairness);
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.offer_timeout(item, NOW).is_ok());
+            let taker = spawn(&queue, |queue| queue.poll_timeout(NOW).is_ok());
+            let mine = usize::from(queue.offer(ledger.item(1)).is_ok());
+            let mut taken = usize::from(queue.poll_timeout(NOW).is_ok());
+            let put = mine + usize::from(putter.join().unwrap());
+            taken += usize::from(taker.join().unwrap());
+            assert_eq!(put, taken);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// A ticket is decided by another thread while its owner asks.
+    pub(super) fn a_ticket_is_followed_up(fairness: Fairness) {
+        explore([3, 4], move || {
+            let (queue, ledger) = queue(fairness);
+            let mut ticket = queue.reserve_put(ledger.item(0));
+            let taker = spawn(&queue, |queue| queue.poll().map(|item| item.read()));
+            let early = ticket.try_followup().is_some();
+            assert_eq!(taker.join().unwrap(), Ok(0));
+            assert!(early || matches!(ticket.try_followup(), Some(Ok(()))));
+            drop(ticket);
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+}
+
+macro_rules! suite {
+    ($($model:ident)+) => {
+        mod fair {
+            $(#[test]
+            fn $model() {
+                super::models::$model(super::Fairness::Fair);
+            })+
+        }
+
+        mod unfair {
+            $(#[test]
+            fn $model() {
+                super::models::$model(super::Fairness::Unfair);
+            })+
+        }
+    };
+}
+
+suite! {
+    items_are_handed_over_with_their_memory
+    two_takes_and_one_put
+    two_puts_and_two_takes
+    an_offer_against_a_cancel
+    a_poll_against_a_cancel
+    a_match_against_a_time_out
+    close_against_put
+    close_against_put_and_take
+    two_offers_find_two_takes
+    sweeps_against_matches
+    sweeps_meet
+    nodes_are_used_again
+    nodes_are_used_again_by_three
+    a_ticket_is_followed_up
+}
