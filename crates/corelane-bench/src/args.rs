@@ -63,4 +63,7 @@ pub(crate) struct ReportArguments {
     /// Holds the files that `run --json` wrote; the page is written there too, as report.html
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
+    /// Writes one plot, such as peers/one.l3, as an SVG file of its own instead of the page
+    #[arg(long, num_args = 2, value_names = ["PLOT", "FILE"])]
+    pub(crate) plot: Option<Vec<String>>,
 }

@@ -37,6 +37,7 @@ use progress::Meter;
 use runner::Effort;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -121,6 +122,9 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
 }
 
 fn report(arguments: &ReportArguments) -> Result<(), String> {
+    if let Some([name, file]) = arguments.plot.as_deref() {
+        return report::write_plot(&arguments.directory, name, Path::new(file));
+    }
     let (page, results) = report::write(&arguments.directory)?;
     print(&format!("{}: {results} results\n", page.display()))
 }

@@ -96,6 +96,19 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.contains("prefers-color-scheme: dark"));
+
+    // One plot of its own; a wrong name says which there are.
+    let file = directory.path().join("plot.svg");
+    let plot =
+        |name: &str| bench(&["report", directory.path().to_str().unwrap(), "--plot", name, file.to_str().unwrap()]);
+    let refused = plot("peers/none");
+    assert_eq!(refused.status.code(), Some(2));
+    let message = text(&refused.stderr);
+    let name = message.split([' ', ',']).find(|word| word.starts_with("peers/one.")).expect("peers has a plot");
+    assert!(plot(name).status.success(), "{name}");
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert!(svg.contains("xmlns=\"http://www.w3.org/2000/svg\"") && svg.contains(">lane</text>"));
 }
 
 #[test]

@@ -30,7 +30,6 @@
 //! | bytes: records, packets, log lines of any length | [`spsc::stream`] | the bytes lie in the queue, no box a message; without a bound, or one in bytes |
 //! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
-//! | single items streamed between cores that share a level-3 cache | [`spsc::bqueue`] too | it is ahead there for now; measure |
 //! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::fastforward`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
 //!
 //! [`spsc::fastflow`] is there to be measured against.

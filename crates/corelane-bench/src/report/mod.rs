@@ -18,8 +18,29 @@ use std::path::{Path, PathBuf};
 pub(crate) fn write(directory: &Path) -> Result<(PathBuf, usize), String> {
     let records = read(directory)?;
     let page = directory.join("report.html");
-    fs::write(&page, render(&records)).map_err(|error| format!("{}: {error}", page.display()))?;
+    save(&page, &render(&records))?;
     Ok((page, records.len()))
+}
+
+/// Writes one plot of the results in this directory as an SVG file that needs no page. `name` is an experiment and a panel of
+/// it, as `peers/one.l3`.
+pub(crate) fn write_plot(directory: &Path, name: &str, file: &Path) -> Result<(), String> {
+    let records = read(directory)?;
+    let mut known = Vec::new();
+    for record in latest(&records) {
+        for panel in record.panels.iter().filter(|panel| !panel.series.is_empty()) {
+            let of_it = format!("{}/{}", record.experiment, panel.id);
+            if of_it == name {
+                return save(file, &plot::alone(panel));
+            }
+            known.push(of_it);
+        }
+    }
+    Err(format!("there is no plot {name}; there are {}", known.join(", ")))
+}
+
+fn save(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Every record of every JSON file in the directory.
@@ -49,9 +70,8 @@ fn read(directory: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The page. Of several runs of an experiment on one machine it shows the last, and says how well they agree.
-fn render(records: &[Record]) -> String {
-    let published = Published::load();
+/// Of several runs of an experiment on one machine the last, in the order of the experiments.
+fn latest(records: &[Record]) -> Vec<&Record> {
     let mut latest: Vec<&Record> = Vec::new();
     for experiment in crate::experiments::ALL {
         let mut of_it: Vec<&Record> = records.iter().filter(|record| record.experiment == experiment.name).collect();
@@ -67,7 +87,13 @@ fn render(records: &[Record]) -> String {
     // Results of experiments that this version does not know are shown as well.
     let unknown = |record: &&Record| crate::experiments::ALL.iter().all(|known| known.name != record.experiment);
     latest.extend(records.iter().filter(unknown));
+    latest
+}
 
+/// The page. Of several runs of an experiment on one machine it shows the last, and says how well they agree.
+fn render(records: &[Record]) -> String {
+    let published = Published::load();
+    let latest = latest(records);
     let mut out = String::new();
     let _ = write!(
         out,

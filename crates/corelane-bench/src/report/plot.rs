@@ -1,6 +1,6 @@
 //! Plots as SVG that takes its colours from the page, so that they follow light and dark.
 
-use super::html::escape;
+use super::html::{STYLE, escape};
 use super::scale::{Mark, Ruler};
 use crate::contender::Kind;
 use crate::plan::Scale;
@@ -17,6 +17,18 @@ pub(super) fn panel(panel: &PanelRecord) -> String {
         None => ranks(panel),
         Some(_) => lines(panel),
     }
+}
+
+/// The plot of a panel as a document of its own, with the page's style and its ground.
+pub(super) fn alone(panel: &PanelRecord) -> String {
+    let plot = self::panel(panel);
+    let start = plot.find('>').map_or(0, |end| end + 1);
+    let (tag, content) = plot.split_at(start);
+    format!(
+        "{} xmlns=\"http://www.w3.org/2000/svg\"><style>{STYLE}</style>\
+         <rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>{content}\n",
+        tag.trim_end_matches('>')
+    )
 }
 
 /// The class that gives a series its colour, the same in every plot: each design has one, and its printed form shares it.
