@@ -18,7 +18,7 @@
 //! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count begins.
 //! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when that is
 //!   used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line: 120 million items
-//!   a second one by one instead of 320 (8-byte items, 2 CPUs of an AMD EPYC, Zen 4, that share a level-3 cache).
+//!   a second one by one instead of 320 (8-byte items, 2 CPUs of an AMD EPYC, Zen 3, that share a level-3 cache).
 //!
 //! # Synchronization
 //!

@@ -40,7 +40,7 @@
 //! # Why it is so
 //!
 //! Three ways to publish, measured beside each other: 5 to 20 bytes a message, filled in place and checked, segments of
-//! 64 KiB, on 2 CPUs of an AMD EPYC (Zen 4) sharing a level-3 cache; medians:
+//! 64 KiB, on 2 CPUs of an AMD EPYC (Zen 3) sharing a level-3 cache; medians:
 //!
 //! | | M messages/s | round trip, ns |
 //! |---|---|---|
