@@ -95,3 +95,25 @@ pub(crate) trait Waits<T: Item>: Pair<T> {
     /// Pops an item, waiting for one. `None` if the other end is gone.
     fn pop(rx: &mut Self::Rx) -> Option<T>;
 }
+
+/// A queue of messages of bytes, or of something that stands for one.
+pub(crate) trait Messages: Sized + 'static {
+    /// Where it comes from.
+    const KIND: Kind;
+    /// The sending end.
+    type Tx: Send + 'static;
+    /// The receiving end.
+    type Rx: Send + 'static;
+
+    /// The name in tables and plots.
+    fn name() -> String;
+
+    /// Makes a queue. A bounded one holds at least 32 messages of this length.
+    fn pair(longest: usize) -> Result<(Self::Tx, Self::Rx), Unable>;
+
+    /// Pushes a message if there is room.
+    fn try_push(tx: &mut Self::Tx, message: &[u8]) -> bool;
+
+    /// Pops a message, if there is one, and lets it be read.
+    fn try_pop<R>(rx: &mut Self::Rx, read: impl FnOnce(&[u8]) -> R) -> Option<R>;
+}

@@ -1,7 +1,8 @@
-//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, and a batch call of a contender that is
-//! `unsafe` to call.
+//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, and calls of contenders that are `unsafe`
+//! to make.
 
 use gil::spsc::Sender;
+use std::mem::MaybeUninit;
 
 /// Ticks of the CPU's constant-rate counter, read in some 10 ns without a system call.
 ///
@@ -41,4 +42,33 @@ pub(crate) fn gil_push_slice<T: Copy>(tx: &mut Sender<T>, items: &[T]) -> usize 
     // SAFETY: the first n slots of the buffer have just been written, and n is at most its length.
     unsafe { tx.commit(n) };
     n
+}
+
+/// Copies bytes with their length in front into an rtrb ring, in one chunk; false if there is no room.
+#[inline(always)]
+pub(crate) fn rtrb_push_prefixed(tx: &mut rtrb::Producer<u8>, message: &[u8]) -> bool {
+    const PREFIX: usize = size_of::<u32>();
+    let Ok(mut chunk) = tx.write_chunk_uninit(PREFIX + message.len()) else { return false };
+    let prefix = (message.len() as u32).to_ne_bytes();
+    let (first, second) = chunk.as_mut_slices();
+    if second.is_empty() {
+        copy_to(&mut first[..PREFIX], &prefix);
+        copy_to(&mut first[PREFIX..], message);
+    } else {
+        let bytes = prefix.iter().chain(message);
+        for (slot, byte) in first.iter_mut().chain(second).zip(bytes) {
+            slot.write(*byte);
+        }
+    }
+    // SAFETY: prefix and message, which the chunk has the length of, were just written.
+    unsafe { chunk.commit_all() };
+    true
+}
+
+/// Copies bytes into memory of the same length.
+#[inline(always)]
+fn copy_to(memory: &mut [MaybeUninit<u8>], bytes: &[u8]) {
+    // SAFETY: initialised bytes are valid as bytes that may be uninitialised.
+    let bytes: &[MaybeUninit<u8>] = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
+    memory.copy_from_slice(bytes);
 }

@@ -11,6 +11,7 @@ mod flume;
 mod gil;
 mod heapless;
 mod kanal;
+mod messages;
 mod nexus;
 mod paper;
 mod ringbuf;
@@ -26,6 +27,10 @@ pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::kanal::Kanal;
+pub(crate) use self::messages::{
+    BbqueueFramed, FastFlowShort, LaneBoxes, LinkedBoxes, LinkedShort, MpscBoxes, RtrbBytes, SegQueueBoxes, Stream,
+    StreamWithin, UnboundedBoxes,
+};
 pub(crate) use self::nexus::Nexus;
 pub(crate) use self::paper::{
     BasicRingBuffer, FastForward, FastForwardTuned, LockRingBuffer, McRingBuffer, McRingBufferCallback,
@@ -121,8 +126,26 @@ macro_rules! each_crate_that_does_not_wait {
     };
 }
 
+/// Every queue of messages of any length.
+macro_rules! each_messages {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Stream,
+            StreamWithin,
+            LinkedBoxes,
+            LaneBoxes,
+            SegQueueBoxes,
+            UnboundedBoxes,
+            MpscBoxes,
+            RtrbBytes,
+            BbqueueFramed,
+        ] $name => $body)
+    };
+}
+
 pub(crate) use {
     each, each_crate, each_crate_that_does_not_wait, each_crate_that_waits, each_crate_with_batches, each_design,
+    each_messages,
 };
 
 /// Crates that are not measured in batches, and why.

@@ -6,10 +6,12 @@ mod deadlock;
 mod element_size;
 mod fan;
 mod fastforward;
+mod messages;
 mod monitor_rate;
 mod params;
 mod peak;
 mod peers;
+mod ring;
 mod round_trip;
 mod shared_core;
 
@@ -27,6 +29,8 @@ pub(crate) const ALL: &[Experiment] = &[
     fan::EXPERIMENT,
     deadlock::EXPERIMENT,
     cache_misses::EXPERIMENT,
+    ring::EXPERIMENT,
+    messages::EXPERIMENT,
     monitor_rate::EXPERIMENT,
     shared_core::EXPERIMENT,
 ];

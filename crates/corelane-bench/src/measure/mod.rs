@@ -3,6 +3,7 @@
 mod batches;
 mod fan;
 mod loaded;
+mod messages;
 mod paced;
 mod ring;
 mod round_trip;
@@ -12,6 +13,7 @@ mod waiting;
 pub(crate) use batches::in_batches;
 pub(crate) use fan::{Drain, fan};
 pub(crate) use loaded::loaded;
+pub(crate) use messages::{message_ring, messages};
 pub(crate) use paced::{PERCENTILES, Pace, lone, paced};
 pub(crate) use ring::ring;
 pub(crate) use round_trip::round_trip;

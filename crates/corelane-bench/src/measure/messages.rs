@@ -1,0 +1,274 @@
+//! Messages of bytes through one queue, and round a ring of threads.
+
+use super::{Outcome, Reading, Setting};
+use crate::contender::Messages;
+use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::topology::{Cpu, cpus};
+use std::hint::spin_loop;
+use std::thread;
+
+/// Every message begins with its length, as the case study's do.
+const PREFIX: usize = 4;
+/// Messages made before anything is measured: one that was written just before it is copied would make the copy wait.
+const MOST: usize = 1024;
+/// What a sample moves at most: a queue without a bound takes in all that its consumer has not read yet.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A stock of messages, side by side.
+struct Stock {
+    bytes: Vec<u8>,
+    /// Where each starts, and the end of the last.
+    starts: Vec<u32>,
+    mask: usize,
+}
+
+impl Stock {
+    /// Messages of `least` to `longest` bytes, in an order without a pattern.
+    fn new(least: usize, longest: usize) -> Self {
+        let count = (MOST * 32 / longest.max(32)).next_power_of_two();
+        let mut stock = Stock { bytes: Vec::new(), starts: vec![0], mask: count - 1 };
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for number in 0..count {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let len = least + (random >> 20) as usize % (longest - least + 1);
+            stock.bytes.extend_from_slice(&(len as u32).to_ne_bytes());
+            stock.bytes.resize(stock.bytes.len() + len - PREFIX, number as u8);
+            stock.starts.push(stock.bytes.len() as u32);
+        }
+        stock
+    }
+
+    #[inline(always)]
+    fn message(&self, number: u64) -> &[u8] {
+        let index = number as usize & self.mask;
+        &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+
+    /// What `sign` says of the message of this number.
+    #[inline(always)]
+    fn due(&self, number: u64) -> u64 {
+        let index = number as usize & self.mask;
+        let len = self.starts[index + 1] - self.starts[index];
+        u64::from(len) << 8 | u64::from(index as u8)
+    }
+}
+
+/// Length and contents of a message, if what it says of its length is true and its payload is whole at both ends.
+#[inline(always)]
+fn sign(message: &[u8]) -> u64 {
+    let &[a, b, c, d, first, ..] = message else { return u64::MAX };
+    let last = message[message.len() - 1];
+    if u32::from_ne_bytes([a, b, c, d]) as usize == message.len() && first == last {
+        (message.len() as u64) << 8 | u64::from(last)
+    } else {
+        u64::MAX
+    }
+}
+
+fn enough(setting: &Setting, longest: usize) -> u64 {
+    setting.count.min(MOST_BYTES / longest as u64).max(1)
+}
+
+/// Streams messages of `least` to `longest` bytes.
+pub(crate) fn messages<M: Messages>(setting: &Setting, least: usize, longest: usize) -> Outcome {
+    let (mut tx, mut rx) = M::pair(longest)?;
+    let count = enough(setting, longest);
+    let warm = count.min(4096);
+    let produce: Work<u64> = Box::new(move |side| {
+        let stock = Stock::new(least, longest);
+        push::<M>(&mut tx, &stock, 0..warm, side)?;
+        side.start()?;
+        let full = push::<M>(&mut tx, &stock, warm..warm + count, side)?;
+        side.stop();
+        Ok(full)
+    });
+    let consume: Work<u64> = Box::new(move |side| {
+        let stock = Stock::new(least, longest);
+        pop::<M>(&mut rx, &stock, 0..warm, side)?;
+        side.start()?;
+        let empty = pop::<M>(&mut rx, &stock, warm..warm + count, side)?;
+        side.stop();
+        Ok(empty)
+    });
+    let (tries, took) = rig::run(setting, vec![(setting.cpus[0], produce), (setting.cpus[1], consume)])?;
+    Ok(Reading { full: tries[0], empty: tries[1], ..Reading::new(count, took) })
+}
+
+#[inline(always)]
+fn push<M: Messages>(tx: &mut M::Tx, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
+    let mut full = 0_u64;
+    for number in numbers {
+        let message = stock.message(number);
+        while !M::try_push(tx, message) {
+            full += 1;
+            if full.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        }
+    }
+    Ok(full)
+}
+
+#[inline(always)]
+fn pop<M: Messages>(rx: &mut M::Rx, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
+    let mut empty = 0_u64;
+    for number in numbers {
+        let got = loop {
+            if let Some(got) = M::try_pop(rx, sign) {
+                break got;
+            }
+            empty += 1;
+            if empty.is_multiple_of(PATIENCE) {
+                side.stuck(number)?;
+            }
+            spin_loop();
+        };
+        side.check(got, stock.due(number))?;
+    }
+    Ok(empty)
+}
+
+/// The last message: the shortest there is. One of the stock may look like it, so that it ends also tells its number.
+const END: [u8; 5] = [5, 0, 0, 0, 255];
+/// Messages that the main thread emits before it takes what is back.
+const BURST: u64 = 1024;
+
+/// A main thread and `workers` others in a ring: the main thread emits messages of 5 to 20 bytes and takes them back, the
+/// workers check and pass on, END ends. A message goes round once.
+pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Outcome {
+    const LONGEST: usize = 20;
+    let mut pairs = (0..=workers).map(|_| M::pair(LONGEST)).collect::<Result<Vec<_>, _>>()?;
+    let count = enough(setting, LONGEST);
+    // Thread i pushes into queue i and pops from the one before.
+    let mut rxs = Vec::new();
+    let mut txs = Vec::new();
+    for (tx, rx) in pairs.drain(..) {
+        txs.push(tx);
+        rxs.push(rx);
+    }
+    rxs.rotate_right(1);
+    let crowded = workers + 1 > cpus().len();
+    let pause = move |tries: u64| {
+        // Where threads share a CPU, waiting at full speed keeps the others from what is waited for.
+        if crowded && tries.is_multiple_of(32) { thread::yield_now() } else { spin_loop() }
+    };
+    let mut ends = txs.into_iter().zip(rxs);
+    let (mut tx, mut rx) = ends.next().expect("the main thread's");
+    let main: Work<u64> = Box::new(move |side| {
+        let stock = Stock::new(5, LONGEST);
+        side.start()?;
+        let (mut tries, mut back) = (0_u64, 0);
+        let mut take = |back: &mut u64, side: &Side| -> Result<bool, Stop> {
+            let Some(got) = M::try_pop(&mut rx, |message| (sign(message), message == END)) else { return Ok(false) };
+            if got.1 && *back == count {
+                return Ok(true);
+            }
+            side.check(got.0, stock.due(*back))?;
+            *back += 1;
+            Ok(true)
+        };
+        for number in 0..=count {
+            let message = if number == count { &END[..] } else { stock.message(number) };
+            while !M::try_push(&mut tx, message) {
+                take(&mut back, side)?;
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(number + back)?;
+                }
+                pause(tries);
+            }
+            // What is back is taken now and then, so that memory holds not much more than what is on its way.
+            if number < count && number % BURST == BURST - 1 {
+                while take(&mut back, side)? {}
+            }
+        }
+        loop {
+            let before = back;
+            if take(&mut back, side)? {
+                if back == before {
+                    break;
+                }
+            } else {
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(count + back)?;
+                }
+                pause(tries);
+            }
+        }
+        side.stop();
+        Ok(tries)
+    });
+    let mut work: Vec<(Option<Cpu>, Work<u64>)> = vec![(setting.cpus[0], main)];
+    for (worker, (mut tx, mut rx)) in ends.enumerate() {
+        // The first beside the main thread, the others where the system puts them.
+        let cpu = if worker == 0 { setting.cpus[1] } else { None };
+        let pass: Work<u64> = Box::new(move |side| {
+            let stock = Stock::new(5, LONGEST);
+            side.start()?;
+            let (mut tries, mut number) = (0_u64, 0);
+            loop {
+                let mut full = 0_u64;
+                let passed = M::try_pop(&mut rx, |message| {
+                    let is_end = message == END;
+                    if !is_end {
+                        side.check(sign(message), stock.due(number))?;
+                    }
+                    while !M::try_push(&mut tx, message) {
+                        full += 1;
+                        if full.is_multiple_of(PATIENCE) {
+                            side.stuck(number)?;
+                        }
+                        pause(full);
+                    }
+                    Ok::<_, Stop>(is_end)
+                });
+                match passed {
+                    Some(passed) => {
+                        if passed? && number == count {
+                            break;
+                        }
+                        number += 1;
+                    }
+                    None => {
+                        tries += 1;
+                        if tries.is_multiple_of(PATIENCE) {
+                            side.stuck(number)?;
+                        }
+                        pause(tries);
+                    }
+                }
+            }
+            side.stop();
+            Ok(tries)
+        });
+        work.push((cpu, pass));
+    }
+    let (tries, took) = rig::run(setting, work)?;
+    Ok(Reading { empty: tries.iter().sum(), ..Reading::new(count, took) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_what_is_due() {
+        for (least, longest) in [(5, 20), (5, 5), (64, 64), (4096, 4096)] {
+            let stock = Stock::new(least, longest);
+            for number in 0..3000 {
+                let message = stock.message(number);
+                assert!((least..=longest).contains(&message.len()));
+                assert_eq!(sign(message), stock.due(number));
+                let mut torn = message.to_vec();
+                *torn.last_mut().unwrap() ^= 1;
+                assert_ne!(sign(&torn), stock.due(number));
+            }
+            assert_ne!(stock.due(0), stock.due(1));
+        }
+        assert_eq!(sign(&[4, 0, 0, 0]), u64::MAX);
+    }
+}
