@@ -28,9 +28,17 @@
 //!
 //! # Why it is so
 //!
-//! The header could be published less often while the consumer streams, with single items announced in a word of their own:
-//! that gained much while the handle's own state was in memory, because a store to another line between the two to the
-//! block's line keeps the processor from joining these two. With the state in registers it loses.
+//! A store to another line between the two stores to the block's line keeps the processor from joining these, and so does a
+//! producer whose own state is in memory. A prototype of this file, one call an item, 8 bytes, two cores of an AMD EPYC
+//! (Zen 3) on one level-3 cache, capacity 2048, medians of 5 rounds:
+//!
+//! | the producer's state | M items/s |
+//! |---|---|
+//! | in registers | 816 |
+//! | in memory | 544 |
+//! | in registers, the consumer's too, no handle: blocks of 7 unrolled on both sides | 1350 |
+//! | the same, but single items announced in a word of their own and the header stored once a block | 905 |
+//! | the same as the third, but no header stored a second time (step 2) | 709 |
 //!
 //! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away from
 //! the consumer that is still reading.
