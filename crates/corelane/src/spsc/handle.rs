@@ -592,18 +592,24 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         if !self.raw.is_readable() {
             self.look_again()?;
         }
-        Ok(self.take())
+        self.take_as(Ok)
     }
 
     /// Takes the first item; there is one.
     #[inline(always)]
     fn take(&mut self) -> T {
+        self.take_as(|item| item)
+    }
+
+    /// Takes the first item right into what the caller returns: a large one is copied once.
+    #[inline(always)]
+    fn take_as<R>(&mut self, wrap: impl FnOnce(T) -> R) -> R {
         // SAFETY: one item is readable; it is read before its slot is released.
         unsafe {
-            let item = (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read());
+            let wrapped = (*self.raw.slot(0)).with(|slot| wrap((*slot).assume_init_read()));
             self.raw.release(1);
             self.stats.popped(1);
-            item
+            wrapped
         }
     }
 
@@ -727,7 +733,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     pub fn pop(&mut self) -> Result<T, Drained> {
         loop {
             if self.raw.is_readable() {
-                return Ok(self.take());
+                return self.take_as(Ok);
             }
             self.wait_for_item()?;
         }
