@@ -85,8 +85,10 @@ super::aliases!(Lane);
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks that the consumer takes at once if the last of them is full.
 pub(super) const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
-/// How often a consumer that finds too few full blocks looks again before it takes what is there.
-pub(super) const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
+/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a producer
+/// at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40 they wait 0.2,
+/// and the rate at full speed is the same.
+pub(super) const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 pub(super) const MOST_FAILURES: u32 = 10;
 const LINE: usize = 64;
