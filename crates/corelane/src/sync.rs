@@ -4,7 +4,7 @@
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
 
 #[cfg(all(loom, feature = "std"))]
-pub(crate) use loom::sync::Mutex;
+pub(crate) use loom::sync::{Condvar, Mutex};
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
@@ -14,13 +14,13 @@ pub(crate) use loom::{
     },
 };
 
-#[cfg(all(shuttle, feature = "std"))]
-pub(crate) use shuttle::sync::Mutex;
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::{
     Arc,
     atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
 };
+#[cfg(all(shuttle, feature = "std"))]
+pub(crate) use shuttle::sync::{Condvar, Mutex};
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use alloc::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) use core::sync::atomic::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-pub(crate) use std::sync::Mutex;
+pub(crate) use std::sync::{Condvar, Mutex};
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;

@@ -8,7 +8,8 @@
 
 use corelane::Barrier;
 use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
+use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue, TransferQueue};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
@@ -393,4 +394,123 @@ suite! {
     nodes_are_used_again
     nodes_are_used_again_by_three
     a_ticket_is_followed_up
+}
+
+mod transfer {
+    use super::*;
+
+    fn queue() -> (Arc<TransferQueue<Item>>, Ledger) {
+        (Arc::new(TransferQueue::new()), Ledger::default())
+    }
+
+    /// Each thread puts before it polls, so each finds an item.
+    #[test]
+    fn no_poll_misses_an_item() {
+        explore([2, 3], || {
+            let (queue, ledger) = queue();
+            let (other, item) = (queue.clone(), ledger.item(0));
+            let thread = thread::spawn(move || {
+                other.put(item).ok().unwrap();
+                other.poll().map(|item| item.read()).unwrap()
+            });
+            queue.put(ledger.item(1)).ok().unwrap();
+            let mine = queue.poll().map(|item| item.read()).unwrap();
+            assert_eq!(mine + thread.join().unwrap(), 1);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Of an item that was left and one that is waited for, a close keeps the first and sends the second away, unless a
+    /// take was faster.
+    #[test]
+    fn a_close_against_a_put_a_transfer_and_a_take() {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
+            let (queue, ledger) = queue();
+            let (other, item) = (queue.clone(), ledger.item(0));
+            let transfer = queue.reserve_transfer(ledger.item(1));
+            let thread = thread::spawn(move || {
+                let taken = usize::from(other.poll().is_ok());
+                (other.put(item).is_ok(), taken)
+            });
+            queue.close();
+            let (put, taken) = thread.join().unwrap();
+            assert_eq!(usize::from(transfer.abort().is_none()), taken);
+            assert_eq!(queue.take().map(|item| item.read()), if put { Ok(0) } else { Err(Drained) });
+            assert!(queue.take().is_err());
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// An item that is left behind is freed by its taker, beside one that is waited for.
+    #[test]
+    fn items_are_left_and_waited_for() {
+        explore([1, 2], || {
+            let (queue, ledger) = queue();
+            let (other, items) = (queue.clone(), ledger.clone());
+            let producer = thread::spawn(move || {
+                other.put(items.item(0)).ok().unwrap();
+                other.transfer(items.item(1)).ok().unwrap();
+                other.put(items.item(2)).ok().unwrap();
+            });
+            for id in 0..2 {
+                assert_eq!(queue.take().unwrap().read(), id);
+            }
+            producer.join().unwrap();
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+}
+
+/// The queues that the paper compares with.
+mod baseline {
+    use super::*;
+
+    /// Two puts of one thread and two takes of another.
+    fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {
+        explore_with(Barrier::Nothing, 2, move || {
+            let (queue, ledger) = (Arc::new(make()), Ledger::default());
+            let (other, items) = (queue.clone(), ledger.clone());
+            let putter = thread::spawn(move || (0..2).for_each(|id| put(&other, items.item(id))));
+            for id in 0..2 {
+                assert_eq!(take(&queue).read(), id);
+            }
+            putter.join().unwrap();
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    #[test]
+    fn naive_hands_over() {
+        hands_over(Naive::new, Naive::put, Naive::take);
+    }
+
+    #[test]
+    fn hanson_hands_over() {
+        hands_over(Hanson::new, Hanson::put, Hanson::take);
+    }
+
+    #[test]
+    fn java_five_hands_over() {
+        hands_over(|| JavaFive::new(Fairness::Fair), JavaFive::put, JavaFive::take);
+        hands_over(|| JavaFive::new(Fairness::Unfair), JavaFive::put, JavaFive::take);
+    }
+
+    #[test]
+    fn java_five_matches_against_a_time_out() {
+        for fairness in [Fairness::Fair, Fairness::Unfair] {
+            explore_with(Barrier::Nothing, 2, move || {
+                let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
+                let (other, item) = (queue.clone(), ledger.item(0));
+                let putter = thread::spawn(move || other.offer_timeout(item, NOW).is_ok());
+                let taken = queue.poll_timeout(NOW).is_ok();
+                assert_eq!(putter.join().unwrap(), taken);
+                drop(queue);
+                ledger.assert_each_dropped_once(1);
+            });
+        }
+    }
 }

@@ -19,6 +19,8 @@
 //! 5. `close` raises a flag for those who come, puts an end mark behind the last node, so that nobody can append, and then
 //!    goes through the requests like a partner that has nothing to give.
 //!
+//! A [transfer queue](super::transfer) is this one with puts whose owners do not wait.
+//!
 //! # What differs from print, and why
 //!
 //! - The requester that was matched does not help to move the head: the one who matched it does, or the next one.
@@ -267,6 +269,18 @@ impl<T> DualQueue<T> {
                 return false;
             }
             retry();
+        }
+    }
+
+    /// Whether the requests that wait are puts; `None` if none wait.
+    pub(super) fn first_kind(&self) -> Option<bool> {
+        loop {
+            self.trim();
+            match self.first(self.ends.head.load()) {
+                Some(First::Node(_, _, word)) if word.is_waiting() => return Some(word.is_data()),
+                Some(First::Nothing | First::End) => return None,
+                Some(First::Node(..)) | None => retry(),
+            }
         }
     }
 

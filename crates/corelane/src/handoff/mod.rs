@@ -6,7 +6,10 @@
 //! |---|---|
 //! | the highest rate; work for whoever is awake, threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`](Fairness::Unfair) |
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
+//! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put` |
+//!
+//! [`baseline`] holds what the paper compares with.
 //!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};
@@ -73,15 +76,19 @@
 //! its follow-up. [`waiting`] spends the time between the two.
 #![allow(rustdoc::private_intra_doc_links)]
 
+#[cfg(feature = "std")]
+pub mod baseline;
 mod dual;
 mod dual_queue;
 mod dual_stack;
 mod pool;
 mod ticket;
+mod transfer;
 #[cfg(feature = "std")]
 mod waiting;
 
 pub use ticket::{PutTicket, TakeTicket};
+pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
 pub use waiting::{CancelToken, Patience};
 

@@ -1,14 +1,16 @@
 //! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the java.util.concurrent test
-//! suites and their regression tests: S1 to S30 for the synchronous queues, over both fairnesses. A test that hangs ends
-//! the process and is named.
+//! suites and their regression tests: S1 to S30 for the synchronous queues, over both fairnesses; Q1 to Q12 for the
+//! transfer queue. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
 //! |---|---|
 //! | S12 | there is nothing to peek at, to iterate or to remove: a synchronous queue has no such methods |
 //! | S22, in unfair mode | the order of a stack is no promise; it is checked as what it does without contention |
+//! | Q12, removal and iteration | no such methods; that a withdrawn last item is no obstacle is tested |
 //! | S29, select | no select call exists; tickets of several queues are followed up one by one, and that is tested |
 #![cfg(not(any(loom, shuttle)))]
 
+mod baseline;
 mod cancel;
 mod close;
 mod memory;
@@ -17,6 +19,7 @@ mod stress;
 mod support;
 mod tickets;
 mod timed;
+mod transfer;
 mod untimed;
 #[path = "../contract/watchdog.rs"]
 mod watchdog;

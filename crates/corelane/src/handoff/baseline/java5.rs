@@ -1,0 +1,237 @@
+//! The synchronous queue of Java SE 5.0: a lock, and a list of waiting threads for each side.
+//!
+//! Source: Listing 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), and what its text says about the two modes.
+//!
+//! # How it works
+//!
+//! 1. A put takes the lock and looks for a take that waits. If there is one it leaves the lock, gives it the item and wakes it.
+//! 2. Otherwise it leaves a node with the item in the list of waiting puts, leaves the lock, and sleeps until a take has the item.
+//! 3. A take is the same with the sides exchanged.
+//! 4. A request whose time is up is marked in its node; who finds it marked looks for the next one. Then it is taken out of its list, which
+//!    is walked under the lock.
+//!
+//! The lists are queues in fair mode and stacks otherwise. In fair mode the lock, too, is first come first served, as a request's place is
+//! decided when it gets the lock: a thread that leaves the lock hands it to the one that has slept for it longest, and
+//! nobody can use it until that one has woken up. This is why fair mode was slow.
+//!
+//! # Synchronization
+//!
+//! - the node's lock: the item is written before it is read, and one of match and time-out wins.
+//! - the entry lock: the lists.
+//!
+//! # Progress
+//!
+//! Blocking.
+//!
+//! # When to use it, and when not
+//!
+//! Never; to see what one lock for both sides costs, and a fair one above all.
+//!
+//! # Memory
+//!
+//! An allocation for each request that waits.
+
+use super::NO_PANIC;
+use crate::error::{OfferTimeoutError, PopTimeoutError};
+use crate::handoff::Fairness;
+use crate::sync::{Arc, Mutex};
+use crate::wait::Token;
+use alloc::collections::VecDeque;
+use core::fmt;
+use std::time::{Duration, Instant};
+
+/// One request that waits.
+struct Node<T> {
+    state: Mutex<State<T>>,
+    token: Token,
+}
+
+enum State<T> {
+    /// With the item of a put.
+    Waiting(Option<T>),
+    /// With the item for a take.
+    Matched(Option<T>),
+    Cancelled,
+}
+
+impl<T> Node<T> {
+    fn new(item: Option<T>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Waiting(item)), token: Token::new() })
+    }
+
+    /// Exchanges items with the node's owner, unless the owner has given up.
+    fn fulfil(&self, item: Option<T>) -> Result<Option<T>, Option<T>> {
+        let mut state = self.state.lock().expect(NO_PANIC);
+        let State::Waiting(theirs) = &mut *state else { return Err(item) };
+        let theirs = theirs.take();
+        *state = State::Matched(item);
+        drop(state);
+        self.token.notify();
+        Ok(theirs)
+    }
+
+    /// Sleeps until a partner has come, and returns its item; or until the time is up, and returns the own one.
+    fn wait(&self, deadline: Option<Instant>) -> Result<Option<T>, Option<T>> {
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            {
+                let mut state = self.state.lock().expect(NO_PANIC);
+                match &mut *state {
+                    State::Matched(item) => return Ok(item.take()),
+                    State::Waiting(item) if left == Some(Duration::ZERO) => {
+                        let item = item.take();
+                        *state = State::Cancelled;
+                        return Err(item);
+                    }
+                    State::Waiting(_) | State::Cancelled => {}
+                }
+            }
+            self.token.wait(left);
+        }
+    }
+}
+
+type List<T> = VecDeque<Arc<Node<T>>>;
+
+struct Lists<T> {
+    puts: List<T>,
+    takes: List<T>,
+}
+
+/// A lock that is first come first served.
+struct FifoLock(Mutex<Line>);
+
+struct Line {
+    held: bool,
+    waiting: VecDeque<Arc<Node<()>>>,
+}
+
+impl FifoLock {
+    fn lock(&self) {
+        let node = {
+            let mut line = self.0.lock().expect(NO_PANIC);
+            if !line.held {
+                line.held = true;
+                return;
+            }
+            let node = Node::new(None);
+            line.waiting.push_back(node.clone());
+            node
+        };
+        // Held by us from the match on.
+        let _ = node.wait(None);
+    }
+
+    fn unlock(&self) {
+        let mut line = self.0.lock().expect(NO_PANIC);
+        match line.waiting.pop_front() {
+            Some(next) => {
+                drop(line);
+                let _ = next.fulfil(None);
+            }
+            None => line.held = false,
+        }
+    }
+}
+
+/// The synchronous queue of Java SE 5.0, fair or unfair. See the [module](super) for its limits.
+pub struct JavaFive<T> {
+    entry: Option<FifoLock>,
+    lists: Mutex<Lists<T>>,
+}
+
+impl<T: Send> JavaFive<T> {
+    /// A queue that nobody waits in.
+    pub fn new(fairness: Fairness) -> Self {
+        let entry =
+            (fairness == Fairness::Fair).then(|| FifoLock(Mutex::new(Line { held: false, waiting: VecDeque::new() })));
+        Self { entry, lists: Mutex::new(Lists { puts: VecDeque::new(), takes: VecDeque::new() }) }
+    }
+
+    /// Runs a few instructions that do not panic under the queue's lock.
+    fn locked<R>(&self, section: impl FnOnce(&mut Lists<T>) -> R) -> R {
+        let Some(entry) = &self.entry else {
+            return section(&mut self.lists.lock().expect(NO_PANIC));
+        };
+        entry.lock();
+        // Never contended: the entry lock is held.
+        let result = section(&mut self.lists.lock().expect(NO_PANIC));
+        entry.unlock();
+        result
+    }
+
+    /// A put (with an item) or a take (without): the partner's item, or the own one when the time is up.
+    fn transfer(&self, mut item: Option<T>, deadline: Option<Instant>) -> Result<Option<T>, Option<T>> {
+        let is_put = item.is_some();
+        loop {
+            let found = self.locked(|lists| {
+                let (own, others) = match is_put {
+                    true => (&mut lists.puts, &mut lists.takes),
+                    false => (&mut lists.takes, &mut lists.puts),
+                };
+                match if self.entry.is_some() { others.pop_front() } else { others.pop_back() } {
+                    Some(partner) => Ok(partner),
+                    None => {
+                        let node = Node::new(item.take());
+                        own.push_back(node.clone());
+                        Err(node)
+                    }
+                }
+            });
+            match found {
+                Ok(partner) => match partner.fulfil(item) {
+                    Ok(theirs) => return Ok(theirs),
+                    Err(back) => item = back,
+                },
+                Err(node) => {
+                    let outcome = node.wait(deadline);
+                    if outcome.is_err() {
+                        self.locked(|lists| {
+                            let own = if is_put { &mut lists.puts } else { &mut lists.takes };
+                            own.retain(|other| !Arc::ptr_eq(other, &node));
+                        });
+                    }
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// Waits until the item is taken.
+    pub fn put(&self, item: T) {
+        assert!(self.transfer(Some(item), None).is_ok(), "nothing ends this wait");
+    }
+
+    /// Waits for an item.
+    pub fn take(&self) -> T {
+        self.transfer(None, None).ok().flatten().expect("nothing ends this wait but an item")
+    }
+
+    /// Waits until the item is taken, but not longer than this.
+    ///
+    /// # Errors
+    /// The time is up. The item comes back.
+    pub fn offer_timeout(&self, item: T, timeout: Duration) -> Result<(), OfferTimeoutError<T>> {
+        match self.transfer(Some(item), Instant::now().checked_add(timeout)) {
+            Ok(_) => Ok(()),
+            Err(item) => Err(OfferTimeoutError::Timeout(item.expect("a put that fails has its item back"))),
+        }
+    }
+
+    /// Waits for an item, but not longer than this.
+    ///
+    /// # Errors
+    /// The time is up.
+    pub fn poll_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        match self.transfer(None, Instant::now().checked_add(timeout)) {
+            Ok(item) => Ok(item.expect("a take that succeeds has an item")),
+            Err(_) => Err(PopTimeoutError::Timeout),
+        }
+    }
+}
+
+impl<T> fmt::Debug for JavaFive<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JavaFive").field("fair", &self.entry.is_some()).finish_non_exhaustive()
+    }
+}

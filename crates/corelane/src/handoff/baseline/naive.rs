@@ -1,0 +1,87 @@
+//! The naive synchronous queue: one monitor.
+//!
+//! Source: Listing 3 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
+//!
+//! # How it works
+//!
+//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes everybody. Then it waits until
+//!    the item is gone, says that no put is under way any more, and wakes everybody.
+//! 2. A take waits until there is an item, takes it, and wakes everybody.
+//!
+//! # Synchronization
+//!
+//! - the monitor's lock: everything.
+//!
+//! # Progress
+//!
+//! Blocking. With n threads that wait, n are woken for each step of each transfer, most of them for nothing.
+//!
+//! # When to use it, and when not
+//!
+//! Never; to see what waking everybody costs.
+//!
+//! # Memory
+//!
+//! One item.
+
+use super::NO_PANIC;
+use crate::sync::{Condvar, Mutex};
+use core::fmt;
+
+/// A synchronous queue of one monitor. See the [module](super) for what it cannot.
+pub struct Naive<T> {
+    monitor: Mutex<Monitor<T>>,
+    changed: Condvar,
+}
+
+struct Monitor<T> {
+    putting: bool,
+    item: Option<T>,
+}
+
+impl<T: Send> Naive<T> {
+    /// A queue that nobody waits in.
+    pub fn new() -> Self {
+        Self { monitor: Mutex::new(Monitor { putting: false, item: None }), changed: Condvar::new() }
+    }
+
+    /// Waits for an item.
+    pub fn take(&self) -> T {
+        let mut monitor = self.monitor.lock().expect(NO_PANIC);
+        loop {
+            if let Some(item) = monitor.item.take() {
+                self.changed.notify_all();
+                return item;
+            }
+            monitor = self.changed.wait(monitor).expect(NO_PANIC);
+        }
+    }
+
+    /// Waits until the item is taken.
+    pub fn put(&self, item: T) {
+        let mut monitor = self.monitor.lock().expect(NO_PANIC);
+        while monitor.putting {
+            monitor = self.changed.wait(monitor).expect(NO_PANIC);
+        }
+        monitor.putting = true;
+        monitor.item = Some(item);
+        self.changed.notify_all();
+        while monitor.item.is_some() {
+            monitor = self.changed.wait(monitor).expect(NO_PANIC);
+        }
+        monitor.putting = false;
+        self.changed.notify_all();
+    }
+}
+
+impl<T: Send> Default for Naive<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Naive<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Naive").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! The queues of the paper's comparison: what they promise, which is less.
+
+use crate::support::{LONG, Ledger, T, timed};
+use crate::watchdog::guard;
+use corelane::error::{OfferTimeoutError, PopTimeoutError};
+use corelane::handoff::Fairness;
+use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// Every item once, between several threads; a put does not return before its item is taken.
+fn hands_over<Q: Sync>(queue: Q, put: fn(&Q, usize), take: fn(&Q) -> usize) {
+    const ITEMS: usize = 300;
+    guard(|| {
+        let seen: Vec<_> = (0..3 * ITEMS).map(|_| AtomicUsize::new(0)).collect();
+        thread::scope(|scope| {
+            let (queue, seen) = (&queue, &seen);
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    for item in thread * ITEMS..(thread + 1) * ITEMS {
+                        put(queue, item);
+                    }
+                });
+                scope.spawn(move || {
+                    for _ in 0..ITEMS {
+                        seen[take(queue)].fetch_add(1, Relaxed);
+                    }
+                });
+            }
+        });
+        assert!(seen.iter().all(|times| times.load(Relaxed) == 1));
+        thread::scope(|scope| {
+            let putter = scope.spawn(|| put(&queue, 7));
+            thread::sleep(T);
+            assert!(!putter.is_finished());
+            assert_eq!(take(&queue), 7);
+        });
+    });
+}
+
+#[test]
+fn naive() {
+    hands_over(Naive::new(), Naive::put, Naive::take);
+}
+
+#[test]
+fn hanson() {
+    hands_over(Hanson::new(), Hanson::put, Hanson::take);
+}
+
+#[test]
+fn java_five() {
+    for fairness in [Fairness::Fair, Fairness::Unfair] {
+        hands_over(JavaFive::new(fairness), JavaFive::put, JavaFive::take);
+    }
+}
+
+#[test]
+fn java_five_gives_up_in_time() {
+    guard(|| {
+        for fairness in [Fairness::Fair, Fairness::Unfair] {
+            let queue = JavaFive::new(fairness);
+            let (result, took) = timed(|| queue.offer_timeout(1, T));
+            assert_eq!(result, Err(OfferTimeoutError::Timeout(1)));
+            assert!(took >= T && took < LONG);
+            assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
+            thread::scope(|scope| {
+                scope.spawn(|| queue.offer_timeout(2, LONG).unwrap());
+                assert_eq!(queue.poll_timeout(LONG), Ok(2));
+            });
+        }
+    });
+}
+
+#[test]
+fn items_that_nobody_took_are_dropped_once() {
+    let ledger = Ledger::default();
+    let queue = JavaFive::new(Fairness::Fair);
+    drop(queue.offer_timeout(ledger.item(1), Duration::ZERO));
+    drop(queue);
+    assert_eq!((ledger.alive(), ledger.dropped()), (0, 1));
+}
