@@ -225,8 +225,10 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
             0 => 0,
             state => {
                 let refused = handed_over(self.raw.control(), state, self.raw.position()).min(n);
-                // SAFETY: these items of the last publication lie behind the seal.
-                unsafe { self.raw.retract(refused) };
+                if refused != 0 {
+                    // SAFETY: these items of the last publication lie behind the seal.
+                    unsafe { self.raw.retract(refused) };
+                }
                 refused
             }
         };

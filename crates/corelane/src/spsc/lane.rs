@@ -630,7 +630,8 @@ impl<T> Shared<Ring<T>> {
             leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr()));
         }
         let (at, popped) = run.place(ring);
-        let mut told = told;
+        // The end of a block is the start of the next one.
+        let mut told = if told == next { run.next } else { told };
         if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
             told = self.publish_position(&run);
         }
@@ -675,23 +676,22 @@ impl<T> Ring<T> {
             return if at == block { run.until(item - popped) } else { run.until(run.room()) };
         }
         if notes.full_until.wrapping_sub(at) as isize <= 0 {
+            let published = self.published(at);
+            if published != Block::<T>::ITEMS {
+                // Never far behind, or it would count as ahead once the numbers have gone half their way round.
+                notes.full_until = at;
+                return run.until(published.saturating_sub(popped));
+            }
             self.look_ahead(at, notes);
         }
-        match notes.full_until.wrapping_sub(at) {
-            0 => run.until(self.published(at).saturating_sub(popped)),
-            // No further than to the next publication of the position.
-            full => run.through(self, full.min(self.release_every.max(1) - at % self.release_every.max(1))),
-        }
+        // No further than to the next publication of the position.
+        let most = self.release_every.max(1) - at % self.release_every.max(1);
+        run.through(self, notes.full_until.wrapping_sub(at).min(most))
     }
 
-    /// Finds out how many blocks from `at` on are full: `take`, one or none.
+    /// Finds out how many blocks from `at` on, which is full, are full: `take` or one.
     #[inline(always)]
     fn look_ahead(&self, at: usize, notes: &mut Notes) {
-        // Never far behind, or it would count as ahead once the numbers have gone half their way round.
-        notes.full_until = at;
-        if !self.is_full(at) {
-            return;
-        }
         notes.full_until = at.wrapping_add(1);
         let all = at.wrapping_add(self.take);
         let last = all.wrapping_sub(1);
