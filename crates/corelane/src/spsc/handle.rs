@@ -151,18 +151,13 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     #[cfg(not(feature = "std"))]
     let control = Control::new();
     let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
+    // Before there is a queue: the clone of a user's strategy may panic.
+    let wait = options.wait.clone();
     let (producer, consumer) = D::create(request)?;
     // Only now: `create` has refused what makes no sense.
     let lag = D::release_lag(capacity, &options.tuning);
     Ok((
-        Producer {
-            raw: ManuallyDrop::new(producer),
-            wait: options.wait.clone(),
-            lag,
-            room: 1,
-            stats: S::default(),
-            one_thread: PhantomData,
-        },
+        Producer { raw: ManuallyDrop::new(producer), wait, lag, room: 1, stats: S::default(), one_thread: PhantomData },
         Consumer { raw: ManuallyDrop::new(consumer), wait: options.wait, stats: S::default(), one_thread: PhantomData },
     ))
 }

@@ -543,8 +543,8 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 #[cold]
 #[inline(never)]
 fn retire_producer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
-    shared.control.close_by_producer();
     shared.body.pushed_to.store(Run::empty(&shared.body, next, line, lap).place(&shared.body));
+    shared.control.close_by_producer();
 }
 
 /// What the consumer keeps in mind from one run to the next.
