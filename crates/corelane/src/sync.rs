@@ -252,6 +252,19 @@ pub(crate) fn look(word: &AtomicU64) -> u64 {
     word.load(Acquire)
 }
 
+/// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one that came before write the
+/// old value back after it.
+#[cfg(target_has_atomic = "64")]
+#[inline(always)]
+pub(crate) fn set(word: &AtomicU64, value: u64) {
+    #[cfg(loom)]
+    if barrier::is_read_modify_write() {
+        word.swap(value, Release);
+        return;
+    }
+    word.store(value, Release);
+}
+
 /// Before another attempt of a lock-free operation, which was disturbed by another thread. Nothing, but for the model checkers: to
 /// them an attempt may see what was there before for ever.
 #[inline(always)]

@@ -421,6 +421,31 @@ mod transfer {
         });
     }
 
+    /// A thread that sleeps on its way out of a match, while the dummy it knew comes back as the last node, does not move the tail
+    /// back.
+    #[test]
+    fn a_late_match_leaves_the_tail_alone() {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
+            let (queue, ledger) = queue();
+            let (second, third, item) = (queue.clone(), queue.clone(), ledger.item(1));
+            queue.put(ledger.item(0)).ok().unwrap();
+            let second = thread::spawn(move || {
+                second.put(item).ok().unwrap();
+                usize::from(second.poll().is_ok())
+            });
+            // This one may free the dummy.
+            let third = thread::spawn(move || third.is_empty());
+            let mine = usize::from(queue.poll().is_ok());
+            assert_eq!(mine + second.join().unwrap(), 2);
+            third.join().unwrap();
+            queue.put(ledger.item(2)).ok().unwrap();
+            assert_eq!(queue.poll().map(|item| item.read()), Ok(2));
+            assert!(queue.is_empty());
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
     /// Of an item that was left and one that is waited for, a close keeps the first and sends the second away, unless a
     /// take was faster.
     #[test]

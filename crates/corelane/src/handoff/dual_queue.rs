@@ -37,7 +37,8 @@
 //! - The link before a node marked `UNLINKING` stays what it is until that node is unlinked: if it is the dummy's, the head cannot move onto the
 //!   marked node; if it is another's that is unlinked itself, it is frozen first, and then the change of it fails.
 //! - A frozen link does not change, so nothing behind a node is unlinked by way of it while it is unlinked itself.
-//! - The tail never stays on a node that leaves: whoever moves the head or marks a node moves the tail on before.
+//! - The tail never stays on a node that leaves: whoever moves the head or marks a node moves the tail on before. It never goes back:
+//!   after the tail was read, the head (or the marked node's word) is found unchanged, so the tail stood on that very node.
 //! - A node's word is believed when, after it was read, the link to the node is unchanged and the node before it is the dummy still,
 //!   or waits still, with the version it had. The tag of a link tells a new one from an old one.
 //!
@@ -153,15 +154,27 @@ impl<T> DualQueue<T> {
         ))
     }
 
+    /// Moves the tail from a node that is about to leave to the next one, if it is there. `false` if the node does not `stand` in the list
+    /// any more.
+    #[inline(always)]
+    fn leave(&self, node: Index, next: Index, stands: impl FnOnce() -> bool) -> bool {
+        let tail = self.ends.tail.load();
+        if tail.index() != node {
+            return true;
+        }
+        // Asked after the tail was read, which so was at this node and not at a later life of it, behind `next`.
+        let stands = stands();
+        if stands {
+            self.ends.tail.change(tail, tail.to(next, 0));
+        }
+        stands
+    }
+
     /// Makes the first node, which does not wait, the dummy.
     #[inline(always)]
     fn advance(&self, head: Link, first: Index) {
-        let tail = self.ends.tail.load();
-        if tail.index() == head.index() {
-            // The tail must not stay behind.
-            self.ends.tail.change(tail, tail.to(first, 0));
-        }
-        if self.ends.head.change(head, head.to(first, 0)) {
+        let leaves = self.leave(head.index(), first, || self.ends.head.load() == head);
+        if leaves && self.ends.head.change(head, head.to(first, 0)) {
             self.pool.credit(head.index(), Word::UNLINKED);
         }
     }
@@ -252,10 +265,8 @@ impl<T> DualQueue<T> {
             if word.has(Word::UNLINKING) {
                 self.unlink(at, link);
             } else if unlink && word.is_cancelled() && !word.has(Word::SKIPPED) && !next.is_null() {
-                let tail = self.ends.tail.load();
-                if tail.index() == link.index() {
-                    // The tail must not point to what is unlinked.
-                    self.ends.tail.change(tail, tail.to(next.index(), 0));
+                if !self.leave(link.index(), next.index(), || node.word() == word) {
+                    return false;
                 }
                 if node.change(word, word.with(Word::UNLINKING)) {
                     self.unlink(at, link);

@@ -36,7 +36,7 @@
 //! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of at
 //! most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
 
-use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, UnsafeCell, look};
+use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, UnsafeCell, look, set};
 #[cfg(feature = "std")]
 use crate::wait::Token;
 use alloc::boxed::Box;
@@ -101,7 +101,7 @@ impl AtomicLink {
 
     /// For the owner of a node that nothing links to. Release: see "late readers" in the [module](self)'s header.
     pub(super) fn set(&self, link: Link) {
-        self.0.store(link.0, Release);
+        set(&self.0, link.0);
     }
 
     #[inline(always)]
@@ -283,12 +283,12 @@ impl<T> Node<T> {
         let held = self.word.load(Relaxed);
         let version = self.version.load(Relaxed);
         let read = if held & Word::DATA != 0 { 0 } else { Word::READ };
-        self.word.store(Word::WAITING | held & Word::DATA | read | credits | version << VALUE_SHIFT, Release);
+        set(&self.word, Word::WAITING | held & Word::DATA | read | credits | version << VALUE_SHIFT);
     }
 
     /// Takes [`become_request`](Self::become_request) back, for a node that was not linked.
     pub(super) fn become_held(&self) {
-        self.word.store(Word::HELD | self.word.load(Relaxed) & Word::DATA, Release);
+        set(&self.word, Word::HELD | self.word.load(Relaxed) & Word::DATA);
     }
 
     /// Wakes the owner, who sleeps or did a moment ago. If the node has another owner by now, that one looks in vain.
@@ -316,7 +316,7 @@ impl<T> Node<T> {
     pub(super) unsafe fn put_item(&self, item: T) {
         // SAFETY: nobody else accesses the item of a held node.
         self.item.with_mut(|slot| unsafe { (*slot).write(item) });
-        self.word.store(Word::HELD | Word::DATA, Release);
+        set(&self.word, Word::HELD | Word::DATA);
     }
 
     /// Moves the item out.
@@ -482,9 +482,9 @@ impl<T> Pool<T> {
     pub(super) fn free(&self, index: Index) {
         let node = self.node(index);
         if index as usize <= self.front {
-            node.word.store(Word::FREE, Release);
+            set(&node.word, Word::FREE);
         } else {
-            node.word.store(Word::HELD, Release);
+            set(&node.word, Word::HELD);
             self.push(index, index);
         }
     }

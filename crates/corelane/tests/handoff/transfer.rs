@@ -236,17 +236,21 @@ fn q12_a_withdrawn_last_item_is_no_obstacle() {
 #[test]
 fn no_poll_misses_an_item_that_was_put() {
     guard(|| {
-        let queue = TransferQueue::new();
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for item in 0..20_000 {
-                        queue.put(item).unwrap();
-                        queue.poll().expect("each thread puts before it polls");
-                    }
-                });
-            }
-        });
+        // Anew each time: what goes wrong between the first nodes need not go wrong later.
+        for round in 0..40 {
+            let queue = TransferQueue::new();
+            thread::scope(|scope| {
+                for _ in 0..2 + round % 2 {
+                    scope.spawn(|| {
+                        for item in 0..5_000 {
+                            queue.put(item).unwrap();
+                            queue.poll().expect("each thread puts before it polls");
+                        }
+                    });
+                }
+            });
+            assert!(queue.is_empty());
+        }
     });
 }
 
