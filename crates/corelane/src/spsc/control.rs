@@ -1,18 +1,16 @@
 //! What both ends of every queue share beside the items: who is parked, who has closed, who is gone.
 
-#[cfg(feature = "std")]
-use crate::sync::heavy_barrier;
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, load_after_store};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store, pause};
 #[cfg(feature = "std")]
 use crate::wait::Parker;
 use core::fmt;
 
 /// This end sleeps, or is about to.
-pub(crate) const PARKED: u32 = 1;
+const PARKED: u32 = 1;
 /// This end has closed the queue.
-pub(crate) const CLOSED: u32 = 1 << 1;
+const CLOSED: u32 = 1 << 1;
 /// The consumer, which has closed or was dropped, has said behind which item it will never look.
-pub(crate) const SEALED: u32 = 1 << 2;
+const SEALED: u32 = 1 << 2;
 
 /// The consumer would rather have items in blocks than each at once. A hint: it changes no promise.
 const STREAMING: u32 = 1 << 3;
@@ -68,23 +66,23 @@ impl End {
     }
 
     /// The state, with everything its end did before it set the bits.
-    pub(crate) fn acquire(&self) -> u32 {
+    fn acquire(&self) -> u32 {
         self.state.load(Ordering::Acquire)
     }
 
     /// Sets bits, after everything this thread did before.
-    pub(crate) fn set(&self, bits: u32) {
+    fn set(&self, bits: u32) {
         self.state.fetch_or(bits, Ordering::AcqRel);
     }
 
     /// Says that the item at position `at` is the first the consumer will never look at.
-    pub(crate) fn seal(&self, at: usize) {
+    fn seal(&self, at: usize) {
         self.sealed_at.store(at, Ordering::Relaxed);
         self.set(CLOSED | SEALED);
     }
 
     /// See [`seal`](Self::seal); only meaningful once `SEALED` was seen by [`acquire`](Self::acquire).
-    pub(crate) fn sealed_at(&self) -> usize {
+    fn sealed_at(&self) -> usize {
         self.sealed_at.load(Ordering::Relaxed)
     }
 
@@ -162,6 +160,38 @@ impl Control {
         }
     }
 
+    /// To be called by the producer after a publication that found the consumer's `state`: asleep, or closed. Returns how much
+    /// of what lies in front of `position` lies behind the seal of a closed queue.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn handed_over(&self, state: u32, position: usize) -> usize {
+        if state & PARKED != 0 {
+            self.consumer.wake();
+        }
+        if state & CLOSED == 0 {
+            return 0;
+        }
+        let mut looks = 0_u32;
+        while self.consumer.acquire() & SEALED == 0 {
+            looks = looks.wrapping_add(1);
+            pause(looks);
+        }
+        let behind = position.wrapping_sub(self.consumer.sealed_at()) as isize;
+        behind.max(0) as usize
+    }
+
+    /// Whether a producer's pushes are refused for good.
+    pub(crate) fn refuses_pushes(&self) -> bool {
+        // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
+        // was told Closed by then would see a later push succeed.
+        self.consumer.acquire() & SEALED != 0 || self.producer.acquire() & CLOSED != 0
+    }
+
+    /// Whether either end has closed, to the consumer: there may still be items.
+    pub(crate) fn is_closed(&self) -> bool {
+        (self.consumer.acquire() | self.producer.acquire()) & CLOSED != 0
+    }
+
     /// Says that the producer pushes no more.
     pub(crate) fn close_by_producer(&self) {
         self.producer.set(CLOSED);
@@ -170,19 +200,30 @@ impl Control {
         }
     }
 
+    /// First half of the consumer's close; false if it has closed before. The consumer then takes note of the last item that
+    /// is published, and says so by [`seal`](Self::seal).
+    pub(crate) fn begin_close(&self) -> bool {
+        if self.consumer.acquire() & CLOSED != 0 {
+            return false;
+        }
+        self.consumer.set(CLOSED);
+        heavy_barrier();
+        true
+    }
+
+    /// Says that the consumer pops nothing from `position` on, to a producer that sleeps, too.
+    pub(crate) fn seal(&self, position: usize) {
+        self.consumer.seal(position);
+        if self.producer.after_publication() & PARKED != 0 {
+            self.producer.wake();
+        }
+    }
+
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.
     pub(crate) fn close_by_consumer(&self, position: usize) {
         if self.consumer.acquire() & SEALED == 0 {
             // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
-            self.consumer.seal(position);
-            self.wake_closed_producer();
-        }
-    }
-
-    /// Tells the producer, asleep or not, that the consumer has closed.
-    pub(crate) fn wake_closed_producer(&self) {
-        if self.producer.after_publication() & PARKED != 0 {
-            self.producer.wake();
+            self.seal(position);
         }
     }
 }

@@ -19,16 +19,13 @@
 //! items can be drained. So every item is either refused and given back, or accepted and there to be popped. Where
 //! there is no membarrier, an item that is pushed during the close may also be accepted and dropped with the queue.
 
-use super::control::{CLOSED, Control, PARKED, SEALED};
+use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use crate::error::{ChannelError, Closed, Drained, PopError, PushError, ReserveError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
-#[cfg(feature = "std")]
-use crate::sync::yield_now;
-use crate::sync::{heavy_barrier, spin_loop};
 use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
@@ -219,7 +216,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
             state => {
-                let refused = handed_over(self.raw.control(), state, self.raw.position()).min(n);
+                let refused = self.raw.control().handed_over(state, self.raw.position()).min(n);
                 if refused != 0 {
                     // SAFETY: these items of the last publication lie behind the seal.
                     unsafe { self.raw.retract(refused) };
@@ -243,7 +240,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
             let room = self.raw.writable();
             if room == 0 {
                 let control = self.raw.control();
-                self.stats.full(|| items.size_hint().0 > 0 && !is_closed(control));
+                self.stats.full(|| items.size_hint().0 > 0 && !control.refuses_pushes());
                 return pushed;
             }
             let mut run = Run { producer: self, written: 0 };
@@ -274,7 +271,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
             let room = self.raw.writable().min(items.len() - pushed);
             if room == 0 {
                 let control = self.raw.control();
-                self.stats.full(|| !is_closed(control));
+                self.stats.full(|| !control.refuses_pushes());
                 break;
             }
             let room = self.raw.adjacent(room);
@@ -341,7 +338,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
 
     /// True once either end has closed or the consumer is gone. Then it stays so, and no push succeeds.
     pub fn is_closed(&self) -> bool {
-        is_closed(self.raw.control())
+        self.raw.control().refuses_pushes()
     }
 }
 
@@ -459,34 +456,6 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
     }
-}
-
-/// To be called after a publication that found the consumer asleep or closed. Returns how many items in front of `position`
-/// lie behind the seal of a closed queue.
-#[cold]
-#[inline(never)]
-fn handed_over(control: &Control, state: u32, position: usize) -> usize {
-    let consumer = &control.consumer;
-    if state & PARKED != 0 {
-        consumer.wake();
-    }
-    if state & CLOSED == 0 {
-        return 0;
-    }
-    let mut looks = 0_u32;
-    while consumer.acquire() & SEALED == 0 {
-        looks = looks.wrapping_add(1);
-        pause(looks);
-    }
-    let behind = position.wrapping_sub(consumer.sealed_at()) as isize;
-    behind.max(0) as usize
-}
-
-/// Whether a producer's pushes are refused for good.
-fn is_closed(control: &Control) -> bool {
-    // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
-    // was told Closed by then would see a later push succeed.
-    control.consumer.acquire() & SEALED != 0 || control.producer.acquire() & CLOSED != 0
 }
 
 /// Slots that are written and not yet published. Publishes them when the iterator they come from panics.
@@ -703,21 +672,15 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Exact: each item that was not given back by its push can be popped, except without membarrier (see the
     /// [module](crate::spsc)).
     pub fn close(&mut self) {
-        let consumer = &self.raw.control().consumer;
-        if consumer.acquire() & CLOSED != 0 {
-            return;
+        if self.raw.control().begin_close() {
+            let end = self.raw.seal();
+            self.raw.control().seal(end);
         }
-        consumer.set(CLOSED);
-        heavy_barrier();
-        let end = self.raw.seal();
-        self.raw.control().consumer.seal(end);
-        self.raw.control().wake_closed_producer();
     }
 
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
     pub fn is_closed(&self) -> bool {
-        let control = self.raw.control();
-        (control.consumer.acquire() | control.producer.acquire()) & CLOSED != 0
+        self.raw.control().is_closed()
     }
 }
 
@@ -897,16 +860,6 @@ unsafe fn copy_out<T, R: RawConsumer<T>>(first: *const crate::sync::Slot<T>, to:
         // SAFETY: the caller's promise.
         unsafe { to.add(i).write(MaybeUninit::new((*first.add(i)).with(|slot| (*slot).assume_init_read()))) };
     }
-}
-
-/// One turn of the short wait for the other end's next few instructions; yields now and then, should it be preempted.
-fn pause(looks: u32) {
-    #[cfg(feature = "std")]
-    if looks.is_multiple_of(64) {
-        return yield_now();
-    }
-    let _ = looks;
-    spin_loop();
 }
 
 /// Calls a cold function with the handle in another place, and puts it back.

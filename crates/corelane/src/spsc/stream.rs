@@ -94,7 +94,7 @@
 //! 8 bytes and the length rounded up to 8 a message. Segments as in [`linked`](super::linked): two at first, at most
 //! [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is left.
 
-use super::control::{CLOSED, Control, PARKED, SEALED};
+use super::control::Control;
 use super::design::Shared;
 use super::handle::{Look, Options, Waited, wait_until};
 use super::segments::{Contents, Pool, Segment, Turn};
@@ -102,7 +102,7 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
 use crate::error::{ChannelError, Closed, Drained, PopError};
-use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, heavy_barrier, pause};
+use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release};
 use crate::wait::{DefaultStrategy, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
@@ -484,20 +484,7 @@ impl Tx {
     #[cold]
     #[inline(never)]
     fn handed_over(&mut self, state: u32, from: *mut Word) -> usize {
-        let consumer = &self.shared.control.consumer;
-        if state & PARKED != 0 {
-            consumer.wake();
-        }
-        if state & CLOSED == 0 {
-            return 0;
-        }
-        let mut looks = 0_u32;
-        while consumer.acquire() & SEALED == 0 {
-            looks = looks.wrapping_add(1);
-            pause(looks);
-        }
-        let behind = self.position().wrapping_sub(consumer.sealed_at()) as isize;
-        let behind = (behind.max(0) as usize).min(distance(from, self.at));
+        let behind = self.control().handed_over(state, self.position()).min(distance(from, self.at));
         let (mut refused, end) = (0, self.at);
         self.at = end.wrapping_sub(behind);
         let mut message = self.at;
@@ -614,7 +601,7 @@ impl<W, S: Recorder> Producer<W, S> {
     /// As for [`try_push`](Self::try_push).
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<Reserved<'_, W, S>, PushError> {
-        if self.raw.control().consumer.acquire() & SEALED != 0 {
+        if self.is_closed() {
             return Err(PushError::Closed);
         }
         self.room_for(len)?;
@@ -647,18 +634,12 @@ impl<W, S: Recorder> Producer<W, S> {
     /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
     pub fn close(&mut self) {
         self.raw.halt();
-        let control = self.raw.control();
-        control.producer.set(CLOSED);
-        if control.consumer.after_publication() & PARKED != 0 {
-            control.consumer.wake();
-        }
+        self.raw.control().close_by_producer();
     }
 
     /// True once either end has closed or the consumer is gone. Then it stays so, and no push succeeds.
     pub fn is_closed(&self) -> bool {
-        let control = self.raw.control();
-        // As for the other queues: not before the seal.
-        control.consumer.acquire() & SEALED != 0 || control.producer.acquire() & CLOSED != 0
+        self.raw.control().refuses_pushes()
     }
 }
 
@@ -1230,21 +1211,15 @@ impl<W, S: Recorder> Consumer<W, S> {
     /// Exact: each push either fails or its message can be popped, except without membarrier (see the
     /// [module](crate::spsc)).
     pub fn close(&mut self) {
-        let consumer = &self.raw.shared.control.consumer;
-        if consumer.acquire() & CLOSED != 0 {
-            return;
+        if self.raw.shared.control.begin_close() {
+            let end = self.raw.seal();
+            self.raw.shared.control.seal(end);
         }
-        consumer.set(CLOSED);
-        heavy_barrier();
-        let end = self.raw.seal();
-        self.raw.shared.control.consumer.seal(end);
-        self.raw.shared.control.wake_closed_producer();
     }
 
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be messages to pop.
     pub fn is_closed(&self) -> bool {
-        let control = &self.raw.shared.control;
-        (control.consumer.acquire() | control.producer.acquire()) & CLOSED != 0
+        self.raw.shared.control.is_closed()
     }
 }
 
@@ -1335,12 +1310,7 @@ impl<W> Consumer<W, Counting> {
 
 impl<W, S: Recorder> Drop for Consumer<W, S> {
     fn drop(&mut self) {
-        let control = &self.raw.shared.control;
-        if control.consumer.acquire() & SEALED == 0 {
-            // Nobody will pop what is inside: a push that finds this takes its message back.
-            control.consumer.seal(self.raw.position());
-            control.wake_closed_producer();
-        }
+        self.raw.shared.control.close_by_consumer(self.raw.position());
     }
 }
 
