@@ -2,6 +2,7 @@
 
 use super::pool::{Index, Node, Pool, Word};
 use crate::error::{OfferError, PopError};
+use crate::sync::{AtomicUsize, Relaxed};
 
 /// How a request behaves when there is no partner.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) enum Fate<T> {
 pub(super) trait Dual<T> {
     fn pool(&self) -> &Pool<T>;
 
+    fn cleaning(&self) -> &Cleaning;
+
     /// Matches a put (with an item) or a take (without) with the request that is next in line, or registers it.
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T>;
 
@@ -45,9 +48,12 @@ pub(super) trait Dual<T> {
     #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool;
 
-    /// Removes nodes that do not wait any more from the front, and, where many have accumulated elsewhere, all of them. Called by a request
-    /// that was just cancelled and has not given up its node.
-    fn clean(&self, index: Index);
+    /// Removes nodes that do not wait any more from where the next is matched.
+    fn trim(&self);
+
+    /// Visits the nodes in their order; `false` if the one it stood on has left before the end. With `unlink` it takes out those that were
+    /// cancelled, where it can.
+    fn walk(&self, unlink: bool, visit: impl FnMut(&Node<T>, Word)) -> bool;
 
     /// No request after this is matched or registered; those that wait learn of it.
     fn close(&self);
@@ -55,8 +61,62 @@ pub(super) trait Dual<T> {
     fn is_closed(&self) -> bool;
 
     /// How many requests of one kind wait. A traversal.
-    fn count(&self, data: bool) -> usize;
+    fn count(&self, data: bool) -> usize {
+        let mut count = 0;
+        for _ in 0..ATTEMPTS {
+            count = 0;
+            if self.walk(false, |_, word| count += usize::from(word.is_waiting() && word.is_data() == data)) {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Removes nodes that do not wait any more from the front, and, where many have accumulated elsewhere, all of them. Called by a request
+    /// that was just cancelled and has not given up its node.
+    fn clean(&self, index: Index) {
+        self.trim();
+        if self.pool().node(index).word().has(Word::UNLINKED | Word::SKIPPED) {
+            return;
+        }
+        let dead = self.cleaning().dead.fetch_add(1, Relaxed) + 1;
+        if dead >= self.cleaning().limit.load(Relaxed) {
+            self.sweep();
+        }
+    }
+
+    /// Unlinks the nodes that were cancelled.
+    fn sweep(&self) {
+        self.cleaning().dead.store(0, Relaxed);
+        for _ in 0..ATTEMPTS {
+            let mut live = 0;
+            if self.walk(true, |_, word| live += usize::from(word.is_waiting())) {
+                self.cleaning().limit.store(live.max(SWEEP), Relaxed);
+                return;
+            }
+        }
+    }
 }
+
+/// What only those touch that were cancelled.
+pub(super) struct Cleaning {
+    /// Nodes cancelled in the middle since the last sweep, and not unlinked since.
+    dead: AtomicUsize,
+    /// A sweep is due at so many.
+    limit: AtomicUsize,
+}
+
+impl Cleaning {
+    pub(super) fn new() -> Self {
+        Self { dead: AtomicUsize::new(0), limit: AtomicUsize::new(SWEEP) }
+    }
+}
+
+/// The least number of dead nodes that a sweep is worth.
+const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
+
+/// How often a walk that was disturbed begins again.
+const ATTEMPTS: usize = 3;
 
 /// Asks for the fate of a registered request: reads nothing but its own node, and ends the request if it has one.
 ///
@@ -207,4 +267,12 @@ pub(super) fn poll<T>(dual: &impl Dual<T>) -> Result<T, PopError> {
         Answer::Closed(_) => Err(PopError::Closed),
         Answer::Waits(_) | Answer::Matched(None) => unreachable!("a take that does not wait"),
     }
+}
+
+/// Takes the items of puts that wait, at most `max`, and appends them. Returns how many.
+#[cfg(feature = "std")]
+pub(super) fn drain_into<T>(dual: &impl Dual<T>, items: &mut alloc::vec::Vec<T>, max: usize) -> usize {
+    let before = items.len();
+    items.extend(core::iter::from_fn(|| poll(dual).ok()).take(max));
+    items.len() - before
 }

@@ -67,9 +67,9 @@
 //!
 //! One node for each request that waits, one for the dummy, and at most as many dead ones as there are live ones, or 32.
 
-use super::dual::{Answer, Dual, Incoming, Otherwise, wake};
+use super::dual::{Answer, Cleaning, Dual, Incoming, Otherwise, wake};
 use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};
-use crate::sync::{Acquire, AtomicBool, AtomicUsize, Padded, Relaxed, Release, retry};
+use crate::sync::{Acquire, AtomicBool, Padded, Release, retry};
 
 /// In the last node's link: nothing will ever be appended.
 const END: u64 = Link::FLAG_B;
@@ -92,20 +92,6 @@ pub(super) struct DualQueue<T> {
     pool: Pool<T>,
 }
 
-/// What only those touch that were cancelled.
-struct Cleaning {
-    /// Nodes cancelled in the middle since the last sweep, and not unlinked since.
-    dead: AtomicUsize,
-    /// A sweep is due at so many.
-    limit: AtomicUsize,
-}
-
-/// The least number of dead nodes that a sweep is worth.
-const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
-
-/// How often a walk that was disturbed begins again.
-const ATTEMPTS: usize = 3;
-
 /// What a fulfilling thread found behind the dummy.
 enum First {
     /// This link, to this node, with this word: true at one point in time.
@@ -127,7 +113,7 @@ impl<T> DualQueue<T> {
                 tail: AtomicLink::new(dummy),
                 closed: AtomicBool::new(false),
             }),
-            cleaning: Padded(Cleaning { dead: AtomicUsize::new(0), limit: AtomicUsize::new(SWEEP) }),
+            cleaning: Padded(Cleaning::new()),
             drains,
             pool,
         }
@@ -213,76 +199,6 @@ impl<T> DualQueue<T> {
         }
     }
 
-    /// Removes dead nodes behind the dummy.
-    fn trim(&self) {
-        loop {
-            let head = self.ends.head.load();
-            match self.first(head) {
-                Some(First::Node(_, _, word)) if word.is_waiting() => return,
-                Some(First::Node(link, _, word)) => self.skip(head, link, word),
-                Some(_) => return,
-                None => {}
-            }
-            retry();
-        }
-    }
-
-    /// Unlinks the cancelled nodes that are followed by another.
-    fn sweep(&self) {
-        self.cleaning.dead.store(0, Relaxed);
-        for _ in 0..ATTEMPTS {
-            let mut live = 0;
-            if self.walk(|_, word| live += usize::from(word.is_waiting()), true) {
-                self.cleaning.limit.store(live.max(SWEEP), Relaxed);
-                return;
-            }
-        }
-    }
-
-    /// Visits the nodes from first to last; `false` if the one it stood on has left the list before the end. With `unlink`,
-    /// takes out the cancelled ones.
-    fn walk(&self, mut visit: impl FnMut(&Node<T>, Word), unlink: bool) -> bool {
-        self.trim();
-        let head = self.ends.head.load();
-        let mut at = head.index();
-        let mut stood = None::<Word>;
-        loop {
-            let link = self.node(at).next.load();
-            if link.is_null() {
-                return true;
-            }
-            let node = self.node(link.index());
-            let word = node.word();
-            let next = node.next.load();
-            // Still in the list, and still followed by that node: then so it was when the word was read.
-            let stands = match stood {
-                None => self.ends.head.load() == head,
-                Some(stood) => self.node(at).word().still_stands(stood),
-            };
-            if !stands || link.has(FROZEN) || self.node(at).next.load() != link {
-                return false;
-            }
-            if word.has(Word::UNLINKING) {
-                self.unlink(at, link);
-            } else if unlink && word.is_cancelled() && !word.has(Word::SKIPPED) && !next.is_null() {
-                if !self.leave(link.index(), next.index(), || node.word() == word) {
-                    return false;
-                }
-                if node.change(word, word.with(Word::UNLINKING)) {
-                    self.unlink(at, link);
-                }
-            } else if word.still_stands(word) {
-                visit(node, word);
-                at = link.index();
-                stood = Some(word);
-            } else {
-                // Matched or skipped: it may leave at any time, and nobody could tell.
-                return false;
-            }
-            retry();
-        }
-    }
-
     /// Whether the requests that wait are puts; `None` if none wait.
     pub(super) fn first_kind(&self) -> Option<bool> {
         loop {
@@ -316,6 +232,10 @@ impl<T> DualQueue<T> {
 impl<T> Dual<T> for DualQueue<T> {
     fn pool(&self) -> &Pool<T> {
         &self.pool
+    }
+
+    fn cleaning(&self) -> &Cleaning {
+        &self.cleaning
     }
 
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
@@ -372,14 +292,59 @@ impl<T> Dual<T> for DualQueue<T> {
         self.node(self.ends.head.load().index()).next.load().index() == index
     }
 
-    fn clean(&self, index: Index) {
-        self.trim();
-        if self.node(index).word().has(Word::UNLINKED | Word::SKIPPED) {
-            return;
+    fn trim(&self) {
+        loop {
+            let head = self.ends.head.load();
+            match self.first(head) {
+                Some(First::Node(_, _, word)) if word.is_waiting() => return,
+                Some(First::Node(link, _, word)) => self.skip(head, link, word),
+                Some(_) => return,
+                None => {}
+            }
+            retry();
         }
-        let dead = self.cleaning.dead.fetch_add(1, Relaxed) + 1;
-        if dead >= self.cleaning.limit.load(Relaxed) {
-            self.sweep();
+    }
+
+    /// A cancelled node that is followed by no other stays.
+    fn walk(&self, unlink: bool, mut visit: impl FnMut(&Node<T>, Word)) -> bool {
+        self.trim();
+        let head = self.ends.head.load();
+        let mut at = head.index();
+        let mut stood = None::<Word>;
+        loop {
+            let link = self.node(at).next.load();
+            if link.is_null() {
+                return true;
+            }
+            let node = self.node(link.index());
+            let word = node.word();
+            let next = node.next.load();
+            // Still in the list, and still followed by that node: then so it was when the word was read.
+            let stands = match stood {
+                None => self.ends.head.load() == head,
+                Some(stood) => self.node(at).word().still_stands(stood),
+            };
+            if !stands || link.has(FROZEN) || self.node(at).next.load() != link {
+                return false;
+            }
+            if word.has(Word::UNLINKING) {
+                self.unlink(at, link);
+            } else if unlink && word.is_cancelled() && !word.has(Word::SKIPPED) && !next.is_null() {
+                if !self.leave(link.index(), next.index(), || node.word() == word) {
+                    return false;
+                }
+                if node.change(word, word.with(Word::UNLINKING)) {
+                    self.unlink(at, link);
+                }
+            } else if word.still_stands(word) {
+                visit(node, word);
+                at = link.index();
+                stood = Some(word);
+            } else {
+                // Matched or skipped: it may leave at any time, and nobody could tell.
+                return false;
+            }
+            retry();
         }
     }
 
@@ -408,23 +373,12 @@ impl<T> Dual<T> for DualQueue<T> {
                 wake(node, word);
             }
         };
-        while !self.walk(send_away, false) {
+        while !self.walk(false, send_away) {
             retry();
         }
     }
 
     fn is_closed(&self) -> bool {
         self.ends.closed.load(Acquire)
-    }
-
-    fn count(&self, data: bool) -> usize {
-        let mut count = 0;
-        for _ in 0..ATTEMPTS {
-            count = 0;
-            if self.walk(|_, word| count += usize::from(word.is_waiting() && word.is_data() == data), false) {
-                break;
-            }
-        }
-        count
     }
 }

@@ -55,9 +55,9 @@
 //!
 //! One node for each request that waits, and at most as many dead ones as there are live ones, or 32.
 
-use super::dual::{Answer, Dual, Incoming, Otherwise, wake};
+use super::dual::{Answer, Cleaning, Dual, Incoming, Otherwise, wake};
 use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};
-use crate::sync::{AtomicUsize, Padded, Relaxed, retry};
+use crate::sync::{Padded, retry};
 
 /// In the top: nothing will ever be pushed.
 const CLOSED: u64 = Link::FLAG_A;
@@ -73,27 +73,9 @@ pub(super) struct DualStack<T> {
     pool: Pool<T>,
 }
 
-/// What only those touch that were cancelled.
-struct Cleaning {
-    /// Nodes cancelled below the top since the last sweep.
-    dead: AtomicUsize,
-    /// A sweep is due at so many.
-    limit: AtomicUsize,
-}
-
-/// The least number of dead nodes that a sweep is worth.
-const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
-
-/// How often a walk that was disturbed begins again.
-const ATTEMPTS: usize = 3;
-
 impl<T> DualStack<T> {
     pub(super) fn new() -> Self {
-        Self {
-            top: Padded(AtomicLink::new(NULL)),
-            cleaning: Padded(Cleaning { dead: AtomicUsize::new(0), limit: AtomicUsize::new(SWEEP) }),
-            pool: Pool::new(),
-        }
+        Self { top: Padded(AtomicLink::new(NULL)), cleaning: Padded(Cleaning::new()), pool: Pool::new() }
     }
 
     #[inline(always)]
@@ -123,76 +105,15 @@ impl<T> DualStack<T> {
             self.pool.credit(top.index(), Word::UNLINKED);
         }
     }
-
-    /// Removes dead nodes from the top.
-    fn trim(&self) {
-        loop {
-            let top = self.top.load();
-            if top.is_null() {
-                return;
-            }
-            match self.word_of(top) {
-                Some(word) if word.is_waiting() => return,
-                Some(_) => self.pop(top),
-                None => {}
-            }
-            retry();
-        }
-    }
-
-    /// Unlinks the nodes that do not wait any more.
-    fn sweep(&self) {
-        self.cleaning.dead.store(0, Relaxed);
-        for _ in 0..ATTEMPTS {
-            let mut live = 0;
-            if self.walk(|_| live += 1) {
-                self.cleaning.limit.store(live.max(SWEEP), Relaxed);
-                return;
-            }
-        }
-    }
-
-    /// Visits the words of the nodes that wait, from top to bottom, and unlinks the others; `false` if the link it stood on has
-    /// changed before the end.
-    fn walk(&self, mut visit: impl FnMut(Word)) -> bool {
-        self.trim();
-        let mut from = &*self.top;
-        let mut link = from.load();
-        while !link.is_null() {
-            let node = self.node(link.index());
-            let word = node.word();
-            let next = node.next.load();
-            // Unchanged, so the node is still on the stack, and that was its word.
-            if from.load() != link {
-                return false;
-            }
-            if word.is_waiting() {
-                visit(word);
-                if next.has(FROZEN) {
-                    // It does not wait any more, and its link is not to be changed.
-                    return false;
-                }
-                from = &node.next;
-                link = next;
-                continue;
-            }
-            if !next.is_null() && !next.has(FROZEN) && !node.next.freeze(next) {
-                return false;
-            }
-            let after = link.to(next.index(), link.flags());
-            if !from.change(link, after) {
-                return false;
-            }
-            self.pool.credit(link.index(), Word::UNLINKED);
-            link = after;
-        }
-        true
-    }
 }
 
 impl<T> Dual<T> for DualStack<T> {
     fn pool(&self) -> &Pool<T> {
         &self.pool
+    }
+
+    fn cleaning(&self) -> &Cleaning {
+        &self.cleaning
     }
 
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
@@ -236,15 +157,55 @@ impl<T> Dual<T> for DualStack<T> {
         self.top.load().index() == index
     }
 
-    fn clean(&self, index: Index) {
+    fn trim(&self) {
+        loop {
+            let top = self.top.load();
+            if top.is_null() {
+                return;
+            }
+            match self.word_of(top) {
+                Some(word) if word.is_waiting() => return,
+                Some(_) => self.pop(top),
+                None => {}
+            }
+            retry();
+        }
+    }
+
+    /// Visits the nodes that wait, and unlinks the others in any case: it could not stand on them.
+    fn walk(&self, _: bool, mut visit: impl FnMut(&Node<T>, Word)) -> bool {
         self.trim();
-        if self.node(index).word().has(Word::UNLINKED) {
-            return;
+        let mut from = &*self.top;
+        let mut link = from.load();
+        while !link.is_null() {
+            let node = self.node(link.index());
+            let word = node.word();
+            let next = node.next.load();
+            // Unchanged, so the node is still on the stack, and that was its word.
+            if from.load() != link {
+                return false;
+            }
+            if word.is_waiting() {
+                visit(node, word);
+                if next.has(FROZEN) {
+                    // It does not wait any more, and its link is not to be changed.
+                    return false;
+                }
+                from = &node.next;
+                link = next;
+                continue;
+            }
+            if !next.is_null() && !next.has(FROZEN) && !node.next.freeze(next) {
+                return false;
+            }
+            let after = link.to(next.index(), link.flags());
+            if !from.change(link, after) {
+                return false;
+            }
+            self.pool.credit(link.index(), Word::UNLINKED);
+            link = after;
         }
-        let dead = self.cleaning.dead.fetch_add(1, Relaxed) + 1;
-        if dead >= self.cleaning.limit.load(Relaxed) {
-            self.sweep();
-        }
+        true
     }
 
     fn close(&self) {
@@ -270,16 +231,5 @@ impl<T> Dual<T> for DualStack<T> {
 
     fn is_closed(&self) -> bool {
         self.top.load().has(CLOSED)
-    }
-
-    fn count(&self, data: bool) -> usize {
-        let mut count = 0;
-        for _ in 0..ATTEMPTS {
-            count = 0;
-            if self.walk(|word| count += usize::from(word.is_data() == data)) {
-                break;
-            }
-        }
-        count
     }
 }

@@ -179,9 +179,7 @@ impl<T: Send> SynchronousQueue<T> {
     /// Takes the items of puts that wait, at most `max`, and appends them. Returns how many. Never waits.
     #[cfg(feature = "std")]
     pub fn drain_into(&self, items: &mut Vec<T>, max: usize) -> usize {
-        let before = items.len();
-        items.extend(core::iter::from_fn(|| self.poll().ok()).take(max));
-        items.len() - before
+        each!(&self.shape, dual => dual::drain_into(dual, items, max))
     }
 
     /// Hands the item over; waits until a take has it.

@@ -160,9 +160,7 @@ impl<T: Send> TransferQueue<T> {
     /// Takes the items inside, at most `max`, and appends them. Returns how many. Never waits.
     #[cfg(feature = "std")]
     pub fn drain_into(&self, items: &mut Vec<T>, max: usize) -> usize {
-        let before = items.len();
-        items.extend(core::iter::from_fn(|| self.poll().ok()).take(max));
-        items.len() - before
+        dual::drain_into(self.dual(), items, max)
     }
 
     /// Registers a take. See [`TakeTicket`].
