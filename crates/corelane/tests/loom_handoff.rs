@@ -468,6 +468,28 @@ mod transfer {
         });
     }
 
+    /// A close goes through the requests. The node it stands on leaves, and comes back as that of a put which is about to learn that the
+    /// queue is closed: what is behind it now is not the end.
+    #[test]
+    fn a_close_is_not_misled_by_a_node_that_comes_back() {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
+            let (queue, ledger) = queue();
+            let (put, poll, close, item) = (queue.clone(), queue.clone(), queue.clone(), ledger.item(2));
+            queue.put(ledger.item(0)).ok().unwrap();
+            let mut transfer = queue.reserve_transfer(ledger.item(1));
+            let put = thread::spawn(move || put.put(item).is_ok());
+            let poll = thread::spawn(move || assert_eq!(poll.poll().map(|item| item.read()), Ok(0)));
+            let close = thread::spawn(move || close.close());
+            poll.join().unwrap();
+            close.join().unwrap();
+            assert!(transfer.try_followup().expect("it was sent away").is_err());
+            assert_eq!(queue.poll().is_ok(), put.join().unwrap());
+            drop(transfer);
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
     /// An item that is left behind is freed by its taker, beside one that is waited for.
     #[test]
     fn items_are_left_and_waited_for() {

@@ -40,7 +40,8 @@
 //! - The tail never stays on a node that leaves: whoever moves the head or marks a node moves the tail on before. It never goes back:
 //!   after the tail was read, the head (or the marked node's word) is found unchanged, so the tail stood on that very node.
 //! - A node's word is believed when, after it was read, the link to the node is unchanged and the node before it is the dummy still,
-//!   or waits still, with the version it had. The tag of a link tells a new one from an old one.
+//!   or waits still, with the version it had. The tag of a link tells a new one from an old one. So is the end of the list: a link to
+//!   nothing is that of a node just taken from the pool unless its node is found in the list after the link was read.
 //!
 //! # Synchronization
 //!
@@ -313,16 +314,18 @@ impl<T> Dual<T> for DualQueue<T> {
         let mut stood = None::<Word>;
         loop {
             let link = self.node(at).next.load();
-            if link.is_null() {
-                return true;
-            }
-            let node = self.node(link.index());
-            let word = node.word();
-            let next = node.next.load();
-            // Still in the list, and still followed by that node: then so it was when the word was read.
+            let behind = (!link.is_null()).then(|| {
+                let node = self.node(link.index());
+                (node, node.word(), node.next.load())
+            });
+            // Asked after all was read. Still in the list: then the link, a missing one too, was that of this life of the node. Still followed
+            // by that node: then so it was when the word was read.
             let stands = match stood {
                 None => self.ends.head.load() == head,
                 Some(stood) => self.node(at).word().still_stands(stood),
+            };
+            let Some((node, word, next)) = behind else {
+                return stands;
             };
             if !stands || link.has(FROZEN) || self.node(at).next.load() != link {
                 return false;
