@@ -32,7 +32,8 @@ impl<T> PushError<T> {
 }
 
 /// The queue was closed before [`push`](crate::spsc::Producer::push) found a free slot, or before
-/// [`put`](crate::handoff::SynchronousQueue::put) found a taker; the item comes back.
+/// [`put`](crate::handoff::SynchronousQueue::put) found a taker, or [`exchange`](crate::handoff::Exchanger::exchange) a partner; the
+/// item comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
@@ -145,6 +146,26 @@ pub enum TakeError {
     Closed,
 }
 
+/// Why [`exchange_with`](crate::handoff::Exchanger::exchange_with) returned no partner's item, with the own one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ExchangeError<T> {
+    /// No partner had come when the time was up.
+    Timeout(T),
+    /// The token was cancelled first.
+    Cancelled(T),
+    /// The exchanger is closed.
+    Closed(T),
+}
+
+impl<T> ExchangeError<T> {
+    /// The item that was not exchanged.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
+        }
+    }
+}
+
 /// Why a slot could not be [reserved](crate::spsc::Producer::reserve).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveError {
@@ -186,6 +207,16 @@ macro_rules! names_without_item {
 names_without_item!(PushError::Full, PushTimeoutError::Timeout, OfferError::NoTaker, OfferTimeoutError::Timeout);
 
 impl<T> fmt::Debug for PutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => "Timeout(..)",
+            Self::Cancelled(_) => "Cancelled(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<T> fmt::Debug for ExchangeError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Timeout(_) => "Timeout(..)",
@@ -281,6 +312,16 @@ impl<T> fmt::Display for PutError<T> {
     }
 }
 
+impl<T> fmt::Display for ExchangeError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timeout(_) => "no partner had come when the time was up",
+            Self::Cancelled(_) => CANCELLED,
+            Self::Closed(_) => "the exchanger is closed",
+        })
+    }
+}
+
 impl fmt::Display for TakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -324,6 +365,7 @@ impl core::error::Error for PopTimeoutError {}
 impl<T> core::error::Error for OfferError<T> {}
 impl<T> core::error::Error for OfferTimeoutError<T> {}
 impl<T> core::error::Error for PutError<T> {}
+impl<T> core::error::Error for ExchangeError<T> {}
 impl core::error::Error for TakeError {}
 impl core::error::Error for ReserveError {}
 impl core::error::Error for ChannelError {}

@@ -41,6 +41,7 @@
 //! | work that goes to any thread that is free | [`handoff::SynchronousQueue`], [`Unfair`](handoff::Fairness::Unfair) | served are the threads that are awake |
 //! | requests to be served in turn | [`handoff::SynchronousQueue`], [`Fair`](handoff::Fairness::Fair) | first come, first served |
 //! | items that may be left behind, beside some whose taking is waited for | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
+//! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | whoever comes is matched with whoever is there |
 //!
 //! Several threads on one side of a queue with a buffer: give each its own queue and let the other side serve them all;
 //! [`wait::any`] sleeps once for many queues.

@@ -7,9 +7,11 @@
 #![cfg(all(loom, feature = "std"))]
 
 use corelane::Barrier;
-use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
+use corelane::error::{
+    Closed, Drained, ExchangeError, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError,
+};
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue, TransferQueue};
+use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
@@ -506,6 +508,150 @@ mod transfer {
             }
             producer.join().unwrap();
             drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+}
+
+/// Two places under loom; the second one is used after one collision, and then preferred.
+mod exchanger {
+    use super::*;
+
+    fn exchanger() -> (Arc<Exchanger<Item>>, Ledger) {
+        (Arc::new(Exchanger::new()), Ledger::default())
+    }
+
+    /// Exchanges in another thread: the partner's item, or why not, and that the own one is back.
+    fn swap(
+        exchanger: &Arc<Exchanger<Item>>,
+        item: Item,
+        timeout: Option<Duration>,
+        token: Option<CancelToken>,
+    ) -> thread::JoinHandle<Result<usize, &'static str>> {
+        let exchanger = exchanger.clone();
+        thread::spawn(move || outcome(&exchanger, item, timeout, token.as_ref()))
+    }
+
+    fn outcome(
+        exchanger: &Exchanger<Item>,
+        item: Item,
+        timeout: Option<Duration>,
+        token: Option<&CancelToken>,
+    ) -> Result<usize, &'static str> {
+        let mine = item.id;
+        let mut patience = Patience::new();
+        if let Some(timeout) = timeout {
+            patience = patience.timeout(timeout);
+        }
+        if let Some(token) = token {
+            patience = patience.cancel(token);
+        }
+        let why = match exchanger.exchange_with(item, &patience) {
+            Ok(item) => return Ok(item.read()),
+            Err(ref error @ ExchangeError::Timeout(ref item)) => (format!("{error:?}"), item.read()),
+            Err(ref error @ ExchangeError::Cancelled(ref item)) => (format!("{error:?}"), item.read()),
+            Err(ref error @ ExchangeError::Closed(ref item)) => (format!("{error:?}"), item.read()),
+        };
+        assert_eq!(why.1, mine);
+        match why.0.as_str() {
+            "Timeout(..)" => Err("timeout"),
+            "Cancelled(..)" => Err("cancelled"),
+            _ => Err("closed"),
+        }
+    }
+
+    /// Twice: the nodes are used again.
+    #[test]
+    fn two_swap_their_items_with_their_memory() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let (other, items) = (exchanger.clone(), ledger.clone());
+            let other = thread::spawn(move || [0, 2].map(|id| outcome(&other, items.item(id), None, None)));
+            assert_eq!([1, 3].map(|id| outcome(&exchanger, ledger.item(id), None, None)), [Ok(0), Ok(2)]);
+            assert_eq!(other.join().unwrap(), [Ok(1), Ok(3)]);
+            drop(exchanger);
+            ledger.assert_each_dropped_once(4);
+        });
+    }
+
+    /// Two are partners; the third is alone, and has its item back.
+    #[test]
+    fn three_meet() {
+        explore_with(Barrier::ReadModifyWrite, 1, || {
+            let (exchanger, ledger) = exchanger();
+            let others = [0, 1].map(|id| swap(&exchanger, ledger.item(id), None, None));
+            let mine = outcome(&exchanger, ledger.item(2), Some(NOW), None);
+            exchanger.close();
+            let [zero, one] = others.map(|other| other.join().unwrap());
+            let swaps = [zero, one, mine];
+            let pairs = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| (swaps[a] == Ok(b), swaps[b] == Ok(a)));
+            assert!(pairs.iter().all(|(a, b)| a == b), "{swaps:?}");
+            let swapped = swaps.iter().filter(|swap| swap.is_ok()).count();
+            assert_eq!(swapped, 2 * pairs.iter().filter(|pair| pair.0).count());
+            drop(exchanger);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// Four want a partner and have no end of patience: none is left over, whatever places they chose.
+    #[test]
+    fn two_pairs_find_each_other() {
+        explore_with(Barrier::ReadModifyWrite, 1, || {
+            let (exchanger, ledger) = exchanger();
+            let others = [0, 1, 2].map(|id| swap(&exchanger, ledger.item(id), None, None));
+            let mine = outcome(&exchanger, ledger.item(3), None, None);
+            let mut swaps: Vec<_> = others.into_iter().map(|other| other.join().unwrap().unwrap()).collect();
+            swaps.push(mine.unwrap());
+            assert!((0..4).all(|id| swaps[id] != id && swaps[swaps[id]] == id), "{swaps:?}");
+            drop(exchanger);
+            ledger.assert_each_dropped_once(4);
+        });
+    }
+
+    /// Either may give up at any time: both or neither.
+    #[test]
+    fn an_exchange_against_a_time_out() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let other = swap(&exchanger, ledger.item(0), Some(NOW), None);
+            let mine = outcome(&exchanger, ledger.item(1), Some(NOW), None);
+            match other.join().unwrap() {
+                Ok(id) => assert_eq!((id, mine), (1, Ok(0))),
+                Err(error) => assert_eq!((error, mine), ("timeout", Err("timeout"))),
+            }
+            drop(exchanger);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    #[test]
+    fn an_exchange_against_a_cancel() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let token = CancelToken::new();
+            let other = swap(&exchanger, ledger.item(0), None, Some(token.clone()));
+            let cancel = thread::spawn(move || token.cancel());
+            let mine = outcome(&exchanger, ledger.item(1), Some(NOW), None);
+            cancel.join().unwrap();
+            match other.join().unwrap() {
+                Ok(id) => assert_eq!((id, mine), (1, Ok(0))),
+                Err(error) => assert_eq!((error, mine), ("cancelled", Err("timeout"))),
+            }
+            drop(exchanger);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    #[test]
+    fn an_exchange_against_a_close() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let others = [0, 1].map(|id| swap(&exchanger, ledger.item(id), None, None));
+            exchanger.close();
+            let [zero, one] = others.map(|other| other.join().unwrap());
+            assert!((zero, one) == (Ok(1), Ok(0)) || (zero, one) == (Err("closed"), Err("closed")), "{zero:?} {one:?}");
+            assert_eq!(outcome(&exchanger, ledger.item(2), None, None), Err("closed"));
+            drop(exchanger);
             ledger.assert_each_dropped_once(3);
         });
     }

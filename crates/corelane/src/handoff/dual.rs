@@ -1,4 +1,4 @@
-//! What the dual queue and the dual stack provide, and the follow-up to a request, which is the same for both.
+//! What the structures provide in which requests meet, and the follow-up to a request, which is the same for all.
 
 use super::pool::{Index, Node, Pool, Word};
 use crate::error::{OfferError, PopError};
@@ -35,11 +35,9 @@ pub(super) enum Fate<T> {
     Closed(Option<T>),
 }
 
-/// A synchronous dual structure: it holds either puts or takes that wait.
+/// Where requests meet.
 pub(super) trait Dual<T> {
     fn pool(&self) -> &Pool<T>;
-
-    fn cleaning(&self) -> &Cleaning;
 
     /// Matches a put (with an item) or a take (without) with the request that is next in line, or registers it.
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T>;
@@ -48,17 +46,26 @@ pub(super) trait Dual<T> {
     #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool;
 
+    /// Removes nodes that do not wait any more, this one or others. Called by a request that was just cancelled and has not given up its
+    /// node.
+    fn clean(&self, index: Index);
+
+    /// No request after this is matched or registered; those that wait learn of it.
+    fn close(&self);
+
+    fn is_closed(&self) -> bool;
+}
+
+/// A synchronous dual structure: a chain that holds either puts or takes that wait.
+pub(super) trait Chain<T>: Dual<T> {
+    fn cleaning(&self) -> &Cleaning;
+
     /// Removes nodes that do not wait any more from where the next is matched.
     fn trim(&self);
 
     /// Visits the nodes in their order; `false` if the one it stood on has left before the end. With `unlink` it takes out those that were
     /// cancelled, where it can.
     fn walk(&self, unlink: bool, visit: impl FnMut(&Node<T>, Word)) -> bool;
-
-    /// No request after this is matched or registered; those that wait learn of it.
-    fn close(&self);
-
-    fn is_closed(&self) -> bool;
 
     /// How many requests of one kind wait. A traversal.
     fn count(&self, data: bool) -> usize {
@@ -72,9 +79,8 @@ pub(super) trait Dual<T> {
         count
     }
 
-    /// Removes nodes that do not wait any more from the front, and, where many have accumulated elsewhere, all of them. Called by a request
-    /// that was just cancelled and has not given up its node.
-    fn clean(&self, index: Index) {
+    /// Removes nodes that do not wait any more from the front, and, where many have accumulated elsewhere, all of them.
+    fn clean_chain(&self, index: Index) {
         self.trim();
         if self.pool().node(index).word().has(Word::UNLINKED | Word::SKIPPED) {
             return;
@@ -141,12 +147,11 @@ pub(super) unsafe fn follow_up<T>(pool: &Pool<T>, index: Index) -> Option<Fate<T
     Some(Fate::Closed(item))
 }
 
-/// Withdraws a registered request, unless its fate is decided. A put has its item back.
+/// Withdraws a registered request, unless its fate is decided. A put has its item back. `clean` removes its node or others.
 ///
 /// # Safety
 /// As for [`follow_up`].
-pub(super) unsafe fn withdraw<T>(dual: &impl Dual<T>, index: Index) -> Option<Option<T>> {
-    let pool = dual.pool();
+pub(super) unsafe fn withdraw<T>(pool: &Pool<T>, index: Index, clean: impl FnOnce()) -> Option<Option<T>> {
     let node = pool.node(index);
     loop {
         let word = node.word();
@@ -156,7 +161,7 @@ pub(super) unsafe fn withdraw<T>(dual: &impl Dual<T>, index: Index) -> Option<Op
         if node.change(word, word.cancelled()) {
             // SAFETY: the compare-and-swap kept every partner away, so the item is still there, and its owner's.
             let item = word.is_data().then(|| unsafe { node.take_item() });
-            dual.clean(index);
+            clean();
             pool.credit(index, Word::DONE | Word::READ);
             return Some(item);
         }
@@ -179,12 +184,38 @@ pub(super) struct Incoming<'a, T> {
     item: Option<T>,
     index: Option<Index>,
     is_data: bool,
+    /// A put that takes its partner's item: an exchange.
+    swaps: bool,
 }
 
 impl<'a, T> Incoming<'a, T> {
     pub(super) fn new(pool: &'a Pool<T>, item: Option<T>) -> Self {
         let is_data = item.is_some();
-        Self { pool, item, index: None, is_data }
+        Self { pool, item, index: None, is_data, swaps: false }
+    }
+
+    /// An exchange.
+    #[cfg(feature = "std")]
+    pub(super) fn swap(pool: &'a Pool<T>, item: T) -> Self {
+        Self { swaps: true, ..Self::new(pool, Some(item)) }
+    }
+
+    /// This request again, with the item it had, after its node was given up.
+    #[cfg(feature = "std")]
+    pub(super) fn again(self, item: Option<T>) -> Self {
+        Self { item, index: None, ..self }
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn pool(&self) -> &'a Pool<T> {
+        self.pool
+    }
+
+    /// Whether this request and a waiting one are partners.
+    #[inline(always)]
+    #[cfg(feature = "std")]
+    pub(super) fn suits(&self, word: Word) -> bool {
+        self.swaps || word.is_data() != self.is_data
     }
 
     #[inline(always)]
@@ -201,12 +232,20 @@ impl<'a, T> Incoming<'a, T> {
         })
     }
 
-    /// Tries to decide the fate of a waiting request of the other kind. If it succeeds, a take has read its item, and the
-    /// word before is what the owner is to be woken by.
+    /// Tries to decide the fate of a waiting partner. If it succeeds, a take has read its item, an exchange its partner's, and the word
+    /// before is what the owner is to be woken by.
     #[inline(always)]
     pub(super) fn match_with(&mut self, index: Index, word: Word) -> bool {
         let node = self.pool.node(index);
-        if self.is_data {
+        if self.swaps {
+            let mine = self.node();
+            let matches = node.change(word, word.swapped(mine));
+            if matches {
+                // SAFETY: the compare-and-swap made the item ours.
+                self.item = Some(unsafe { node.take_item() });
+            }
+            matches
+        } else if self.is_data {
             let mine = self.node();
             node.change(word, word.given(mine))
         } else if node.change(word, word.taken()) {
@@ -222,7 +261,7 @@ impl<'a, T> Incoming<'a, T> {
     #[inline(always)]
     pub(super) fn matched(self) -> Answer<T> {
         if self.is_data {
-            return Answer::Matched(None);
+            return Answer::Matched(self.item);
         }
         self.pool_back();
         Answer::Matched(self.item)

@@ -68,7 +68,7 @@
 //!
 //! One node for each request that waits, one for the dummy, and at most as many dead ones as there are live ones, or 32.
 
-use super::dual::{Answer, Cleaning, Dual, Incoming, Otherwise, wake};
+use super::dual::{Answer, Chain, Cleaning, Dual, Incoming, Otherwise, wake};
 use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};
 use crate::sync::{Acquire, AtomicBool, Padded, Release, retry};
 
@@ -235,10 +235,6 @@ impl<T> Dual<T> for DualQueue<T> {
         &self.pool
     }
 
-    fn cleaning(&self) -> &Cleaning {
-        &self.cleaning
-    }
-
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
         let mut mine = Incoming::new(&self.pool, item);
         if self.is_closed() && (mine.is_data() || !self.drains) {
@@ -291,6 +287,50 @@ impl<T> Dual<T> for DualQueue<T> {
     #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool {
         self.node(self.ends.head.load().index()).next.load().index() == index
+    }
+
+    fn clean(&self, index: Index) {
+        self.clean_chain(index);
+    }
+
+    fn close(&self) {
+        self.ends.closed.store(true, Release);
+        self.end();
+        loop {
+            let head = self.ends.head.load();
+            match self.first(head) {
+                Some(First::Node(link, _, word)) if !word.is_waiting() => self.skip(head, link, word),
+                Some(First::Node(_, _, word)) if self.drains && word.is_data() => break,
+                Some(First::Node(_, index, word)) => {
+                    let node = self.node(index);
+                    if node.change(word, word.closed()) {
+                        wake(node, word);
+                    }
+                }
+                Some(First::Nothing | First::End) => return,
+                None => {}
+            }
+            retry();
+        }
+        // Items that were put without waiting stay. Those who wait for theirs to be taken are sent away.
+        let send_away = |node: &Node<T>, word: Word| {
+            if word.is_waiting() && !word.is_asynchronous() && node.change(word, word.closed()) {
+                wake(node, word);
+            }
+        };
+        while !self.walk(false, send_away) {
+            retry();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.ends.closed.load(Acquire)
+    }
+}
+
+impl<T> Chain<T> for DualQueue<T> {
+    fn cleaning(&self) -> &Cleaning {
+        &self.cleaning
     }
 
     fn trim(&self) {
@@ -349,39 +389,5 @@ impl<T> Dual<T> for DualQueue<T> {
             }
             retry();
         }
-    }
-
-    fn close(&self) {
-        self.ends.closed.store(true, Release);
-        self.end();
-        loop {
-            let head = self.ends.head.load();
-            match self.first(head) {
-                Some(First::Node(link, _, word)) if !word.is_waiting() => self.skip(head, link, word),
-                Some(First::Node(_, _, word)) if self.drains && word.is_data() => break,
-                Some(First::Node(_, index, word)) => {
-                    let node = self.node(index);
-                    if node.change(word, word.closed()) {
-                        wake(node, word);
-                    }
-                }
-                Some(First::Nothing | First::End) => return,
-                None => {}
-            }
-            retry();
-        }
-        // Items that were put without waiting stay. Those who wait for theirs to be taken are sent away.
-        let send_away = |node: &Node<T>, word: Word| {
-            if word.is_waiting() && !word.is_asynchronous() && node.change(word, word.closed()) {
-                wake(node, word);
-            }
-        };
-        while !self.walk(false, send_away) {
-            retry();
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.ends.closed.load(Acquire)
     }
 }

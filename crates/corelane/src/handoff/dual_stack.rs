@@ -55,7 +55,7 @@
 //!
 //! One node for each request that waits, and at most as many dead ones as there are live ones, or 32.
 
-use super::dual::{Answer, Cleaning, Dual, Incoming, Otherwise, wake};
+use super::dual::{Answer, Chain, Cleaning, Dual, Incoming, Otherwise, wake};
 use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};
 use crate::sync::{Padded, retry};
 
@@ -112,10 +112,6 @@ impl<T> Dual<T> for DualStack<T> {
         &self.pool
     }
 
-    fn cleaning(&self) -> &Cleaning {
-        &self.cleaning
-    }
-
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
         let mut mine = Incoming::new(&self.pool, item);
         loop {
@@ -155,6 +151,41 @@ impl<T> Dual<T> for DualStack<T> {
     #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool {
         self.top.load().index() == index
+    }
+
+    fn clean(&self, index: Index) {
+        self.clean_chain(index);
+    }
+
+    fn close(&self) {
+        self.top.raise(CLOSED);
+        loop {
+            let top = self.top.load();
+            if top.is_null() {
+                return;
+            }
+            let Some(word) = self.word_of(top) else { continue };
+            let node = self.node(top.index());
+            if word.is_waiting() {
+                if node.change(word, word.closed()) {
+                    self.pop(top);
+                    wake(node, word);
+                }
+            } else {
+                self.pop(top);
+            }
+            retry();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.top.load().has(CLOSED)
+    }
+}
+
+impl<T> Chain<T> for DualStack<T> {
+    fn cleaning(&self) -> &Cleaning {
+        &self.cleaning
     }
 
     fn trim(&self) {
@@ -206,30 +237,5 @@ impl<T> Dual<T> for DualStack<T> {
             link = after;
         }
         true
-    }
-
-    fn close(&self) {
-        self.top.raise(CLOSED);
-        loop {
-            let top = self.top.load();
-            if top.is_null() {
-                return;
-            }
-            let Some(word) = self.word_of(top) else { continue };
-            let node = self.node(top.index());
-            if word.is_waiting() {
-                if node.change(word, word.closed()) {
-                    self.pop(top);
-                    wake(node, word);
-                }
-            } else {
-                self.pop(top);
-            }
-            retry();
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.top.load().has(CLOSED)
     }
 }

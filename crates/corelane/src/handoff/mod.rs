@@ -7,6 +7,7 @@
 //! | the highest rate; work for whoever is awake, threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`](Fairness::Unfair) |
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
+//! | an item for an item, between equals | [`Exchanger`] |
 //! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put` |
 //!
 //! [`baseline`] holds what the paper compares with.
@@ -73,20 +74,26 @@
 //! # How it is built
 //!
 //! [`dual_queue`] and [`dual_stack`] are the algorithms, [`pool`] holds their nodes, [`dual`] is what they have in common: a request and
-//! its follow-up. [`waiting`] spends the time between the two.
+//! its follow-up. [`waiting`] spends the time between the two. [`exchanger`] pairs requests of one kind in an [`arena`].
 #![allow(rustdoc::private_intra_doc_links)]
 
+#[cfg(feature = "std")]
+mod arena;
 #[cfg(feature = "std")]
 pub mod baseline;
 mod dual;
 mod dual_queue;
 mod dual_stack;
+#[cfg(feature = "std")]
+mod exchanger;
 mod pool;
 mod ticket;
 mod transfer;
 #[cfg(feature = "std")]
 mod waiting;
 
+#[cfg(feature = "std")]
+pub use exchanger::Exchanger;
 pub use ticket::{PutTicket, TakeTicket};
 pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
@@ -96,7 +103,7 @@ pub use waiting::{CancelToken, Patience};
 use crate::error::{Closed, Drained, OfferTimeoutError, PopTimeoutError, PutError, TakeError};
 use crate::error::{OfferError, PopError};
 use core::fmt;
-use dual::Dual;
+use dual::{Chain, Dual};
 use dual_queue::DualQueue;
 use dual_stack::DualStack;
 #[cfg(feature = "std")]

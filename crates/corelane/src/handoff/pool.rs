@@ -219,6 +219,11 @@ impl Word {
         Self(Self::MATCHED | self.0 & Self::DONE | Self::READ | u64::from(partner) << VALUE_SHIFT)
     }
 
+    /// This waiting exchange, given the item in node `partner`, who will read the item from this one.
+    pub(super) fn swapped(self, partner: Index) -> Self {
+        Self(Self::MATCHED | self.0 & Self::DONE | u64::from(partner) << VALUE_SHIFT)
+    }
+
     #[cfg(feature = "std")]
     pub(super) fn parked(self) -> Self {
         self.with_kind(Self::PARKED)

@@ -88,7 +88,9 @@ impl<'q, T> Ticket<'q, T> {
     fn abort(&mut self) -> Result<Fate<T>, Option<T>> {
         match core::mem::replace(&mut self.state, State::Over) {
             // SAFETY: the state was `Waits`, so the request is ours and not answered.
-            State::Waits(index) => match unsafe { each!(self.shape, dual => dual::withdraw(dual, index)) } {
+            State::Waits(index) => match unsafe {
+                each!(self.shape, dual => dual::withdraw(dual.pool(), index, || dual.clean(index)))
+            } {
                 Some(item) => Err(item),
                 // SAFETY: as above; it was decided, so there is an answer.
                 None => Ok(unsafe { each!(self.shape, dual => dual::follow_up(dual.pool(), index)) }.expect("decided")),

@@ -28,7 +28,7 @@
 use super::waiting::{self, Patience};
 use super::{
     PutTicket, Shape, TakeTicket,
-    dual::{self, Answer, Dual, Otherwise},
+    dual::{self, Answer, Chain, Dual, Otherwise},
     dual_queue::DualQueue,
 };
 use crate::error::{Closed, OfferError, PopError};

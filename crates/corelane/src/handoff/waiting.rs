@@ -166,10 +166,16 @@ pub(super) fn clock() -> u32 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u32 | 1
 }
 
+/// Whether there is any use in a thread's spinning.
+pub(super) fn spins() -> bool {
+    !cfg!(any(loom, shuttle)) && !has_one_cpu()
+}
+
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
-fn spin<T>(node: &Node<T>, until: Instant) {
+/// Looks at a node's word until it changes or the time is up.
+pub(super) fn spin<T>(node: &Node<T>, until: Instant) {
     loop {
         for _ in 0..LOOKS {
             if !node.word().is_waiting() {
@@ -192,7 +198,7 @@ type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
 /// The caller owns the request, and never asks for it again.
 pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) -> Outcome<T> {
     let node = dual.pool().node(index);
-    let spins = !cfg!(any(loom, shuttle)) && !has_one_cpu();
+    let spins = spins();
     if spins && dual.is_next(index) && !patience.is_cancelled() {
         let until = Instant::now() + spin_time();
         spin(node, patience.deadline.map_or(until, |at| at.min(until)));
@@ -204,7 +210,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
         }
         if let Some(end) = patience.end() {
             // SAFETY: as above.
-            match unsafe { withdraw(dual, index) } {
+            match unsafe { withdraw(dual.pool(), index, || dual.clean(index)) } {
                 Some(item) => return Err((end, item)),
                 None => continue,
             }

@@ -1,6 +1,6 @@
 //! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the java.util.concurrent test
 //! suites and their regression tests: S1 to S30 for the synchronous queues, over both fairnesses; Q1 to Q12 for the
-//! transfer queue. A test that hangs ends the process and is named.
+//! transfer queue; X1 to X6 for the exchanger. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
 //! |---|---|
@@ -13,6 +13,7 @@
 mod baseline;
 mod cancel;
 mod close;
+mod exchanger;
 mod memory;
 mod order;
 mod stress;
