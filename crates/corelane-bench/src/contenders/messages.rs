@@ -20,50 +20,25 @@ fn unable(error: impl ToString) -> Unable {
     Unable::because(error.to_string())
 }
 
-/// Bytes in the queue, without a bound.
+/// Bytes in the queue: without a bound, or within a limit.
 #[derive(Debug)]
-pub(crate) struct Stream;
+pub(crate) struct Streams<const BOUNDED: bool>;
 
-impl Messages for Stream {
+pub(crate) type Stream = Streams<false>;
+pub(crate) type StreamWithin = Streams<true>;
+
+impl<const BOUNDED: bool> Messages for Streams<BOUNDED> {
     const KIND: Kind = Kind::Corelane;
     type Tx = stream::Producer;
     type Rx = stream::Consumer;
 
     fn name() -> String {
-        "stream".to_owned()
-    }
-
-    fn pair(_: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-        stream::try_channel().map_err(unable)
-    }
-
-    #[inline(always)]
-    fn try_push(tx: &mut Self::Tx, message: &[u8]) -> bool {
-        tx.try_push(message).is_ok()
-    }
-
-    #[inline(always)]
-    fn try_pop<R>(rx: &mut Self::Rx, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        rx.try_pop().ok().map(read)
-    }
-}
-
-/// Bytes in the queue, within a limit.
-#[derive(Debug)]
-pub(crate) struct StreamWithin;
-
-impl Messages for StreamWithin {
-    const KIND: Kind = Kind::Corelane;
-    type Tx = stream::Producer;
-    type Rx = stream::Consumer;
-
-    fn name() -> String {
-        "stream, bounded".to_owned()
+        if BOUNDED { "stream, bounded" } else { "stream" }.to_owned()
     }
 
     fn pair(longest: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-        let tuning = stream::Tuning { limit: Some(BYTES.max(64 * longest)), ..Default::default() };
-        stream::channel_with(Options::new().tuning(tuning)).map_err(unable)
+        let limit = BOUNDED.then_some(BYTES.max(64 * longest));
+        stream::channel_with(Options::new().tuning(stream::Tuning { limit, ..Default::default() })).map_err(unable)
     }
 
     #[inline(always)]
