@@ -10,10 +10,11 @@ use std::hint::spin_loop;
 /// The consumer waits for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is cycles an
 /// item, less the workload; reading the counter that says when the workload is over is part of it.
 pub(crate) fn loaded<P: Pair<u64>>(setting: &Setting, capacity: usize, workload: u64) -> Outcome {
-    let (mut tx, mut rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
+    let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
     let warm = whole::<P, u64>(2 * capacity as u64);
     let count = whole::<P, u64>(setting.count);
     let produce: Work<()> = Box::new(move |side| {
+        let mut tx = tx;
         push::<P, u64>(&mut tx, 0..warm, side)?;
         side.start()?;
         push::<P, u64>(&mut tx, warm..warm + count, side)?;
@@ -21,6 +22,7 @@ pub(crate) fn loaded<P: Pair<u64>>(setting: &Setting, capacity: usize, workload:
         Ok(())
     });
     let consume: Work<()> = Box::new(move |side| {
+        let mut rx = rx;
         super::stream::pop::<P, u64>(&mut rx, 0..warm, side)?;
         side.start()?;
         let mut empty = 0_u64;

@@ -73,10 +73,11 @@ fn enough(setting: &Setting, longest: usize) -> u64 {
 
 /// Streams messages of `least` to `longest` bytes.
 pub(crate) fn messages<M: Messages>(setting: &Setting, least: usize, longest: usize) -> Outcome {
-    let (mut tx, mut rx) = M::pair(longest)?;
+    let (tx, rx) = M::pair(longest)?;
     let count = enough(setting, longest);
     let warm = count.min(4096);
     let produce: Work<u64> = Box::new(move |side| {
+        let mut tx = tx;
         let stock = Stock::new(least, longest);
         push::<M>(&mut tx, &stock, 0..warm, side)?;
         side.start()?;
@@ -85,6 +86,7 @@ pub(crate) fn messages<M: Messages>(setting: &Setting, least: usize, longest: us
         Ok(full)
     });
     let consume: Work<u64> = Box::new(move |side| {
+        let mut rx = rx;
         let stock = Stock::new(least, longest);
         pop::<M>(&mut rx, &stock, 0..warm, side)?;
         side.start()?;
@@ -156,8 +158,9 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
         if crowded && tries.is_multiple_of(32) { thread::yield_now() } else { spin_loop() }
     };
     let mut ends = txs.into_iter().zip(rxs);
-    let (mut tx, mut rx) = ends.next().expect("the main thread's");
+    let handles = ends.next().expect("the main thread's");
     let main: Work<u64> = Box::new(move |side| {
+        let (mut tx, mut rx) = handles;
         let stock = Stock::new(5, LONGEST);
         side.start()?;
         let (mut tries, mut back) = (0_u64, 0);
@@ -203,10 +206,11 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
         Ok(tries)
     });
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = vec![(setting.cpus[0], main)];
-    for (worker, (mut tx, mut rx)) in ends.enumerate() {
+    for (worker, handles) in ends.enumerate() {
         // The first beside the main thread, the others where the system puts them.
         let cpu = if worker == 0 { setting.cpus[1] } else { None };
         let pass: Work<u64> = Box::new(move |side| {
+            let (mut tx, mut rx) = handles;
             let stock = Stock::new(5, LONGEST);
             side.start()?;
             let (mut tries, mut number) = (0_u64, 0);

@@ -37,7 +37,7 @@ pub(crate) fn lone<P: Pair<u64>>(setting: &Setting, capacity: usize) -> Outcome 
 }
 
 fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(Histogram, Reading), Failure> {
-    let (mut tx, mut rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
+    let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
     let warm = super::whole::<P, u64>(2 * capacity as u64);
     let count = super::whole::<P, u64>(setting.count);
     let at_once = match pace {
@@ -47,6 +47,7 @@ fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(
     // A burst begun is sent whole.
     let due = count.next_multiple_of(at_once);
     let produce: Work<Option<Histogram>> = Box::new(move |side| {
+        let mut tx = tx;
         send::<P>(&mut tx, warm, 0, 1, side)?;
         side.start()?;
         let every = match pace {
@@ -63,6 +64,7 @@ fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(
         Ok(None)
     });
     let consume: Work<Option<Histogram>> = Box::new(move |side| {
+        let mut rx = rx;
         let mut histogram = Histogram::new();
         receive::<P>(&mut rx, warm, side, |_| {})?;
         side.start()?;

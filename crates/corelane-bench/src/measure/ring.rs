@@ -11,14 +11,14 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Sends `in_flight` items round and round; what is counted is how often one is passed on.
 pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: u64) -> Outcome {
     let mut pairs = P::pairs(2, capacity)?.into_iter();
-    let (Some((mut to_second, mut from_first)), Some((mut to_first, mut from_second))) = (pairs.next(), pairs.next())
-    else {
+    let (Some((to_second, from_first)), Some((to_first, from_second))) = (pairs.next(), pairs.next()) else {
         unreachable!("two were asked for")
     };
     let laps = (setting.count / in_flight / 2).max(1);
     let over = Arc::new(AtomicBool::new(false));
     let is_over = over.clone();
     let first: Work<()> = Box::new(move |side| {
+        let (mut to_second, mut from_second) = (to_second, from_second);
         side.start()?;
         for number in 0..in_flight {
             let mut tries = 0_u64;
@@ -56,6 +56,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         Ok(())
     });
     let second: Work<()> = Box::new(move |side| {
+        let (mut from_first, mut to_first) = (from_first, to_first);
         side.start()?;
         let (mut tries, mut hops) = (0_u64, 0);
         let result: Result<(), Stop> = 'ring: loop {

@@ -9,8 +9,6 @@ use std::ops::Range;
 
 /// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring has
 /// been touched by both ends.
-///
-/// Each thread has its handle in a local variable, as a thread of a user's would: not behind the box that brought its work.
 pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
     let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let warm = whole::<P, T>(2 * capacity as u64);

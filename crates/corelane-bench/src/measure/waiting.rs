@@ -63,10 +63,11 @@ fn stream<P: Pair<T>, T: Item>(
     let count = (setting.count / pairs as u64).max(1);
     let mut work: Vec<(_, Work<()>)> = Vec::new();
     for _ in 0..pairs {
-        let (mut tx, mut rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
+        let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
         work.push((
             setting.cpus[0],
             Box::new(move |side| {
+                let mut tx = tx;
                 let stock = T::stock();
                 for number in 0..warm + count {
                     if number == warm {
@@ -81,6 +82,7 @@ fn stream<P: Pair<T>, T: Item>(
         work.push((
             setting.cpus[1],
             Box::new(move |side| {
+                let mut rx = rx;
                 for number in 0..warm + count {
                     if number == warm {
                         side.start()?;
