@@ -117,3 +117,27 @@ pub(crate) trait Messages: Sized + 'static {
     /// Pops a message, if there is one, and lets it be read.
     fn try_pop<R>(rx: &mut Self::Rx, read: impl FnOnce(&[u8]) -> R) -> Option<R>;
 }
+
+/// A queue between any number of threads, whose calls wait by themselves.
+pub(crate) trait ManyToMany: Sized + 'static {
+    /// Where it comes from.
+    const KIND: Kind;
+    /// Whether only one thread may take.
+    const ONE_TAKER: bool = false;
+    /// What a putting thread has.
+    type Tx: Send + 'static;
+    /// What a taking thread has.
+    type Rx: Send + 'static;
+
+    /// The name in tables and plots.
+    fn name() -> String;
+
+    /// Makes a queue: an end for each of so many threads that put, and so many that take.
+    fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>);
+
+    /// Puts an item, waiting if the queue has its putters wait. False if nobody will take it.
+    fn put(tx: &mut Self::Tx, item: u64) -> bool;
+
+    /// Takes an item, waiting for one. `None` if none will come.
+    fn take(rx: &mut Self::Rx) -> Option<u64>;
+}

@@ -1,6 +1,6 @@
 //! What an experiment measures: panels of cases.
 
-use crate::contender::{Batches, Kind, Pair, Waits};
+use crate::contender::{Batches, Kind, ManyToMany, Pair, Waits};
 use crate::contenders::FastForwardTuned;
 use crate::item::Item;
 use crate::measure::{self, Metric, Outcome, PERCENTILES, Pace, Setting};
@@ -93,6 +93,15 @@ impl View {
         scale: Scale::Log,
         higher_is_better: false,
     };
+
+    /// Nanoseconds for each item that goes from one thread to another, and CPU time for it.
+    pub(crate) const NANOSECONDS_A_TRANSFER: View =
+        View { label: "ns a transfer", scale: Scale::Log, ..View::NANOSECONDS };
+    pub(crate) const CPU_NANOSECONDS_A_TRANSFER: View =
+        View { label: "CPU ns a transfer, all threads", ..View::CPU_NANOSECONDS };
+    /// What waits and has nothing to do takes of one core.
+    pub(crate) const PERCENT_OF_A_CORE: View =
+        View { id: "", label: "% of a core", metric: Metric::Values, scale: Scale::Log, higher_is_better: false };
 
     pub(crate) const fn scale(self, scale: Scale) -> View {
         View { scale, ..self }
@@ -193,6 +202,19 @@ impl Panel {
         let run = move |setting: &Setting| measure::yielding::<P, T>(setting, capacity, pairs);
         let name = format!("{} + yield", P::name());
         self.case(name, P::KIND, &[x], far_above(capacity) * pairs as u64, run);
+    }
+
+    /// From many threads to many, as far as the contender can.
+    pub(crate) fn hand_over<M: ManyToMany>(&mut self, x: f64, putters: usize, takers: usize) {
+        if takers > 1 && M::ONE_TAKER {
+            let name = format!("{} to several", M::name());
+            if self.left_out.iter().all(|(known, _)| *known != name) {
+                self.leave_out(name, "has one receiver");
+            }
+            return;
+        }
+        let run = move |setting: &Setting| measure::hand_over::<M>(setting, putters, takers);
+        self.case(M::name(), M::KIND, &[x], 1000, run);
     }
 
     /// FastForward with a slip that was tuned for one queue here.

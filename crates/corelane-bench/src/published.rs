@@ -329,4 +329,36 @@ mod tests {
         let missing: Vec<_> = found.difference(&listed).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
+
+    /// That paper writes some of its numbers as words, behind these.
+    #[test]
+    fn all_of_the_synchronous_queues_paper_is_listed() {
+        let Some(text) = text("scalable-synchronous-queues.txt") else { return };
+        let is_number = |word: &&str| {
+            matches!(*word, "two" | "three" | "ten" | "twice") || word.parse::<u32>().is_ok_and(|number| number < 100)
+        };
+        let words = |text: &str| -> BTreeSet<String> {
+            text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_number).map(str::to_owned).collect()
+        };
+        let numbers = Published::load().numbers;
+        let listed: BTreeSet<_> = numbers
+            .iter()
+            .filter(|number| number.paper == "synchronous-queues")
+            .flat_map(|number| words(&number.printed))
+            .collect();
+        let results = between(&text, "4. EXPERIMENTAL RESULTS", "More recently");
+        let mut found = BTreeSet::new();
+        for part in [between(&text, "Abstract", "1. INTRODUCTION"), results] {
+            // A number stands within the same sentence.
+            for sign in ["factor of", "factors of", "factors of\n", "taking", "incurs"] {
+                for (at, _) in part.match_indices(sign) {
+                    let sentence = &part[at..];
+                    found.extend(words(&sentence[..sentence.find([';', ':', '.']).unwrap_or(sentence.len())]));
+                }
+            }
+        }
+        assert!(found.len() >= 8, "{found:?}");
+        let missing: Vec<_> = found.difference(&listed).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

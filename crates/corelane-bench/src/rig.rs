@@ -18,6 +18,8 @@ pub(crate) enum Stop {
     Hangs(Duration),
     /// An item that was not the expected one.
     Wrong { expected: u64, got: u64 },
+    /// Items that are not those that were put.
+    WrongSum { put: u64, taken: u64 },
     /// Another thread of the same measurement has stopped.
     Elsewhere,
 }
@@ -27,6 +29,9 @@ impl fmt::Display for Stop {
         match self {
             Stop::Hangs(bound) => write!(f, "hangs: nothing moved for {} s", bound.as_secs_f64()),
             Stop::Wrong { expected, got } => write!(f, "wrong: item {got} where {expected} was due"),
+            Stop::WrongSum { put, taken } => {
+                write!(f, "wrong: what was put sums to {put}, what was taken to {taken}")
+            }
             Stop::Elsewhere => write!(f, "stopped by the other side"),
         }
     }
@@ -250,7 +255,7 @@ pub(crate) fn run<R: Send + 'static>(
                 let weight = |stop: &Stop| match stop {
                     Stop::Elsewhere => 0,
                     Stop::Hangs(_) => 1,
-                    Stop::Wrong { .. } => 2,
+                    Stop::Wrong { .. } | Stop::WrongSum { .. } => 2,
                 };
                 if stop.as_ref().is_none_or(|stop| weight(stop) < weight(&reason)) {
                     stop = Some(reason);

@@ -9,6 +9,7 @@ mod crossbeam;
 mod disruptor;
 mod flume;
 mod gil;
+mod handoff;
 mod heapless;
 mod kanal;
 mod messages;
@@ -25,6 +26,10 @@ pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
 pub(crate) use self::disruptor::Disruptor;
 pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
+pub(crate) use self::handoff::{
+    ChannelUnbounded, ConcurrentUnbounded, CrossbeamUnbounded, CrossbeamZero, Fair, FlumeUnbounded, FlumeZero, Hanson,
+    JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, Transfer, TransferPut, Unfair,
+};
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::kanal::Kanal;
 pub(crate) use self::messages::{
@@ -143,9 +148,42 @@ macro_rules! each_messages {
     };
 }
 
+/// Every queue that hands items from thread to thread without keeping any: the new ones, what the paper compares with, other
+/// crates'.
+macro_rules! each_handoff {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Unfair,
+            Fair,
+            JavaFiveUnfair,
+            JavaFiveFair,
+            Hanson,
+            Naive,
+            CrossbeamZero,
+            KanalZero,
+            FlumeZero,
+            SyncChannelZero,
+        ] $name => $body)
+    };
+}
+
+/// Every queue between any number of threads without a bound.
+macro_rules! each_unbounded {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            TransferPut,
+            CrossbeamUnbounded,
+            KanalUnbounded,
+            FlumeUnbounded,
+            ChannelUnbounded,
+            ConcurrentUnbounded,
+        ] $name => $body)
+    };
+}
+
 pub(crate) use {
     each, each_crate, each_crate_that_does_not_wait, each_crate_that_waits, each_crate_with_batches, each_design,
-    each_messages,
+    each_handoff, each_messages, each_unbounded,
 };
 
 /// Crates that are not measured in batches, and why.

@@ -6,6 +6,7 @@ mod deadlock;
 mod element_size;
 mod fan;
 mod fastforward;
+mod handoff;
 mod messages;
 mod monitor_rate;
 mod params;
@@ -14,6 +15,7 @@ mod peers;
 mod ring;
 mod round_trip;
 mod shared_core;
+mod transfer;
 
 use crate::plan::Experiment;
 
@@ -33,4 +35,6 @@ pub(crate) const ALL: &[Experiment] = &[
     messages::EXPERIMENT,
     monitor_rate::EXPERIMENT,
     shared_core::EXPERIMENT,
+    handoff::EXPERIMENT,
+    transfer::EXPERIMENT,
 ];

@@ -5,6 +5,7 @@
 
 mod batches;
 mod fan;
+mod handoff;
 mod loaded;
 mod messages;
 mod paced;
@@ -15,6 +16,7 @@ mod waiting;
 
 pub(crate) use batches::in_batches;
 pub(crate) use fan::{Drain, fan};
+pub(crate) use handoff::{hand_over, idle};
 pub(crate) use loaded::loaded;
 pub(crate) use messages::{message_ring, messages};
 pub(crate) use paced::{PERCENTILES, Pace, lone, paced};

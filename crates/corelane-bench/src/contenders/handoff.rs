@@ -1,0 +1,301 @@
+//! Queues between any number of threads: synchronous ones, and unbounded ones whose takers wait.
+
+use crate::contender::{Kind, ManyToMany};
+use ::concurrent_queue::ConcurrentQueue;
+use corelane::handoff::baseline::{self, JavaFive};
+use corelane::handoff::{Fairness, SynchronousQueue, TransferQueue};
+use std::sync::{Arc, mpsc};
+use std::thread::yield_now;
+
+/// An end for each thread of a queue that all share.
+fn shared<Q>(queue: Q, putters: usize, takers: usize) -> (Vec<Arc<Q>>, Vec<Arc<Q>>) {
+    let queue = Arc::new(queue);
+    (vec![queue.clone(); putters], vec![queue; takers])
+}
+
+/// An end for each thread of a channel.
+fn cloned<Tx: Clone, Rx: Clone>((tx, rx): (Tx, Rx), putters: usize, takers: usize) -> (Vec<Tx>, Vec<Rx>) {
+    (vec![tx; putters], vec![rx; takers])
+}
+
+/// An end for each thread of a channel that one thread receives from.
+fn only_one<Tx: Clone, Rx>((tx, rx): (Tx, Rx), putters: usize, takers: usize) -> (Vec<Tx>, Vec<Rx>) {
+    assert_eq!(takers, 1, "no more were to be asked for");
+    (vec![tx; putters], vec![rx])
+}
+
+macro_rules! many_to_many {
+    (
+        $(#[doc = $doc:literal])+ $name:ident, $label:literal, $kind:ident, $tx:ty, $rx:ty,
+        $ends:ident($pair:expr), $put:expr, $take:expr $(, $($one_taker:ident)?)?
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl ManyToMany for $name {
+            const KIND: Kind = Kind::$kind;
+            $($(const $one_taker: bool = true;)?)?
+            type Tx = $tx;
+            type Rx = $rx;
+
+            fn name() -> String {
+                $label.to_owned()
+            }
+
+            fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+                $ends($pair, putters, takers)
+            }
+
+            #[inline(always)]
+            fn put(tx: &mut Self::Tx, item: u64) -> bool {
+                let put: fn(&mut $tx, u64) -> bool = $put;
+                put(tx, item)
+            }
+
+            #[inline(always)]
+            fn take(rx: &mut Self::Rx) -> Option<u64> {
+                let take: fn(&mut $rx) -> Option<u64> = $take;
+                take(rx)
+            }
+        }
+    };
+}
+
+macro_rules! shared {
+    ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $kind:ident, $queue:ty, $new:expr, $put:expr, $take:expr) => {
+        many_to_many!(
+            $(#[doc = $doc])+ $name, $label, $kind, Arc<$queue>, Arc<$queue>, shared($new), $put, $take
+        );
+    };
+}
+
+shared!(
+    /// The synchronous dual stack.
+    Unfair,
+    "SynchronousQueue, unfair",
+    Corelane,
+    SynchronousQueue<u64>,
+    SynchronousQueue::new(Fairness::Unfair),
+    |queue, item| queue.put(item).is_ok(),
+    |queue| queue.take().ok()
+);
+shared!(
+    /// The synchronous dual queue.
+    Fair,
+    "SynchronousQueue, fair",
+    Corelane,
+    SynchronousQueue<u64>,
+    SynchronousQueue::new(Fairness::Fair),
+    |queue, item| queue.put(item).is_ok(),
+    |queue| queue.take().ok()
+);
+shared!(
+    /// Java SE 5.0's, with two stacks.
+    JavaFiveUnfair,
+    "Java SE 5.0, unfair",
+    Paper,
+    JavaFive<u64>,
+    JavaFive::new(Fairness::Unfair),
+    |queue, item| {
+        queue.put(item);
+        true
+    },
+    |queue| Some(queue.take())
+);
+shared!(
+    /// Java SE 5.0's, with two queues and a fair lock.
+    JavaFiveFair,
+    "Java SE 5.0, fair",
+    Paper,
+    JavaFive<u64>,
+    JavaFive::new(Fairness::Fair),
+    |queue, item| {
+        queue.put(item);
+        true
+    },
+    |queue| Some(queue.take())
+);
+shared!(
+    /// Three semaphores.
+    Hanson,
+    "Hanson",
+    Paper,
+    baseline::Hanson<u64>,
+    baseline::Hanson::new(),
+    |queue, item| {
+        queue.put(item);
+        true
+    },
+    |queue| Some(queue.take())
+);
+shared!(
+    /// One monitor.
+    Naive,
+    "naive",
+    Paper,
+    baseline::Naive<u64>,
+    baseline::Naive::new(),
+    |queue, item| {
+        queue.put(item);
+        true
+    },
+    |queue| Some(queue.take())
+);
+many_to_many!(
+    /// crossbeam's channel without room.
+    CrossbeamZero,
+    "crossbeam bounded(0)",
+    Crate,
+    crossbeam_channel::Sender<u64>,
+    crossbeam_channel::Receiver<u64>,
+    cloned(crossbeam_channel::bounded(0)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// kanal's channel without room.
+    KanalZero,
+    "kanal bounded(0)",
+    Crate,
+    kanal::Sender<u64>,
+    kanal::Receiver<u64>,
+    cloned(kanal::bounded(0)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// flume's channel without room.
+    FlumeZero,
+    "flume bounded(0)",
+    Crate,
+    flume::Sender<u64>,
+    flume::Receiver<u64>,
+    cloned(flume::bounded(0)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// The standard library's channel without room.
+    SyncChannelZero,
+    "std sync_channel(0)",
+    Crate,
+    mpsc::SyncSender<u64>,
+    mpsc::Receiver<u64>,
+    only_one(mpsc::sync_channel(0)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok(),
+    ONE_TAKER
+);
+
+shared!(
+    /// The transfer queue, whose putters do not wait.
+    TransferPut,
+    "TransferQueue, put",
+    Corelane,
+    TransferQueue<u64>,
+    TransferQueue::new(),
+    |queue, item| queue.put(item).is_ok(),
+    |queue| queue.take().ok()
+);
+shared!(
+    /// The transfer queue, whose putters wait.
+    Transfer,
+    "TransferQueue, transfer",
+    Corelane,
+    TransferQueue<u64>,
+    TransferQueue::new(),
+    |queue, item| queue.transfer(item).is_ok(),
+    |queue| queue.take().ok()
+);
+many_to_many!(
+    /// crossbeam's channel without a bound.
+    CrossbeamUnbounded,
+    "crossbeam unbounded",
+    Crate,
+    crossbeam_channel::Sender<u64>,
+    crossbeam_channel::Receiver<u64>,
+    cloned(crossbeam_channel::unbounded()),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// kanal's channel without a bound.
+    KanalUnbounded,
+    "kanal unbounded",
+    Crate,
+    kanal::Sender<u64>,
+    kanal::Receiver<u64>,
+    cloned(kanal::unbounded()),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// flume's channel without a bound.
+    FlumeUnbounded,
+    "flume unbounded",
+    Crate,
+    flume::Sender<u64>,
+    flume::Receiver<u64>,
+    cloned(flume::unbounded()),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// The standard library's channel without a bound.
+    ChannelUnbounded,
+    "std channel",
+    Crate,
+    mpsc::Sender<u64>,
+    mpsc::Receiver<u64>,
+    only_one(mpsc::channel()),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok(),
+    ONE_TAKER
+);
+shared!(
+    /// concurrent-queue without a bound, which leaves waiting to its user.
+    ConcurrentUnbounded,
+    "concurrent-queue + yield",
+    Crate,
+    ConcurrentQueue<u64>,
+    ConcurrentQueue::unbounded(),
+    |queue, item| queue.push(item).is_ok(),
+    |queue| {
+        loop {
+            match queue.pop() {
+                Ok(item) => return Some(item),
+                Err(error) if error.is_closed() => return None,
+                Err(_) => yield_now(),
+            }
+        }
+    }
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contenders::{each_handoff, each_unbounded};
+
+    fn hands_over<M: ManyToMany>() {
+        let takers = if M::ONE_TAKER { 1 } else { 2 };
+        let (txs, rxs) = M::ends(2, takers);
+        assert_eq!((txs.len(), rxs.len()), (2, takers), "{}", M::name());
+        std::thread::scope(|scope| {
+            for (first, mut tx) in txs.into_iter().enumerate() {
+                scope.spawn(move || (0..100).for_each(|i| assert!(M::put(&mut tx, first as u64 + 2 * i))));
+            }
+            let sum = |mut rx| (0..200 / takers).map(|_| M::take(&mut rx).expect("there is one")).sum::<u64>();
+            let sums: Vec<_> = rxs.into_iter().map(|rx| scope.spawn(move || sum(rx))).collect();
+            let sum: u64 = sums.into_iter().map(|sum| sum.join().unwrap()).sum();
+            assert_eq!(sum, (0..200).sum::<u64>(), "{}", M::name());
+        });
+    }
+
+    #[test]
+    fn every_contender_hands_items_over() {
+        each_handoff!(M => hands_over::<M>());
+        each_unbounded!(M => hands_over::<M>());
+        hands_over::<Transfer>();
+    }
+}

@@ -1,0 +1,179 @@
+//! Items from any number of threads to any number of others, and what the others cost while nothing comes.
+
+use super::{Outcome, Reading, Setting};
+use crate::contender::ManyToMany;
+use crate::rig::{self, Stop, Work};
+use crate::topology::Cpu;
+use cpu_time::ProcessTime;
+use std::ops::Range;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Items that each thread of the larger side passes before the clock starts.
+const WARM: u64 = 4;
+/// What a sample moves at most: a queue without a bound takes in all that its takers have not read yet.
+const MOST: u64 = 1_000_000;
+/// The same, where it is only to be seen that it runs.
+const MOST_QUICK: u64 = 256;
+
+/// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many as its neighbours:
+/// counts end the run and nothing else does. The sum of what is taken has to be that of what was put.
+pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers: usize) -> Outcome {
+    let threads = putters.max(takers) as u64;
+    let most = if setting.quick { MOST_QUICK } else { MOST };
+    let (warm, count) = (WARM * threads, setting.count.min(most).next_multiple_of(threads));
+    // The smaller side has one thread, or both have the same number.
+    let share = |count: u64, threads: usize| count / threads as u64;
+    let (txs, rxs) = M::ends(putters, takers);
+    let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
+    for (putter, tx) in (0..).zip(txs) {
+        let start = putter * share(warm + count, putters);
+        let middle = start + share(warm, putters);
+        let end = start + share(warm + count, putters);
+        let put: Work<u64> = Box::new(move |side| {
+            let mut tx = tx;
+            put::<M>(&mut tx, start..middle)?;
+            side.start()?;
+            put::<M>(&mut tx, middle..end)?;
+            side.stop();
+            Ok((start..end).sum())
+        });
+        work.push((setting.cpus[0], put));
+    }
+    for rx in rxs {
+        let take: Work<u64> = Box::new(move |side| {
+            let mut rx = rx;
+            let warm = take::<M>(&mut rx, share(warm, takers))?;
+            side.start()?;
+            let sum = take::<M>(&mut rx, share(count, takers))?;
+            side.stop();
+            Ok(warm + sum)
+        });
+        work.push((setting.cpus[1], take));
+    }
+    let (sums, took) = rig::run(setting, work)?;
+    let (put, taken) = sums.split_at(putters);
+    let (put, taken) = (put.iter().sum(), taken.iter().sum());
+    if put == taken { Ok(Reading::new(count, took)) } else { Err(Stop::WrongSum { put, taken }.into()) }
+}
+
+#[inline(always)]
+fn put<M: ManyToMany>(tx: &mut M::Tx, items: Range<u64>) -> Result<(), Stop> {
+    for item in items {
+        if !M::put(tx, item) {
+            return Err(Stop::Elsewhere);
+        }
+    }
+    Ok(())
+}
+
+/// Takes items; their sum.
+#[inline(always)]
+fn take<M: ManyToMany>(rx: &mut M::Rx, count: u64) -> Result<u64, Stop> {
+    let mut sum = 0;
+    for _ in 0..count {
+        sum += M::take(rx).ok_or(Stop::Elsewhere)?;
+    }
+    Ok(sum)
+}
+
+/// Until every thread that waits sleeps, if it ever does.
+const SETTLE: Duration = Duration::from_millis(5);
+
+/// Has `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value is the
+/// share of one core that they take meanwhile, in percent.
+pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
+    let (mut txs, rxs) = M::ends(1, takers);
+    let mut work: Vec<(Option<Cpu>, Work<f64>)> = Vec::new();
+    let count = if setting.quick { 1 } else { setting.count };
+    let wait: Work<f64> = Box::new(move |side| {
+        side.start()?;
+        let percent = busy(Duration::from_millis(count));
+        for tx in &mut txs {
+            put::<M>(tx, 0..takers as u64)?;
+        }
+        side.stop();
+        Ok(percent)
+    });
+    work.push((setting.cpus[0], wait));
+    for rx in rxs {
+        let take: Work<f64> = Box::new(move |side| {
+            let mut rx = rx;
+            side.start()?;
+            take::<M>(&mut rx, 1)?;
+            side.stop();
+            Ok(0.0)
+        });
+        work.push((setting.cpus[1], take));
+    }
+    let (percents, took) = rig::run(setting, work)?;
+    Ok(Reading { values: vec![percents[0]], ..Reading::new(count, took) })
+}
+
+/// Sleeps; the share of one core, in percent, that this process takes meanwhile.
+pub(super) fn busy(time: Duration) -> f64 {
+    sleep(SETTLE);
+    let (start, cpu) = (Instant::now(), ProcessTime::now());
+    sleep(time);
+    let (cpu, wall) = (cpu.elapsed(), start.elapsed());
+    cpu.as_secs_f64() / wall.as_secs_f64() * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Kind;
+    use crate::contenders::{ConcurrentUnbounded, Fair};
+    use crate::measure::Failure;
+
+    const SETTING: Setting =
+        Setting { cpus: [None; 2], bound: Duration::from_secs(1), count: 100, counting: false, quick: false };
+
+    #[derive(Debug)]
+    struct Forger;
+
+    impl ManyToMany for Forger {
+        const KIND: Kind = Kind::Crate;
+        type Tx = <Fair as ManyToMany>::Tx;
+        type Rx = <Fair as ManyToMany>::Rx;
+
+        fn name() -> String {
+            "forger".to_owned()
+        }
+
+        fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+            Fair::ends(putters, takers)
+        }
+
+        fn put(tx: &mut Self::Tx, item: u64) -> bool {
+            Fair::put(tx, if item == 77 { 7 } else { item })
+        }
+
+        fn take(rx: &mut Self::Rx) -> Option<u64> {
+            Fair::take(rx)
+        }
+    }
+
+    #[test]
+    fn all_items_are_passed_whatever_the_number_of_threads() {
+        for (putters, takers, items) in [(1, 1, 100), (3, 3, 102), (1, 7, 105), (7, 1, 105)] {
+            let reading = hand_over::<Fair>(&SETTING, putters, takers).expect("it comes to its end");
+            assert_eq!(reading.items, items);
+        }
+    }
+
+    #[test]
+    fn an_item_that_is_not_the_one_put_is_noticed() {
+        let outcome = hand_over::<Forger>(&SETTING, 1, 1);
+        assert!(
+            matches!(outcome, Err(Failure::Stop(Stop::WrongSum { put, taken })) if put == taken + 70),
+            "{outcome:?}"
+        );
+    }
+
+    #[test]
+    fn a_taker_that_waits_awake_is_noticed() {
+        let reading = idle::<ConcurrentUnbounded>(&SETTING, 1).expect("it comes to its end");
+        assert!(reading.values[0] > 2.0, "{:?}", reading.values);
+    }
+}
