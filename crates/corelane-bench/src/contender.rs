@@ -141,3 +141,18 @@ pub(crate) trait ManyToMany: Sized + 'static {
     /// Takes an item, waiting for one. `None` if none will come.
     fn take(rx: &mut Self::Rx) -> Option<u64>;
 }
+
+/// A pool of threads that runs tasks.
+pub(crate) trait Pool: Send + Sync + Sized + 'static {
+    /// Where it comes from.
+    const KIND: Kind;
+
+    /// The name in tables and plots.
+    fn name() -> String;
+
+    /// Makes a pool. One of a fixed size has so many threads; one that grows by itself is left to do so.
+    fn start(threads: usize) -> Result<Self, Unable>;
+
+    /// Has a task run by a thread of the pool. False if it is refused.
+    fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool;
+}

@@ -7,6 +7,7 @@ mod concurrent_queue;
 mod corelane;
 mod crossbeam;
 mod disruptor;
+mod executor;
 mod flume;
 mod gil;
 mod handoff;
@@ -15,6 +16,7 @@ mod kanal;
 mod messages;
 mod nexus;
 mod paper;
+mod pools;
 mod ringbuf;
 mod rtrb;
 mod std_channel;
@@ -24,6 +26,7 @@ pub(crate) use self::concurrent_queue::ConcurrentQueue;
 pub(crate) use self::corelane::{BQueue, Lamport, Lane, Locked, McRing, MultiLine, SafeFastForward};
 pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
 pub(crate) use self::disruptor::Disruptor;
+pub(crate) use self::executor::{ExecutorFair, ExecutorJavaFair, ExecutorJavaUnfair, ExecutorUnfair};
 pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
@@ -41,6 +44,7 @@ pub(crate) use self::paper::{
     BasicRingBuffer, FastForward, FastForwardTuned, LockRingBuffer, McRingBuffer, McRingBufferCallback,
     McRingBufferSane, PaperBQueue, PaperBQueueAdaptive,
 };
+pub(crate) use self::pools::{Rayon, RustyPool, Threadpool, TokioBlocking};
 pub(crate) use self::ringbuf::Ringbuf;
 pub(crate) use self::rtrb::Rtrb;
 pub(crate) use self::std_channel::SyncChannel;
@@ -181,9 +185,33 @@ macro_rules! each_unbounded {
     };
 }
 
+/// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `offer`.
+macro_rules! each_executor {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            ExecutorUnfair,
+            ExecutorFair,
+            ExecutorJavaUnfair,
+            ExecutorJavaFair,
+        ] $name => $body)
+    };
+}
+
+/// Every pool of threads.
+macro_rules! each_pool {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Threadpool,
+            RustyPool,
+            Rayon,
+            TokioBlocking,
+        ] $name => $body)
+    };
+}
+
 pub(crate) use {
     each, each_crate, each_crate_that_does_not_wait, each_crate_that_waits, each_crate_with_batches, each_design,
-    each_handoff, each_messages, each_unbounded,
+    each_executor, each_handoff, each_messages, each_pool, each_unbounded,
 };
 
 /// Crates that are not measured in batches, and why.

@@ -12,6 +12,7 @@ mod monitor_rate;
 mod params;
 mod peak;
 mod peers;
+mod pool;
 mod ring;
 mod round_trip;
 mod shared_core;
@@ -37,4 +38,5 @@ pub(crate) const ALL: &[Experiment] = &[
     shared_core::EXPERIMENT,
     handoff::EXPERIMENT,
     transfer::EXPERIMENT,
+    pool::EXPERIMENT,
 ];

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, Ledger, T, timed};
 use crate::watchdog::guard;
-use corelane::error::{OfferTimeoutError, PopTimeoutError};
+use corelane::error::{OfferError, OfferTimeoutError, PopTimeoutError};
 use corelane::handoff::Fairness;
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -69,6 +69,47 @@ fn java_five_gives_up_in_time() {
                 scope.spawn(|| queue.offer_timeout(2, LONG).unwrap());
                 assert_eq!(queue.poll_timeout(LONG), Ok(2));
             });
+        }
+    });
+}
+
+/// A take that has given up is passed over: no item is lost in it.
+#[test]
+fn java_five_offers_to_those_who_wait() {
+    guard(|| {
+        for fairness in [Fairness::Fair, Fairness::Unfair] {
+            let queue = JavaFive::new(fairness);
+            assert_eq!(queue.offer(0), Err(OfferError::NoTaker(0)));
+            thread::scope(|scope| {
+                let takers: Vec<_> = (0..2)
+                    .map(|_| {
+                        let taker = scope.spawn(|| queue.take());
+                        thread::sleep(T);
+                        taker
+                    })
+                    .collect();
+                assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
+                assert_eq!((queue.offer(1), queue.offer(2)), (Ok(()), Ok(())));
+                assert_eq!(queue.offer(3), Err(OfferError::NoTaker(3)));
+                let taken: Vec<_> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
+                assert_eq!(taken, if fairness == Fairness::Fair { [1, 2] } else { [2, 1] });
+            });
+            // Items or not: whatever a take got was offered, and nothing was offered twice.
+            const ITEMS: usize = 2000;
+            let over = AtomicUsize::new(0);
+            let taken = thread::scope(|scope| {
+                let taker = scope.spawn(|| {
+                    let mut taken = 0;
+                    while over.load(Relaxed) == 0 {
+                        taken += usize::from(queue.poll_timeout(Duration::from_micros(20)).is_ok());
+                    }
+                    taken
+                });
+                let offered = (0..ITEMS).filter(|&item| queue.offer(item).is_ok()).count();
+                over.store(1, Relaxed);
+                (offered, taker.join().unwrap())
+            });
+            assert_eq!(taken.0, taken.1);
         }
     });
 }

@@ -32,7 +32,7 @@
 //! An allocation for each request that waits.
 
 use super::NO_PANIC;
-use crate::error::{OfferTimeoutError, PopTimeoutError};
+use crate::error::{OfferError, OfferTimeoutError, PopTimeoutError};
 use crate::handoff::Fairness;
 use crate::sync::{Arc, Mutex};
 use crate::wait::Token;
@@ -160,23 +160,22 @@ impl<T: Send> JavaFive<T> {
         result
     }
 
+    /// Takes a request that waits for its partner out of its list: a put's, or a take's.
+    fn pop(&self, lists: &mut Lists<T>, put: bool) -> Option<Arc<Node<T>>> {
+        let list = if put { &mut lists.puts } else { &mut lists.takes };
+        if self.entry.is_some() { list.pop_front() } else { list.pop_back() }
+    }
+
     /// A put (with an item) or a take (without): the partner's item, or the own one when the time is up.
     fn transfer(&self, mut item: Option<T>, deadline: Option<Instant>) -> Result<Option<T>, Option<T>> {
         let is_put = item.is_some();
         loop {
             let found = self.locked(|lists| {
-                let (own, others) = match is_put {
-                    true => (&mut lists.puts, &mut lists.takes),
-                    false => (&mut lists.takes, &mut lists.puts),
-                };
-                match if self.entry.is_some() { others.pop_front() } else { others.pop_back() } {
-                    Some(partner) => Ok(partner),
-                    None => {
-                        let node = Node::new(item.take());
-                        own.push_back(node.clone());
-                        Err(node)
-                    }
-                }
+                self.pop(lists, !is_put).ok_or_else(|| {
+                    let node = Node::new(item.take());
+                    if is_put { &mut lists.puts } else { &mut lists.takes }.push_back(node.clone());
+                    node
+                })
             });
             match found {
                 Ok(partner) => match partner.fulfil(item) {
@@ -205,6 +204,21 @@ impl<T: Send> JavaFive<T> {
     /// Waits for an item.
     pub fn take(&self) -> T {
         self.transfer(None, None).ok().flatten().expect("nothing ends this wait but an item")
+    }
+
+    /// Hands the item to a take that waits, if there is one. Never waits for one.
+    ///
+    /// # Errors
+    /// No take waits. The item comes back.
+    pub fn offer(&self, item: T) -> Result<(), OfferError<T>> {
+        let mut item = Some(item);
+        while let Some(take) = self.locked(|lists| self.pop(lists, false)) {
+            match take.fulfil(item) {
+                Ok(_) => return Ok(()),
+                Err(back) => item = back,
+            }
+        }
+        Err(OfferError::NoTaker(item.expect("nobody has taken it")))
     }
 
     /// Waits until the item is taken, but not longer than this.

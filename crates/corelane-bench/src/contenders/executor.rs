@@ -1,0 +1,156 @@
+//! Java's `ThreadPoolExecutor` as the paper uses it, over any synchronous queue.
+//!
+//! A task goes to a thread that waits in the queue, or a thread is started for it; a thread that waits for long ends. There is
+//! no more to it: no results, no panics caught, no other policy.
+
+use crate::contender::{Kind, Pool, Unable};
+use corelane::handoff::baseline::JavaFive;
+use corelane::handoff::{Fairness, SynchronousQueue};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::thread;
+use std::time::Duration;
+
+/// A task, or the word to end.
+pub(crate) type Order = Option<Box<dyn FnOnce() + Send>>;
+
+/// What the executor needs of a synchronous queue.
+pub(crate) trait Handing: Send + Sync + 'static {
+    const KIND: Kind;
+
+    fn name() -> String;
+    fn new() -> Self;
+
+    /// Hands the order to a thread that waits, or gives it back.
+    fn offer(&self, order: Order) -> Result<(), Order>;
+
+    /// Waits for an order.
+    fn poll(&self, keep_alive: Duration) -> Option<Order>;
+}
+
+/// The new queues.
+pub(crate) struct Dual<const FAIR: bool>(SynchronousQueue<Order>);
+
+impl<const FAIR: bool> Handing for Dual<FAIR> {
+    const KIND: Kind = Kind::Corelane;
+
+    fn name() -> String {
+        if FAIR { "SynchronousQueue, fair" } else { "SynchronousQueue, unfair" }.to_owned()
+    }
+
+    fn new() -> Self {
+        Dual(SynchronousQueue::new(if FAIR { Fairness::Fair } else { Fairness::Unfair }))
+    }
+
+    #[inline]
+    fn offer(&self, order: Order) -> Result<(), Order> {
+        self.0.offer(order).map_err(|refused| refused.into_inner())
+    }
+
+    #[inline]
+    fn poll(&self, keep_alive: Duration) -> Option<Order> {
+        self.0.poll_timeout(keep_alive).ok()
+    }
+}
+
+/// Java SE 5.0's.
+pub(crate) struct Java<const FAIR: bool>(JavaFive<Order>);
+
+impl<const FAIR: bool> Handing for Java<FAIR> {
+    const KIND: Kind = Kind::Paper;
+
+    fn name() -> String {
+        if FAIR { "Java SE 5.0, fair" } else { "Java SE 5.0, unfair" }.to_owned()
+    }
+
+    fn new() -> Self {
+        Java(JavaFive::new(if FAIR { Fairness::Fair } else { Fairness::Unfair }))
+    }
+
+    #[inline]
+    fn offer(&self, order: Order) -> Result<(), Order> {
+        self.0.offer(order).map_err(|refused| refused.into_inner())
+    }
+
+    #[inline]
+    fn poll(&self, keep_alive: Duration) -> Option<Order> {
+        self.0.poll_timeout(keep_alive).ok()
+    }
+}
+
+pub(crate) type ExecutorFair = Executor<Dual<true>>;
+pub(crate) type ExecutorUnfair = Executor<Dual<false>>;
+pub(crate) type ExecutorJavaFair = Executor<Java<true>>;
+pub(crate) type ExecutorJavaUnfair = Executor<Java<false>>;
+
+/// The executor.
+pub(crate) struct Executor<Q: Handing>(Arc<Workers<Q>>);
+
+struct Workers<Q> {
+    queue: Q,
+    /// Threads that have not ended.
+    alive: AtomicUsize,
+}
+
+/// Java's for cached threads.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+impl<Q: Handing> Pool for Executor<Q> {
+    const KIND: Kind = Q::KIND;
+
+    fn name() -> String {
+        Q::name()
+    }
+
+    fn start(_: usize) -> Result<Self, Unable> {
+        Ok(Executor(Arc::new(Workers { queue: Q::new(), alive: AtomicUsize::new(0) })))
+    }
+
+    #[inline(always)]
+    fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool {
+        match self.0.queue.offer(Some(Box::new(task))) {
+            Ok(()) => true,
+            Err(order) => self.start_thread(order),
+        }
+    }
+}
+
+impl<Q: Handing> Executor<Q> {
+    #[cold]
+    fn start_thread(&self, first: Order) -> bool {
+        let workers = self.0.clone();
+        workers.alive.fetch_add(1, Acquire);
+        let work = move || {
+            let mut order = Some(first);
+            while let Some(Some(task)) = order {
+                task();
+                order = workers.queue.poll(KEEP_ALIVE);
+            }
+            workers.alive.fetch_sub(1, Release);
+        };
+        let started = thread::Builder::new().spawn(work).is_ok();
+        if !started {
+            self.0.alive.fetch_sub(1, Release);
+        }
+        started
+    }
+}
+
+/// Has every thread end, so that none of them is there in the next measurement.
+impl<Q: Handing> Drop for Executor<Q> {
+    fn drop(&mut self) {
+        while self.0.alive.load(Acquire) > 0 {
+            if self.0.queue.offer(None).is_err() {
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+}
+
+impl<Q: Handing> fmt::Debug for Executor<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").finish_non_exhaustive()
+    }
+}
