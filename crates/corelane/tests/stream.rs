@@ -620,11 +620,13 @@ fn a_parked_consumer_is_woken() {
     fn wake(expected: Result<&[u8], Drained>, wake: impl FnOnce(Producer<Park>) -> Option<Producer<Park>>) {
         let (tx, mut rx) = queue_with(64, None, usize::MAX, Park);
         thread::scope(|scope| {
-            let popper = scope.spawn(move || rx.pop().map(<[u8]>::to_vec));
+            let popper = scope.spawn(move || (rx.pop().map(<[u8]>::to_vec), rx));
             thread::sleep(NAP);
+            // Both are kept until both calls have returned: nothing may close the queue under one of them.
             let tx = wake(tx);
-            assert_eq!(popper.join().unwrap(), expected.map(<[u8]>::to_vec));
-            drop(tx);
+            let (popped, rx) = popper.join().unwrap();
+            assert_eq!(popped, expected.map(<[u8]>::to_vec));
+            drop((tx, rx));
         });
     }
     wake(Ok(b"one"), |mut tx| {
@@ -658,11 +660,12 @@ fn a_parked_producer_is_woken() {
         let (mut tx, rx) = queue_with(64, Some(256), usize::MAX, Park);
         while tx.try_push(&[7; 8]).is_ok() {}
         thread::scope(|scope| {
-            let pusher = scope.spawn(move || tx.push(&vec![9; len]));
+            let pusher = scope.spawn(move || (tx.push(&vec![9; len]), tx));
             thread::sleep(NAP);
             let rx = wake(rx);
-            assert_eq!(pusher.join().unwrap(), expected);
-            drop(rx);
+            let (pushed, tx) = pusher.join().unwrap();
+            assert_eq!(pushed, expected);
+            drop((tx, rx));
         });
     }
     wake(8, Ok(()), |mut rx| {

@@ -51,12 +51,13 @@ fn wake_consumer<C: Case>(
 ) {
     let (tx, mut rx) = parking::<C>(100);
     thread::scope(|scope| {
-        let popper = scope.spawn(move || rx.pop());
+        let popper = scope.spawn(move || (rx.pop(), rx));
         thread::sleep(NAP);
-        // Kept until the consumer has returned: only the one call may wake it.
+        // Both are kept until both calls have returned: only the one may wake the consumer, and nothing may close the queue under the other.
         let tx = wake(tx);
-        assert_eq!(popper.join().unwrap(), expected);
-        drop(tx);
+        let (popped, rx) = popper.join().unwrap();
+        assert_eq!(popped, expected);
+        drop((tx, rx));
     });
 }
 
@@ -99,11 +100,12 @@ fn wake_producer<C: Case>(
     let (mut tx, rx) = parking::<C>(capacity);
     fill(&mut tx, 0);
     thread::scope(|scope| {
-        let pusher = scope.spawn(move || tx.push(999));
+        let pusher = scope.spawn(move || (tx.push(999), tx));
         thread::sleep(NAP);
         let rx = wake(rx);
-        assert_eq!(pusher.join().unwrap(), expected);
-        drop(rx);
+        let (pushed, tx) = pusher.join().unwrap();
+        assert_eq!(pushed, expected);
+        drop((tx, rx));
     });
 }
 
