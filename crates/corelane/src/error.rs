@@ -57,6 +57,8 @@ impl<T> PushTimeoutError<T> {
 
 /// Why [`try_pop`](crate::spsc::Consumer::try_pop) or [`poll`](crate::handoff::SynchronousQueue::poll) returned no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// As wide as what an `Option` tells its cases apart by: so `.ok()` of a large item's result is no copy of the item.
+#[repr(usize)]
 pub enum PopError {
     /// Every item pushed so far has been popped; no put waits.
     Empty,
