@@ -816,6 +816,36 @@ mod models {
     }
 }
 
+/// A lane that tells of free slots once in four blocks, with as few blocks to spare as there can be: 64 of two items for 127.
+mod tight {
+    use super::*;
+
+    #[test]
+    fn slots_are_left_before_they_are_written_again() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue::<usize, Lane>(127);
+            assert_eq!(producer.push_slice(&core::array::from_fn::<_, 127, _>(|item| item)), 127);
+            for item in 0..7 {
+                assert_eq!(consumer.try_pop(), Ok(item));
+            }
+            let popper = thread::spawn(move || {
+                for item in 7..10 {
+                    assert_eq!(consumer.try_pop(), Ok(item));
+                }
+                consumer
+            });
+            let pushed = (127..138).take_while(|&item| producer.try_push(item).is_ok()).count();
+            assert!(pushed <= 10, "{pushed} of 10 slots");
+            let mut consumer = popper.join().unwrap();
+            for item in 10..127 + pushed {
+                assert_eq!(consumer.try_pop(), Ok(item));
+            }
+            assert_eq!(consumer.try_pop(), Err(PopError::Empty));
+            drop(producer);
+        });
+    }
+}
+
 /// An unbounded queue whose segments hold two items.
 mod segments {
     use super::*;
