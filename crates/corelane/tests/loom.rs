@@ -1,8 +1,8 @@
 //! Every design under every interleaving of small cases. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
 //!
-//! Under loom the lane's blocks hold two items, it looks two blocks ahead and one find switches it to streaming, so the
-//! few items of a model reach every path.
+//! Under loom the lane's blocks hold two items, it looks two blocks ahead, and blocks of words count as one line, those of
+//! larger items as several, so the few items of a model reach every path.
 //!
 //! What loom cannot show: there is no time, loads are never reordered behind later stores, and `SeqCst` accesses are
 //! modelled as acquire and release (the crate uses none). The membarrier of the park protocol is modelled by less than it
@@ -11,16 +11,20 @@
 //! case, its read-modify-write is not.
 #![cfg(all(loom, feature = "std"))]
 
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
 use corelane::Barrier;
 use corelane::error::{PopError, PushError};
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
-use loom::cell::UnsafeCell;
+use explore::explore_with;
+use ledger::{Item, Ledger};
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use loom::thread;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
 
 /// Explores a model in which somebody parks or closes, with so many preemptions: once with fences in the membarrier's
 /// place, and once with less, which hides less.
@@ -32,74 +36,6 @@ fn explore(preemptions: usize, model: fn()) {
 /// Explores a model in which nobody parks, and nobody closes before the other side is done.
 fn explore_without_barrier(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     explore_with(Barrier::Nothing, preemptions, model);
-}
-
-fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 5_000;
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = count.clone();
-    let start = Instant::now();
-    barrier.stands_in(|| {
-        builder.check(move || {
-            counter.fetch_add(1, Relaxed);
-            model();
-        });
-    });
-    let name = std::thread::current().name().unwrap_or("model").to_owned();
-    println!("{name} ({barrier:?}): {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
-}
-
-/// What happened to the items of one execution: how often each was dropped. Loom does not see it.
-#[derive(Clone, Default)]
-struct Ledger(Arc<[AtomicUsize; 8]>);
-
-impl Ledger {
-    fn item(&self, id: usize) -> Item {
-        Item { id, written: Box::new(UnsafeCell::new(0)), ledger: self.clone() }.filled()
-    }
-
-    #[track_caller]
-    fn assert_each_dropped_once(&self, items: usize) {
-        let drops = self.0.iter().map(|drops| drops.load(Relaxed)).collect::<Vec<_>>();
-        for (id, &drops) in drops.iter().enumerate() {
-            assert_eq!(drops, usize::from(id < items), "drops of item {id}");
-        }
-    }
-}
-
-/// An item with memory of its own, so that loom sees who reads it before it was handed over.
-struct Item {
-    id: usize,
-    written: Box<UnsafeCell<usize>>,
-    ledger: Ledger,
-}
-
-impl Item {
-    /// Written by the pushing thread after it was made.
-    fn filled(self) -> Self {
-        // SAFETY: loom checks that nobody else accesses it now.
-        self.written.with_mut(|value| unsafe { *value = self.id + 100 });
-        self
-    }
-
-    fn read(&self) -> usize {
-        // SAFETY: loom checks that nobody else writes it now.
-        assert_eq!(self.written.with(|value| unsafe { *value }), self.id + 100);
-        self.id
-    }
-}
-
-impl Drop for Item {
-    fn drop(&mut self) {
-        // The first failure is the one to report.
-        if std::thread::panicking() {
-            return;
-        }
-        self.read();
-        self.ledger.0[self.id].fetch_add(1, Relaxed);
-    }
 }
 
 /// A design under test.

@@ -6,17 +6,22 @@
 //! moment after the request was registered. See `loom.rs` for what loom cannot show.
 #![cfg(all(loom, feature = "std"))]
 
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
 use corelane::Barrier;
 use corelane::error::{
     Closed, Drained, ExchangeError, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError,
 };
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
 use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
-use loom::cell::UnsafeCell;
+use explore::explore_with;
+use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const NOW: Duration = Duration::ZERO;
 
@@ -25,69 +30,6 @@ const NOW: Duration = Duration::ZERO;
 fn explore(preemptions: [usize; 2], model: impl Fn() + Clone + Send + Sync + 'static) {
     explore_with(Barrier::Nothing, preemptions[0], model.clone());
     explore_with(Barrier::ReadModifyWrite, preemptions[1], model);
-}
-
-fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 5_000;
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = count.clone();
-    let start = Instant::now();
-    barrier.stands_in(|| {
-        builder.check(move || {
-            counter.fetch_add(1, Relaxed);
-            model();
-        });
-    });
-    let name = std::thread::current().name().unwrap_or("model").to_owned();
-    println!("{name} ({barrier:?}, {preemptions}): {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
-}
-
-/// How often each item of one execution was dropped.
-#[derive(Clone, Default)]
-struct Ledger(Arc<[AtomicUsize; 8]>);
-
-impl Ledger {
-    fn item(&self, id: usize) -> Item {
-        let item = Item { id, written: Box::new(UnsafeCell::new(0)), ledger: self.clone() };
-        // SAFETY: loom checks that nobody else accesses it now.
-        item.written.with_mut(|value| unsafe { *value = id + 100 });
-        item
-    }
-
-    #[track_caller]
-    fn assert_each_dropped_once(&self, items: usize) {
-        let drops = self.0.iter().map(|drops| drops.load(Relaxed)).collect::<Vec<_>>();
-        for (id, &drops) in drops.iter().enumerate() {
-            assert_eq!(drops, usize::from(id < items), "drops of item {id}");
-        }
-    }
-}
-
-/// An item with memory of its own, so that loom sees who reads it before it was handed over.
-struct Item {
-    id: usize,
-    written: Box<UnsafeCell<usize>>,
-    ledger: Ledger,
-}
-
-impl Item {
-    fn read(&self) -> usize {
-        // SAFETY: loom checks that nobody else writes it now.
-        assert_eq!(self.written.with(|value| unsafe { *value }), self.id + 100);
-        self.id
-    }
-}
-
-impl Drop for Item {
-    fn drop(&mut self) {
-        // The first failure is the one to report.
-        if !std::thread::panicking() {
-            self.read();
-            self.ledger.0[self.id].fetch_add(1, Relaxed);
-        }
-    }
 }
 
 type Queue = SynchronousQueue<Item>;
@@ -538,7 +480,7 @@ mod exchanger {
         timeout: Option<Duration>,
         token: Option<&CancelToken>,
     ) -> Result<usize, &'static str> {
-        let mine = item.id;
+        let mine = item.read();
         let mut patience = Patience::new();
         if let Some(timeout) = timeout {
             patience = patience.timeout(timeout);

@@ -8,32 +8,24 @@
 //! A form that hangs has no model, as it has no end: see `tests/deadlock.rs`.
 #![cfg(loom)]
 
+#[path = "support/explore.rs"]
+mod explore;
+
+use corelane::Barrier;
 use corelane::paper::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
 use corelane::paper::fast_forward::{self, Slip};
 use corelane::paper::mcring_timer::{self, Signal};
 use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
+use explore::explore_with;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
 
 type Word = NonZero<usize>;
 
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 5_000;
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = count.clone();
-    let start = Instant::now();
-    builder.check(move || {
-        counter.fetch_add(1, Relaxed);
-        model();
-    });
-    let name = std::thread::current().name().unwrap_or("model").to_owned();
-    println!("{name}: {} executions in {:.1?}", count.load(Relaxed), start.elapsed());
+    explore_with(Barrier::Fences, preemptions, model);
 }
 
 fn enqueue<T: Copy>(producer: &mut impl Enqueue<T>, item: T) {

@@ -69,39 +69,43 @@ pub(crate) fn drained_to_empty_it_takes_its_capacity_again<C: Case>() {
     }
 }
 
-pub(crate) fn len_is_bounded_while_both_ends_run<C: Case>() {
-    const ITEMS: u64 = 30_000;
-    for capacity in [1, 3, 64, 100, 2000] {
-        let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut tx = tx;
-                for item in 0..items {
-                    tx.push(item).unwrap();
-                    pushed.store(item + 1, Release);
-                    let len = tx.len();
-                    assert!(len <= capacity);
-                    // What is announced by now can only be more than what was popped when `len` looked.
-                    assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
-                    assert!(len != 0 || tx.is_empty());
-                }
-            });
+/// What each end counts while the other runs.
+pub(crate) fn lengths_are_bounds<C: Case>(capacity: usize, items: u64) {
+    let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+    let capacity = rx.capacity();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut tx = tx;
             for item in 0..items {
-                let there = pushed.load(Acquire);
-                let len = rx.len();
-                assert!(len <= capacity);
-                assert!(len as u64 >= there.saturating_sub(item));
-                announced.store(item + 1, Release);
-                if len > 0 {
-                    assert_eq!(rx.try_pop(), Ok(item));
-                    assert!(rx.len() >= len - 1);
-                } else {
-                    assert_eq!(rx.pop(), Ok(item));
-                }
+                tx.push(item).unwrap();
+                pushed.store(item + 1, Release);
+                let len = tx.len();
+                assert!(len <= capacity && len as u64 <= item + 1);
+                // What is announced by now can only be more than what was popped when `len` looked.
+                assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
+                assert!(len != 0 || tx.is_empty());
             }
         });
+        for item in 0..items {
+            let there = pushed.load(Acquire);
+            let len = rx.len();
+            assert!(len <= capacity);
+            assert!(len as u64 >= there.saturating_sub(item));
+            announced.store(item + 1, Release);
+            if len > 0 {
+                assert_eq!(rx.try_pop(), Ok(item));
+                assert!(rx.len() >= len - 1);
+            } else {
+                assert_eq!(rx.pop(), Ok(item));
+            }
+        }
+    });
+}
+
+pub(crate) fn len_is_bounded_while_both_ends_run<C: Case>() {
+    for capacity in [1, 3, 64, 100, 2000] {
+        lengths_are_bounds::<C>(capacity, if capacity < 64 { 3_000 } else { 30_000 });
     }
 }
 

@@ -1,9 +1,57 @@
 //! Random calls of one thread, each answered as a deque of bounded length would.
 
-use crate::case::{CAPACITIES, Case, Random, queue_from};
+use crate::case::{CAPACITIES, Case, Random, Rx, queue_from};
 use corelane::error::{PopError, PushError, ReserveError};
 use std::collections::VecDeque;
 use std::mem;
+
+/// A random call of the consumer, for about `n` items. True if it drained the queue and was told so.
+pub(crate) fn consume<C: Case>(rx: &mut Rx<u64, C>, model: &mut VecDeque<u64>, random: &mut Random, n: usize) -> bool {
+    match random.below(8) {
+        0 => {
+            assert_eq!(rx.len(), model.len());
+            assert_eq!(rx.is_empty(), model.is_empty());
+        }
+        1..4 => assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty)),
+        4 => {
+            let mut popped = vec![u64::MAX];
+            let count = rx.pop_into(&mut popped, n);
+            assert_eq!(count, n.min(model.len()));
+            assert_eq!(popped[0], u64::MAX);
+            assert!(popped[1..].iter().copied().eq(model.drain(..count)));
+        }
+        5 => {
+            let mut popped = vec![u64::MAX; n];
+            let count = rx.pop_slice(&mut popped);
+            assert_eq!(count, n.min(model.len()));
+            assert!(popped[count..].iter().all(|&item| item == u64::MAX));
+            assert!(popped[..count].iter().copied().eq(model.drain(..count)));
+        }
+        6 => match rx.peek() {
+            None => assert!(model.is_empty()),
+            Some(mut item) => {
+                assert_eq!(Some(&*item), model.front());
+                match random.below(4) {
+                    0 => drop(item),
+                    1 => mem::forget(item),
+                    2 => {
+                        *item = !*item;
+                        model[0] = *item;
+                    }
+                    _ => assert_eq!(Some(item.take()), model.pop_front()),
+                }
+            }
+        },
+        _ => {
+            while let Ok(item) = rx.try_pop() {
+                assert_eq!(Some(item), model.pop_front());
+            }
+            assert!(model.is_empty());
+            return true;
+        }
+    }
+    false
+}
 
 fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
     let (mut tx, mut rx) = queue_from::<u64, C>(capacity, start);
@@ -16,7 +64,7 @@ fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
         let after = inside + taken;
         after <= capacity && taken <= asked && (taken == asked || after >= least)
     };
-    for call in 0..calls {
+    for _ in 0..calls {
         let n = match random.below(3) {
             0 => 1 + random.below(3),
             1 => random.below(20),
@@ -72,54 +120,8 @@ fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
                 assert_eq!(tx.is_empty(), len == 0);
                 0
             }
-            5 => {
-                assert_eq!(rx.len(), model.len());
-                assert_eq!(rx.is_empty(), model.is_empty());
-                0
-            }
-            6..9 => {
-                assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty));
-                0
-            }
-            9 => {
-                let mut popped = vec![u64::MAX];
-                let count = rx.pop_into(&mut popped, n);
-                assert_eq!(count, n.min(model.len()), "call {call}");
-                assert_eq!(popped[0], u64::MAX);
-                assert!(popped[1..].iter().copied().eq(model.drain(..count)));
-                0
-            }
-            10 => {
-                let mut popped = vec![u64::MAX; n];
-                let count = rx.pop_slice(&mut popped);
-                assert_eq!(count, n.min(model.len()), "call {call}");
-                assert!(popped[count..].iter().all(|&item| item == u64::MAX));
-                assert!(popped[..count].iter().copied().eq(model.drain(..count)));
-                0
-            }
-            11 => {
-                match rx.peek() {
-                    None => assert!(model.is_empty()),
-                    Some(mut item) => {
-                        assert_eq!(Some(&*item), model.front());
-                        match random.below(4) {
-                            0 => drop(item),
-                            1 => mem::forget(item),
-                            2 => {
-                                *item = u64::MAX - call as u64;
-                                model[0] = *item;
-                            }
-                            _ => assert_eq!(Some(item.take()), model.pop_front()),
-                        }
-                    }
-                }
-                0
-            }
-            12 => {
-                while let Ok(item) = rx.try_pop() {
-                    assert_eq!(Some(item), model.pop_front());
-                }
-                assert!(model.is_empty());
+            5..13 => {
+                consume::<C>(&mut rx, &mut model, &mut random, n);
                 0
             }
             _ => {

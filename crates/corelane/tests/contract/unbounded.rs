@@ -1,12 +1,13 @@
 //! Queues without a bound: never full, and in all else like the others.
 
+use crate::capacity::lengths_are_bounds;
 use crate::case::{Case, Page, Random, STARTS, Wide, options, queue_from};
+use crate::model::consume;
 use corelane::error::{ChannelError, PopError};
 use corelane::spsc::{self, Counting, Design, Linked, linked};
 use corelane::wait::Adaptive;
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::{mem, thread};
 
 /// Some of which are the length of a segment in one of the suites.
@@ -59,7 +60,7 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
     let mut random = Random::new(seed);
     let mut model = VecDeque::new();
     let mut next = 0;
-    for call in 0..calls {
+    for _ in 0..calls {
         let n = random.below(2 * length + 10);
         let items = (next..next + n as u64).collect::<Vec<_>>();
         let pushed = match random.below(16) {
@@ -89,54 +90,10 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
                 assert_eq!(tx.is_empty(), len == 0);
                 0
             }
-            5 => {
-                assert_eq!(rx.len(), model.len(), "call {call}");
-                assert_eq!(rx.is_empty(), model.is_empty());
-                0
-            }
-            6..9 => {
-                assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty));
-                0
-            }
-            9..11 => {
-                let mut popped = vec![u64::MAX];
-                let count = rx.pop_into(&mut popped, n);
-                assert_eq!(count, n.min(model.len()), "call {call}");
-                assert_eq!(popped[0], u64::MAX);
-                assert!(popped[1..].iter().copied().eq(model.drain(..count)));
-                0
-            }
-            11 => {
-                let mut popped = vec![u64::MAX; n];
-                let count = rx.pop_slice(&mut popped);
-                assert_eq!(count, n.min(model.len()), "call {call}");
-                assert!(popped[count..].iter().all(|&item| item == u64::MAX));
-                assert!(popped[..count].iter().copied().eq(model.drain(..count)));
-                0
-            }
-            12..14 => {
-                match rx.peek() {
-                    None => assert!(model.is_empty()),
-                    Some(mut item) => {
-                        assert_eq!(Some(&*item), model.front());
-                        match random.below(4) {
-                            0 => drop(item),
-                            1 => mem::forget(item),
-                            2 => {
-                                *item = u64::MAX - call as u64;
-                                model[0] = *item;
-                            }
-                            _ => assert_eq!(Some(item.take()), model.pop_front()),
-                        }
-                    }
+            5..15 => {
+                if consume::<C>(&mut rx, &mut model, &mut random, n) {
+                    assert!(tx.is_empty(), "a consumer that says Empty has told of all it popped");
                 }
-                0
-            }
-            14 => {
-                while let Ok(item) = rx.try_pop() {
-                    assert_eq!(Some(item), model.pop_front());
-                }
-                assert!(model.is_empty() && tx.is_empty());
                 0
             }
             _ => tx.push_slice(&items) + tx.push_iter(&mut (next + n as u64..).take(n)),
@@ -216,35 +173,8 @@ pub(crate) fn zero_sized_items_are_counted<C: Case>() {
 }
 
 pub(crate) fn len_is_a_bound_while_both_ends_run<C: Case>() {
-    const ITEMS: u64 = 20_000;
     for length in [1, 64, 2000] {
-        let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (tx, mut rx) = queue_from::<u64, C>(length, usize::MAX - 3);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut tx = tx;
-                for item in 0..ITEMS {
-                    tx.push(item).unwrap();
-                    pushed.store(item + 1, Release);
-                    let len = tx.len();
-                    // What is announced by now can only be more than what was popped when `len` looked.
-                    assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
-                    assert!(len as u64 <= item + 1);
-                }
-            });
-            for item in 0..ITEMS {
-                let there = pushed.load(Acquire);
-                let len = rx.len();
-                assert!(len as u64 >= there.saturating_sub(item));
-                announced.store(item + 1, Release);
-                if len > 0 {
-                    assert_eq!(rx.try_pop(), Ok(item));
-                    assert!(rx.len() >= len - 1);
-                } else {
-                    assert_eq!(rx.pop(), Ok(item));
-                }
-            }
-        });
+        lengths_are_bounds::<C>(length, 20_000);
     }
 }
 
