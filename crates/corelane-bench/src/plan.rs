@@ -97,8 +97,7 @@ impl View {
     /// Nanoseconds for each item that goes from one thread to another, and CPU time for it.
     pub(crate) const NANOSECONDS_A_TRANSFER: View =
         View { label: "ns a transfer", scale: Scale::Log, ..View::NANOSECONDS };
-    pub(crate) const CPU_NANOSECONDS_A_TRANSFER: View =
-        View { label: "CPU ns a transfer, all threads", ..View::CPU_NANOSECONDS };
+    pub(crate) const CPU_NANOSECONDS_A_TRANSFER: View = View { label: "CPU ns a transfer", ..View::CPU_NANOSECONDS };
     /// What waits and has nothing to do takes of one core.
     pub(crate) const PERCENT_OF_A_CORE: View =
         View { id: "", label: "% of a core", metric: Metric::Values, scale: Scale::Log, higher_is_better: false };

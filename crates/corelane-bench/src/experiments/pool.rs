@@ -33,7 +33,7 @@ const IDLE_MS: u64 = 500;
 fn plan(plan: &mut Plan) {
     let axis = Axis { label: "submitters", scale: Scale::Log2 };
     let wall = View { label: "ns a task", scale: Scale::Log, ..View::NANOSECONDS };
-    let cpu = View { label: "CPU ns a task, whole process", ..View::CPU_NANOSECONDS };
+    let cpu = View { label: "CPU ns a task", ..View::CPU_NANOSECONDS };
     let panel = plan.panel_on("executor", "the paper's executor, empty tasks (Figure 6)", [None; 2], Some(axis), wall);
     panel.view(cpu);
     for submitters in SUBMITTERS {

@@ -52,6 +52,7 @@ fn colour(series: &SeriesRecord) -> &'static str {
         _ if own && name.starts_with("java") && name.ends_with("unfair") => "c-fastforward",
         _ if own && name.starts_with("java") => "c-locked",
         _ if own && name.ends_with("unfair") => "c-lane",
+        _ if own && (name.ends_with("eliminating") || name.ends_with("pool bounded")) => "c-mcring",
         _ if own && name.ends_with("fair") => "c-bqueue",
         _ if own => "c-other",
         _ => "c-crate",
@@ -165,7 +166,7 @@ fn ranks(panel: &PanelRecord) -> String {
 
 /// A line a contender, its name at its end.
 fn lines(panel: &PanelRecord) -> String {
-    const LEFT: f64 = 64.0;
+    const LEFT: f64 = 76.0;
     const RIGHT: f64 = 190.0;
     const TOP: f64 = 14.0;
     const LABEL: f64 = 13.5;
