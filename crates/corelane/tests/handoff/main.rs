@@ -1,5 +1,5 @@
 //! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the java.util.concurrent test
-//! suites and their regression tests: S1 to S30 for the synchronous queues, over both fairnesses; Q1 to Q12 for the
+//! suites and their regression tests: S1 to S30 for the synchronous queues, fair, unfair and with elimination; Q1 to Q12 for the
 //! transfer queue; X1 to X6 for the exchanger. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
@@ -29,13 +29,14 @@ macro_rules! suite {
     ($($family:ident { $($test:ident)+ })+) => {
         suite!(@mode fair, Fair, $($family { $($test)+ })+);
         suite!(@mode unfair, Unfair, $($family { $($test)+ })+);
+        suite!(@mode eliminating, Eliminating, $($family { $($test)+ })+);
     };
-    (@mode $mode:ident, $fairness:ident, $($family:ident { $($test:ident)+ })+) => {
-        mod $mode {
+    (@mode $name:ident, $mode:ident, $($family:ident { $($test:ident)+ })+) => {
+        mod $name {
             $(mod $family {
                 $(#[test]
                 fn $test() {
-                    crate::watchdog::guard(|| crate::$family::$test(corelane::handoff::Fairness::$fairness));
+                    crate::watchdog::guard(|| crate::$family::$test(crate::support::Mode::$mode));
                 })+
             })+
         }

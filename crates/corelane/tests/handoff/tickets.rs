@@ -1,14 +1,13 @@
 //! Reservations.
 
-use crate::support::{Ledger, T};
+use crate::support::{Ledger, Mode, T};
 use corelane::error::{Closed, Drained, OfferError};
-use corelane::handoff::{Fairness, SynchronousQueue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// The sequence of section 2.2: the order is that of the requests, not of the follow-ups.
-pub(crate) fn a_ticket_keeps_its_place(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_ticket_keeps_its_place(mode: Mode) {
+    let queue = mode.queue();
     let mut a = queue.reserve_take();
     let mut b = queue.reserve_take();
     assert_eq!((a.try_followup(), b.try_followup()), (None, None));
@@ -16,12 +15,12 @@ pub(crate) fn a_ticket_keeps_its_place(fairness: Fairness) {
     queue.offer(2).unwrap();
     // B asks first.
     let (for_b, for_a) = (b.try_followup(), a.try_followup());
-    let expected = if fairness == Fairness::Fair { (1, 2) } else { (2, 1) };
+    let expected = if mode.is_fair() { (1, 2) } else { (2, 1) };
     assert_eq!((for_a, for_b), (Some(Ok(expected.0)), Some(Ok(expected.1))));
 }
 
-pub(crate) fn a_ticket_is_decided_without_its_owner(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_ticket_is_decided_without_its_owner(mode: Mode) {
+    let queue = mode.queue();
     let mut put = queue.reserve_put(1);
     assert_eq!(put.try_followup(), None);
     assert_eq!(queue.poll(), Ok(1));
@@ -33,8 +32,8 @@ pub(crate) fn a_ticket_is_decided_without_its_owner(fairness: Fairness) {
     assert_eq!(take.wait(), Ok(2));
 }
 
-pub(crate) fn an_abort_withdraws_or_is_the_last_followup(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn an_abort_withdraws_or_is_the_last_followup(mode: Mode) {
+    let queue = mode.queue();
     assert_eq!(queue.reserve_take().abort(), None);
     assert_eq!(queue.offer(1), Err(OfferError::NoTaker(1)));
     let ticket = queue.reserve_take();
@@ -49,9 +48,9 @@ pub(crate) fn an_abort_withdraws_or_is_the_last_followup(fairness: Fairness) {
     assert_eq!(ticket.abort(), Some(5));
 }
 
-pub(crate) fn a_dropped_ticket_is_aborted(fairness: Fairness) {
+pub(crate) fn a_dropped_ticket_is_aborted(mode: Mode) {
     let ledger = Ledger::default();
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     drop(queue.reserve_take());
     drop(queue.reserve_put(ledger.item(1)));
     assert_eq!((queue.waiting_puts(), queue.waiting_takes(), ledger.alive()), (0, 0, 0));
@@ -61,9 +60,9 @@ pub(crate) fn a_dropped_ticket_is_aborted(fairness: Fairness) {
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
 }
 
-pub(crate) fn a_ticket_waits_in_another_thread(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
-    let (take, other) = (queue.reserve_take(), SynchronousQueue::new(fairness));
+pub(crate) fn a_ticket_waits_in_another_thread(mode: Mode) {
+    let queue = mode.queue();
+    let (take, other) = (queue.reserve_take(), mode.queue());
     let put = other.reserve_put(6);
     thread::scope(|scope| {
         let taker = scope.spawn(move || take.wait());
@@ -77,23 +76,23 @@ pub(crate) fn a_ticket_waits_in_another_thread(fairness: Fairness) {
     });
 }
 
-pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(mode: Mode) {
+    let queue = mode.queue();
     let (mut matched, mut waits) = (queue.reserve_take(), queue.reserve_take());
-    if fairness == Fairness::Unfair {
+    if !mode.is_fair() {
         std::mem::swap(&mut matched, &mut waits);
     }
     queue.offer(1).unwrap();
     queue.close();
     assert_eq!((matched.try_followup(), waits.try_followup()), (Some(Ok(1)), Some(Err(Drained))));
-    let other = SynchronousQueue::new(fairness);
+    let other = mode.queue();
     let mut put = other.reserve_put('x');
     other.close();
     assert_eq!(put.try_followup(), Some(Err(Closed('x'))));
 }
 
-pub(crate) fn a_spent_ticket_panics(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_spent_ticket_panics(mode: Mode) {
+    let queue = mode.queue();
     let mut ticket = queue.reserve_put(1);
     queue.poll().unwrap();
     assert_eq!(ticket.try_followup(), Some(Ok(())));
@@ -102,8 +101,8 @@ pub(crate) fn a_spent_ticket_panics(fairness: Fairness) {
 }
 
 /// One thread holds a take in one queue and a put in another, two threads crosswise; it never meets itself, and all get on.
-pub(crate) fn s29_tickets_of_one_thread_in_two_queues(fairness: Fairness) {
-    let queues = [(); 2].map(|()| SynchronousQueue::new(fairness));
+pub(crate) fn s29_tickets_of_one_thread_in_two_queues(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
     thread::scope(|scope| {
         for me in 0..2_usize {
             let queues = &queues;
