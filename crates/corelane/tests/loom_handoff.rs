@@ -16,7 +16,7 @@ use corelane::error::{
     Closed, Drained, ExchangeError, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError,
 };
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
-use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
+use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue, select};
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
@@ -303,6 +303,45 @@ mod models {
         });
     }
 
+    /// A thread sleeps for two requests; a put comes to either, or the queue of one is closed. It wakes, and then sleeps for the other alone.
+    pub(super) fn a_select_is_woken(mode: Mode) {
+        explore([1, 2], move || {
+            let ((first, ledger), (second, _)) = (queue(mode), queue(mode));
+            let item = ledger.item(0);
+            let mut tickets = [first.reserve_take(), second.reserve_take()];
+            let putter = spawn(&second, move |queue| queue.offer(item).is_ok());
+            let closer = spawn(&first, |queue| queue.close());
+            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            let outcome = tickets[ready].try_followup().unwrap().map(|item| item.read());
+            assert_eq!(outcome, [Err(Drained), Ok(0)][ready]);
+            let [zero, one] = tickets;
+            let (spent, other) = if ready == 0 { (zero, one) } else { (one, zero) };
+            drop(spent);
+            let outcome = other.wait().map(|item| item.read());
+            assert_eq!(outcome, [Ok(0), Err(Drained)][ready]);
+            assert!(putter.join().unwrap());
+            closer.join().unwrap();
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// A select that gives up while a put comes; the ticket has the item, or is withdrawn. The node is used again.
+    pub(super) fn a_select_gives_up(mode: Mode) {
+        explore([2, 3], move || {
+            let (queue, ledger) = queue(mode);
+            let mut tickets = [queue.reserve_take()];
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.offer(item).is_ok());
+            let decided = select(&mut tickets, &Patience::new().timeout(NOW)).is_some();
+            let [ticket] = tickets;
+            let taken = ticket.abort().map(|item| item.read());
+            assert!(!decided || taken.is_some());
+            let again = queue.poll_timeout(NOW).map(|item| item.read());
+            assert_eq!(putter.join().unwrap(), taken.is_some() || again.is_ok());
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
     /// A ticket is decided by another thread while its owner asks.
     pub(super) fn a_ticket_is_followed_up(mode: Mode) {
         explore([3, 4], move || {
@@ -346,6 +385,8 @@ suite! {
         nodes_are_used_again
         nodes_are_used_again_by_three
         a_ticket_is_followed_up
+        a_select_is_woken
+        a_select_gives_up
     }
     unfair Unfair {
         items_are_handed_over_with_their_memory
@@ -362,6 +403,8 @@ suite! {
         nodes_are_used_again
         nodes_are_used_again_by_three
         a_ticket_is_followed_up
+        a_select_is_woken
+        a_select_gives_up
     }
     eliminating Eliminating {
         items_are_handed_over_with_their_memory
@@ -554,7 +597,7 @@ mod exchanger {
     /// Two are partners; the third is alone, and has its item back.
     #[test]
     fn three_meet() {
-        explore_with(Barrier::ReadModifyWrite, 1, || {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
             let (exchanger, ledger) = exchanger();
             let others = [0, 1].map(|id| swap(&exchanger, ledger.item(id), None, None));
             let mine = outcome(&exchanger, ledger.item(2), Some(NOW), None);

@@ -8,7 +8,7 @@
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | an item for an item, between equals | [`Exchanger`] |
-//! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put` |
+//! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put`, and [`select`] |
 //!
 //! [`baseline`] holds what the paper compares with.
 //!
@@ -87,6 +87,8 @@ mod dual_stack;
 #[cfg(feature = "std")]
 mod exchanger;
 mod pool;
+#[cfg(feature = "std")]
+mod select;
 mod ticket;
 mod transfer;
 #[cfg(feature = "std")]
@@ -94,6 +96,8 @@ mod waiting;
 
 #[cfg(feature = "std")]
 pub use exchanger::Exchanger;
+#[cfg(feature = "std")]
+pub use select::{Pending, select};
 pub use ticket::{PutTicket, TakeTicket};
 pub use transfer::TransferQueue;
 #[cfg(feature = "std")]

@@ -58,6 +58,28 @@ impl<'a> Patience<'a> {
         self.cancel.is_some_and(CancelToken::is_cancelled)
     }
 
+    pub(super) fn has_end(&self) -> bool {
+        self.deadline.is_some() || self.cancel.is_some()
+    }
+
+    /// This time, or the deadline if that comes sooner.
+    pub(super) fn sooner(&self, until: Instant) -> Instant {
+        self.deadline.map_or(until, |at| at.min(until))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Sleeps until the token is set, or patience may have ended, or sooner for no reason.
+    pub(super) fn sleep(&self, token: &Token) {
+        let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        match self.cancel {
+            Some(cancel) => cancel.sleep(token, left),
+            None => token.wait(left),
+        }
+    }
+
     /// Why not to wait any longer.
     pub(super) fn end(&self) -> Option<End> {
         if self.is_cancelled() {
@@ -155,7 +177,7 @@ fn learn(sample: u32) {
 }
 
 /// How long the request that is next in line is spun for before its thread sleeps: a quarter of what sleep and wake-up take.
-fn spin_time() -> Duration {
+pub(super) fn spin_time() -> Duration {
     let quarter = WAKE_UP.load(Relaxed) / 4;
     Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
 }
@@ -201,7 +223,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
     let spins = spins();
     if spins && dual.is_next(index) && !patience.is_cancelled() {
         let until = Instant::now() + spin_time();
-        spin(node, patience.deadline.map_or(until, |at| at.min(until)));
+        spin(node, patience.sooner(until));
     }
     loop {
         // SAFETY: by the caller's promise; an answer ends the loop.
@@ -224,10 +246,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
         if !word.is_waiting() || !word.is_parked() && !node.change(word, word.parked()) {
             continue;
         }
-        match patience.cancel {
-            Some(cancel) => cancel.sleep(&node.token, left),
-            None => node.token.wait(left),
-        }
+        patience.sleep(&node.token);
         if let Some(woken) = node.woken_at() {
             learn(clock().wrapping_sub(woken));
         }

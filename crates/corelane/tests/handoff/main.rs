@@ -7,7 +7,7 @@
 //! | S12 | there is nothing to peek at, to iterate or to remove: a synchronous queue has no such methods |
 //! | S22, in unfair mode | the order of a stack is no promise; it is checked as what it does without contention |
 //! | Q12, removal and iteration | no such methods; that a withdrawn last item is no obstacle is tested |
-//! | S29, select | no select call exists; tickets of several queues are followed up one by one, and that is tested |
+//! | S29, a thread that selects a put and a take of one queue | requests are registered one after the other, each a partner to whoever comes |
 #![cfg(not(any(loom, shuttle)))]
 
 mod baseline;
@@ -111,5 +111,9 @@ suite! {
         a_matched_ticket_stays_matched_when_the_queue_is_closed
         a_spent_ticket_panics
         s29_tickets_of_one_thread_in_two_queues
+        s29_two_selects_on_the_same_pair
+        s29_a_select_over_many_queues
+        a_select_ends_with_patience
+        a_ticket_waits_alone_after_a_select
     }
 }

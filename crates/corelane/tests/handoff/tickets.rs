@@ -1,7 +1,8 @@
 //! Reservations.
 
-use crate::support::{Ledger, Mode, T};
+use crate::support::{Ledger, Mode, T, timed};
 use corelane::error::{Closed, Drained, OfferError};
+use corelane::handoff::{CancelToken, Patience, Pending, SynchronousQueue, select};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -120,5 +121,97 @@ pub(crate) fn s29_tickets_of_one_thread_in_two_queues(mode: Mode) {
                 }
             });
         }
+    });
+}
+
+/// Two threads wait for either of two queues, crosswise, each for a put and a take; all get on.
+pub(crate) fn s29_two_selects_on_the_same_pair(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
+    thread::scope(|scope| {
+        for me in 0..2_usize {
+            let queues = &queues;
+            scope.spawn(move || {
+                for round in 0..2_000_u32 {
+                    let mut put = queues[me].reserve_put((me, round));
+                    let mut take = queues[1 - me].reserve_take();
+                    for _ in 0..2 {
+                        let tickets: &mut [&mut dyn Pending] = &mut [&mut put, &mut take];
+                        match select(tickets, &Patience::new()) {
+                            Some(0) => assert_eq!(put.try_followup(), Some(Ok(()))),
+                            _ => assert_eq!(take.try_followup(), Some(Ok((1 - me, round)))),
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A thread serves many queues, and sleeps while all are empty.
+pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
+    const ITEMS: u32 = 300;
+    let queues: Vec<_> = (0..8).map(|_| mode.queue()).collect();
+    thread::scope(|scope| {
+        for (id, queue) in queues.iter().enumerate() {
+            scope.spawn(move || {
+                for item in 0..ITEMS {
+                    if item % 50 == 0 {
+                        thread::sleep(T / 20);
+                    }
+                    queue.put((id, item)).unwrap();
+                }
+            });
+        }
+        let mut next = [0; 8];
+        let mut tickets: Vec<_> = queues.iter().map(SynchronousQueue::reserve_take).collect();
+        while next.iter().any(|&item| item < ITEMS) {
+            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            assert_eq!(tickets[ready].try_followup(), Some(Ok((ready, next[ready]))));
+            next[ready] += 1;
+            if next[ready] < ITEMS {
+                tickets[ready] = queues[ready].reserve_take();
+            }
+        }
+    });
+}
+
+pub(crate) fn a_select_ends_with_patience(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue::<u32>());
+    let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
+    let (none, took) = timed(|| select(&mut tickets, &Patience::new().timeout(T)));
+    assert!(none.is_none() && took >= T, "{none:?} after {took:?}");
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(T);
+            token.cancel();
+        });
+        assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), None);
+    });
+    // What was decided goes before a cancellation; the others stay registered.
+    queues[1].offer(5).unwrap();
+    assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), Some(1));
+    assert_eq!(tickets[1].try_followup(), Some(Ok(5)));
+    queues[0].close();
+    assert_eq!(select(&mut tickets, &Patience::new()), Some(0));
+    assert_eq!(tickets[0].try_followup(), Some(Err(Drained)));
+    assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
+    catch_unwind(AssertUnwindSafe(|| select(&mut tickets, &Patience::new()))).unwrap_err();
+}
+
+/// A ticket that was waited for together with others can be waited for alone.
+pub(crate) fn a_ticket_waits_alone_after_a_select(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
+    thread::scope(|scope| {
+        let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
+        assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
+        let [first, second] = tickets;
+        scope.spawn(|| {
+            for queue in &queues {
+                thread::sleep(T);
+                queue.put(3).unwrap();
+            }
+        });
+        assert_eq!((first.wait(), second.wait()), (Ok(3), Ok(3)));
     });
 }
