@@ -67,8 +67,8 @@
 //!
 //! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request that waits reads
 //!   one word of its own until that changes. (A [`CancelToken`] has a lock, which a thread takes before it sleeps.)
-//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken here, as measured; then it
-//!   sleeps. Idle queues use no CPU.
+//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken here, as measured. While
+//!   other threads want its CPU it gives way to them, 64 times at most. Then it sleeps. Idle queues use no CPU.
 //! - Memory is bounded by the number of requests that wait at once, however many came and gave up.
 //!
 //! # How it is built
