@@ -1,6 +1,7 @@
 //! What stays behind: no item, and few nodes.
 
-use crate::support::{Ledger, Mode};
+use crate::support::Ledger;
+use corelane::handoff::{Fairness, SynchronousQueue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -9,8 +10,8 @@ const TINY: Duration = Duration::from_nanos(1);
 /// Nodes of a queue that has seen a few requests at once: the front row, and one doubling of it.
 const FEW: usize = 256;
 
-pub(crate) fn s19_no_item_stays_behind(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s19_no_item_stays_behind(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     let ledger = Ledger::default();
     thread::scope(|scope| {
         for _ in 0..50 {
@@ -23,8 +24,8 @@ pub(crate) fn s19_no_item_stays_behind(mode: Mode) {
     assert_eq!(ledger.dropped(), 250);
 }
 
-pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     let mut front = queue.reserve_take();
     for _ in 0..1_000_000 {
         queue.poll_timeout(TINY).unwrap_err();
@@ -35,8 +36,8 @@ pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(mode: Mode) {
     assert_eq!(front.try_followup(), Some(Ok(1)));
 }
 
-pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     let mut front = queue.reserve_put(0);
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -53,8 +54,8 @@ pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(mode: Mode) {
     assert_eq!(front.try_followup(), Some(Ok(())));
 }
 
-pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     let mut kept: Vec<_> = (0..1000).map(|i| queue.reserve_put(i)).collect();
     let nodes = queue.nodes();
     for round in 0..50 {
@@ -73,9 +74,9 @@ pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
     assert!(kept.iter_mut().all(|ticket| ticket.try_followup() == Some(Ok(()))));
 }
 
-pub(crate) fn s27_every_item_is_dropped_once(mode: Mode) {
+pub(crate) fn s27_every_item_is_dropped_once(fairness: Fairness) {
     let ledger = Ledger::default();
-    let queue = mode.queue();
+    let queue = SynchronousQueue::new(fairness);
     thread::scope(|scope| {
         let putters = [
             scope.spawn(|| (0..500).for_each(|value| queue.put(ledger.item(value)).unwrap())),
@@ -93,9 +94,9 @@ pub(crate) fn s27_every_item_is_dropped_once(mode: Mode) {
     assert_eq!(ledger.dropped(), 1500);
 }
 
-pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {
+pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(fairness: Fairness) {
     let ledger = Ledger::default();
-    let queue = mode.queue();
+    let queue = SynchronousQueue::new(fairness);
     // One that was given its item, one that waits, one that is sent away.
     let given = queue.reserve_take();
     queue.offer(ledger.item(0)).unwrap();
@@ -105,14 +106,14 @@ pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {
     drop(queue);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
 
-    let queue = mode.queue();
+    let queue = SynchronousQueue::new(fairness);
     std::mem::forget(queue.reserve_put(ledger.item(2)));
     queue.close();
     drop(queue);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 3));
 
     // The first drop panics, the others take place.
-    let queue = mode.queue();
+    let queue = SynchronousQueue::new(fairness);
     std::mem::forget(queue.reserve_put(ledger.bomb()));
     std::mem::forget(queue.reserve_put(ledger.item(3)));
     std::mem::forget(queue.reserve_put(ledger.item(4)));
@@ -120,9 +121,9 @@ pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 6));
 }
 
-pub(crate) fn a_panicking_drop_leaves_the_queue_whole(mode: Mode) {
+pub(crate) fn a_panicking_drop_leaves_the_queue_whole(fairness: Fairness) {
     let ledger = Ledger::default();
-    let queue = mode.queue();
+    let queue = SynchronousQueue::new(fairness);
     // A ticket that is dropped with an item it was given, one that waits, and one whose put was sent away.
     let given = queue.reserve_take();
     queue.offer(ledger.bomb()).unwrap();

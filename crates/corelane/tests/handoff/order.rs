@@ -1,17 +1,18 @@
 //! Who is served first.
 
-use crate::support::{Mode, until};
+use crate::support::until;
+use corelane::handoff::{Fairness, SynchronousQueue};
 use std::thread;
 
-fn in_order(mode: Mode, mut items: Vec<usize>) -> Vec<usize> {
-    if !mode.is_fair() {
+fn in_order(fairness: Fairness, mut items: Vec<usize>) -> Vec<usize> {
+    if fairness == Fairness::Unfair {
         items.reverse();
     }
     items
 }
 
-pub(crate) fn s22_the_order_of_those_that_wait(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s22_the_order_of_those_that_wait(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     thread::scope(|scope| {
         for item in 0..10 {
             let queue = &queue;
@@ -19,12 +20,12 @@ pub(crate) fn s22_the_order_of_those_that_wait(mode: Mode) {
             until("one more waits", || queue.waiting_puts() == item + 1);
         }
         let taken: Vec<_> = (0..10).map(|_| queue.take().unwrap()).collect();
-        assert_eq!(taken, in_order(mode, (0..10).collect()));
+        assert_eq!(taken, in_order(fairness, (0..10).collect()));
     });
 }
 
-pub(crate) fn s22_the_order_of_takes_that_wait(mode: Mode) {
-    let queue = mode.queue();
+pub(crate) fn s22_the_order_of_takes_that_wait(fairness: Fairness) {
+    let queue = SynchronousQueue::new(fairness);
     thread::scope(|scope| {
         let takers: Vec<_> = (0..10)
             .map(|before| {
@@ -35,13 +36,13 @@ pub(crate) fn s22_the_order_of_takes_that_wait(mode: Mode) {
             .collect();
         (0..10).for_each(|item| queue.offer(item).unwrap());
         let taken: Vec<_> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
-        assert_eq!(taken, in_order(mode, (0..10).collect()));
+        assert_eq!(taken, in_order(fairness, (0..10).collect()));
     });
 }
 
-pub(crate) fn the_middle_leaves_the_order_alone(mode: Mode) {
+pub(crate) fn the_middle_leaves_the_order_alone(fairness: Fairness) {
     for aborted in [1, 2, 3, 7] {
-        let queue = mode.queue();
+        let queue = SynchronousQueue::new(fairness);
         let mut left = Vec::new();
         let mut kept = Vec::new();
         for item in 0..200 {
@@ -56,7 +57,7 @@ pub(crate) fn the_middle_leaves_the_order_alone(mode: Mode) {
         assert_eq!(queue.waiting_puts(), kept.len());
         let mut items = Vec::new();
         queue.drain_into(&mut items, 1000);
-        assert_eq!(items, in_order(mode, kept.iter().map(|&(item, _)| item).collect()));
+        assert_eq!(items, in_order(fairness, kept.iter().map(|&(item, _)| item).collect()));
         assert!(kept.iter_mut().all(|(_, ticket)| ticket.try_followup() == Some(Ok(()))));
     }
 }

@@ -1,0 +1,260 @@
+//! What a pool is made of.
+
+use crate::error::BuildError;
+use crate::shared::Shared;
+use crate::sync::{Arc, Builder as ThreadBuilder, JoinHandle};
+use crate::worker::Worker;
+use crate::{Limits, ThreadPool};
+use corelane::handoff::Fairness;
+use std::any::Any;
+use std::time::Duration;
+use std::{fmt, io};
+
+/// Where tasks are for which no thread is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// Nowhere: a task is handed to a thread that waits, or a thread is started for it, or it is rejected. Of several threads that
+    /// wait, the fairness says which.
+    HandOff(Fairness),
+    /// In a queue without a bound.
+    Unbounded,
+    /// In a queue with room for so many.
+    Bounded(usize),
+}
+
+/// What [`execute`](ThreadPool::execute) and [`spawn`](ThreadPool::spawn) do with a task for which there is neither a thread
+/// nor room. After a shutdown, and when no thread can be started, tasks are always returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Return it.
+    Return,
+    /// Run it in the thread that came with it.
+    CallerRuns,
+    /// Wait so long for a thread or for room, then return it. [`Duration::MAX`] waits for ever.
+    Block(Duration),
+    /// Drop it.
+    Discard,
+    /// Drop the task that has waited longest, in its favour. Where there is no queue: drop it.
+    DiscardOldest,
+}
+
+/// What the drop of a pool's last handle does beyond [`shutdown`](ThreadPool::shutdown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDrop {
+    /// Waits until all tasks are done and all threads have ended. Not in a thread of the pool itself, which cannot wait for its
+    /// own end.
+    Join,
+    /// Nothing: the threads end by themselves when the tasks are done.
+    Detach,
+}
+
+type Hook<A> = Box<dyn Fn(A) + Send + Sync>;
+
+pub(crate) struct Config {
+    pub(crate) queueing: Queueing,
+    pub(crate) rejection: Rejection,
+    pub(crate) on_drop: OnDrop,
+    pub(crate) core_first: bool,
+    pub(crate) measure_waits: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) on_thread_start: Option<Hook<usize>>,
+    pub(crate) on_thread_stop: Option<Hook<usize>>,
+    pub(crate) before_task: Option<Hook<()>>,
+    pub(crate) after_task: Option<Hook<()>>,
+    pub(crate) on_panic: Option<Hook<Box<dyn Any + Send>>>,
+    pub(crate) on_terminated: Option<Hook<()>>,
+    pub(crate) start: Box<dyn Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync>,
+}
+
+/// Settings of a pool to be. See [`ThreadPool::builder`].
+#[must_use = "`build` makes the pool"]
+pub struct Builder {
+    core: Option<usize>,
+    max: Option<usize>,
+    keep_alive: Duration,
+    core_may_leave: bool,
+    config: Config,
+}
+
+/// How many threads a hand-off pool has at most, unless it is told.
+const MAX_THREADS: usize = 512;
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            core: None,
+            max: None,
+            keep_alive: Duration::from_secs(10),
+            core_may_leave: false,
+            config: Config {
+                queueing: Queueing::HandOff(Fairness::Unfair),
+                rejection: Rejection::Return,
+                on_drop: OnDrop::Join,
+                core_first: false,
+                measure_waits: false,
+                name: None,
+                stack_size: None,
+                on_thread_start: None,
+                on_thread_stop: None,
+                before_task: None,
+                after_task: None,
+                on_panic: None,
+                on_terminated: None,
+                start: Box::new(start_thread),
+            },
+        }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Config)) -> Self {
+        set(&mut self.config);
+        self
+    }
+
+    /// How many threads stay although they have nothing to do. Default: none with a hand-off, otherwise as many as the process may
+    /// use CPUs. They are started when they are needed, like all others.
+    pub fn core_threads(self, core: usize) -> Self {
+        Self { core: Some(core), ..self }
+    }
+
+    /// How many threads there are at most. Default: 512 with a hand-off, otherwise as many as core threads.
+    pub fn max_threads(self, max: usize) -> Self {
+        Self { max: Some(max), ..self }
+    }
+
+    /// Exactly so many threads, once so many were needed.
+    pub fn threads(self, count: usize) -> Self {
+        self.core_threads(count).max_threads(count)
+    }
+
+    /// How long a thread that is not of the core waits for a task before it ends. Default: 10 s.
+    pub fn keep_alive(self, time: Duration) -> Self {
+        Self { keep_alive: time, ..self }
+    }
+
+    /// Core threads end after the keep-alive time, too.
+    pub fn core_may_leave(self, may: bool) -> Self {
+        Self { core_may_leave: may, ..self }
+    }
+
+    /// As long as there are fewer threads than core threads, each task starts one, whether others are free or not. Default: a thread
+    /// that is free goes first.
+    pub fn core_first(self, first: bool) -> Self {
+        self.with(|config| config.core_first = first)
+    }
+
+    /// Where tasks are for which no thread is free. Default: nowhere, [`Queueing::HandOff`], unfair.
+    ///
+    /// With a queue, too, tasks go to a thread that is free first, then to a new one; they are queued once there are
+    /// as many threads as may be.
+    pub fn queueing(self, queueing: Queueing) -> Self {
+        self.with(|config| config.queueing = queueing)
+    }
+
+    /// What becomes of a task for which there is neither a thread nor room. Default: [`Rejection::Return`].
+    pub fn rejection(self, rejection: Rejection) -> Self {
+        self.with(|config| config.rejection = rejection)
+    }
+
+    /// What the drop of the last handle does. Default: [`OnDrop::Join`].
+    pub fn on_drop(self, on_drop: OnDrop) -> Self {
+        self.with(|config| config.on_drop = on_drop)
+    }
+
+    /// Threads are called this, a hyphen, and their number, which counts from 0.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        self.with(|config| config.name = Some(name.into()))
+    }
+
+    /// The size of each thread's stack in bytes. Default: the standard library's.
+    pub fn stack_size(self, bytes: usize) -> Self {
+        self.with(|config| config.stack_size = Some(bytes))
+    }
+
+    /// Is called by each thread, with its number, before its first task. A panic of it, as of every hook, is caught and counted.
+    pub fn on_thread_start(self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.with(|config| config.on_thread_start = Some(Box::new(hook)))
+    }
+
+    /// Is called by each thread, with its number, after its last task.
+    pub fn on_thread_stop(self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.with(|config| config.on_thread_stop = Some(Box::new(hook)))
+    }
+
+    /// Is called before each task, by the thread that runs it.
+    pub fn before_task(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.with(|config| config.before_task = Some(Box::new(move |()| hook())))
+    }
+
+    /// Is called after each task, by the thread that ran it, also when the task panicked.
+    pub fn after_task(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.with(|config| config.after_task = Some(Box::new(move |()| hook())))
+    }
+
+    /// Is called once, after the last thread's [`on_thread_stop`](Self::on_thread_stop), when the pool was shut down and all is
+    /// done.
+    pub fn on_terminated(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.with(|config| config.on_terminated = Some(Box::new(move |()| hook())))
+    }
+
+    /// Is given what a task panicked with, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread goes on in any case. Without a
+    /// handler the panic hook's message is all there is.
+    pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
+        self.with(|config| config.on_panic = Some(Box::new(handler)))
+    }
+
+    /// Measures how long tasks wait until they begin; see [`ThreadPool::waits`]. Costs two looks at the clock a task.
+    pub fn measure_waits(self, measure: bool) -> Self {
+        self.with(|config| config.measure_waits = measure)
+    }
+
+    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a thread that calls
+    /// [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error, that is what the task's
+    /// caller gets, with the task.
+    pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
+        self.with(|config| config.start = Box::new(start))
+    }
+
+    /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
+    ///
+    /// # Errors
+    /// The settings make no pool.
+    pub fn build(self) -> Result<ThreadPool, BuildError> {
+        let (core, max) = match self.config.queueing {
+            Queueing::HandOff(_) => (0, MAX_THREADS),
+            Queueing::Bounded(0) => return Err(BuildError::NoCapacity),
+            Queueing::Unbounded | Queueing::Bounded(_) => (cpus(), 0),
+        };
+        // What is not set follows what is.
+        let core = self.core.unwrap_or(core.min(self.max.unwrap_or(usize::MAX)));
+        let max = self.max.unwrap_or(core.max(max));
+        let limits = Limits { core, max, keep_alive: self.keep_alive, core_may_leave: self.core_may_leave };
+        limits.check()?;
+        Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits))))
+    }
+}
+
+/// How many CPUs the process may use.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn start_thread(worker: Worker) -> io::Result<JoinHandle<()>> {
+    let mut builder = ThreadBuilder::new().name(worker.name().to_owned());
+    if let Some(bytes) = worker.stack_size() {
+        builder = builder.stack_size(bytes);
+    }
+    builder.spawn(move || worker.run())
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("core", &self.core)
+            .field("max", &self.max)
+            .field("keep_alive", &self.keep_alive)
+            .field("queueing", &self.config.queueing)
+            .field("rejection", &self.config.rejection)
+            .finish_non_exhaustive()
+    }
+}

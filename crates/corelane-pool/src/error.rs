@@ -1,0 +1,144 @@
+//! Why a task was not accepted, or has no result. A refused task comes back inside the error; `Debug` does not print it.
+
+use std::any::Any;
+use std::{fmt, io};
+
+/// A task that the pool did not accept, and why.
+pub struct Rejected<T> {
+    task: T,
+    reason: Reason,
+}
+
+/// Why a task was not accepted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Every thread is busy, there may be no further one, and the queue, if there is one, is full.
+    Saturated,
+    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says.
+    TimedOut,
+    /// The pool was shut down.
+    ShutDown,
+    /// No thread could be started, and none is there that could run the task later.
+    NoThread(io::Error),
+}
+
+impl<T> Rejected<T> {
+    pub(crate) fn new(task: T, reason: Reason) -> Self {
+        Self { task, reason }
+    }
+
+    /// The task.
+    pub fn into_task(self) -> T {
+        self.task
+    }
+
+    /// Why it was not accepted.
+    pub fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    pub(crate) fn split(self) -> (T, Reason) {
+        (self.task, self.reason)
+    }
+}
+
+impl<T> fmt::Debug for Rejected<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rejected").field(&self.reason).finish()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Saturated => f.write_str("all threads are busy, and there is no room to wait"),
+            Self::TimedOut => f.write_str("all threads were busy until the time was up"),
+            Self::ShutDown => f.write_str("the pool is shut down"),
+            Self::NoThread(error) => write!(f, "no thread could be started: {error}"),
+        }
+    }
+}
+
+impl<T> fmt::Display for Rejected<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task not accepted: {}", self.reason)
+    }
+}
+
+impl<T> std::error::Error for Rejected<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.reason {
+            Reason::NoThread(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why a task has no result.
+pub enum JoinError {
+    /// It panicked; this is what it panicked with.
+    Panicked(Box<dyn Any + Send>),
+    /// It was dropped before it began: discarded, or returned by
+    /// [`shutdown_now`](crate::ThreadPool::shutdown_now) and not run.
+    Dropped,
+}
+
+impl JoinError {
+    /// Goes on with the task's panic; panics, too, if the task never ran.
+    pub fn resume(self) -> ! {
+        match self {
+            Self::Panicked(payload) => std::panic::resume_unwind(payload),
+            Self::Dropped => panic!("the task never ran"),
+        }
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Panicked(_) => "Panicked(..)",
+            Self::Dropped => "Dropped",
+        })
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Panicked(_) => "the task panicked",
+            Self::Dropped => "the task was dropped before it began",
+        })
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+/// What is wrong with a [`Builder`](crate::Builder)'s settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// At most 0 threads: no task would ever run.
+    NoThreads,
+    /// More core threads than there may be threads.
+    CoreAboveMax {
+        /// Threads to keep.
+        core: usize,
+        /// The most threads.
+        max: usize,
+    },
+    /// A queue for 0 tasks; [`Queueing::HandOff`](crate::Queueing::HandOff) is what has no queue.
+    NoCapacity,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoThreads => f.write_str("a pool needs at least one thread"),
+            Self::CoreAboveMax { core, max } => write!(f, "{core} core threads are more than the most, {max}"),
+            Self::NoCapacity => f.write_str("a queue for 0 tasks; to go without a queue, choose the hand-off"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

@@ -1,0 +1,142 @@
+//! Tasks go from hand to hand: the cached pool.
+//!
+//! Source: section 1 and Figure 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), where a synchronous queue is the core of the
+//! ThreadPoolExecutor.
+//!
+//! # How it works
+//!
+//! 1. A thread that has nothing to do waits in a take of the synchronous queue, for the keep-alive time.
+//! 2. A task is offered to the queue. One compare-and-swap, of the word of a take that waits, decides that this thread has it.
+//! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller waits in a put, as the
+//!    policy says; a thread that is done then finds the put.
+//! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may end;
+//!    there is no count of idle threads beside the queue that could say otherwise.
+//!
+//! # Synchronization
+//!
+//! - What happened before the task was offered is visible to it, by the queue, or by the start of the thread.
+//! - A thread that ends polls the queue for a put under the lock in which it is uncounted; a caller that waits has registered its put
+//!   before it takes that lock to see whether a thread may be started. One of the two sees the other.
+//! - The queue is closed after the phase has changed. An offer that meets a take meanwhile came before the shutdown.
+//!
+//! # Progress
+//!
+//! Offers are lock-free. A start, an end and a rejection take the lock.
+//!
+//! # When to use it, and when not
+//!
+//! Tasks that wait or take long, and that must not wait for each other: each begins at once, in a thread of its own. For many
+//! short tasks a [queue](crate::queue) is several times as fast, as a thread can take many at a time.
+
+use crate::error::{Reason, Rejected};
+use crate::shared::{Phase, Shared, Work};
+use crate::sync::{Arc, Relaxed, SeqCst, fence};
+use crate::task::Task;
+use crate::worker::{Slot, add};
+use corelane::error::{OfferError, PutError, TakeError};
+use corelane::handoff::Patience;
+use std::time::Duration;
+
+impl Work {
+    fn of(task: Task) -> Self {
+        Self { task: Some(task), reserved: false }
+    }
+
+    fn into_task(self) -> Task {
+        self.task.expect("it was made with a task")
+    }
+}
+
+impl Shared {
+    /// Hands the task to a thread that waits or to a new one.
+    #[inline]
+    pub(crate) fn hand_off(self: &Arc<Self>, mut task: Task) -> Result<(), Rejected<Task>> {
+        let core_first = self.config.core_first && self.hints.threads.load(Relaxed) < self.hints.core.load(Relaxed);
+        if !core_first {
+            match self.idle.offer(Work::of(task)) {
+                Ok(()) => return Ok(()),
+                Err(OfferError::Closed(work)) => return Err(Rejected::new(work.into_task(), Reason::ShutDown)),
+                Err(OfferError::NoTaker(work)) => task = work.into_task(),
+            }
+        }
+        self.start_with_task(task)
+    }
+
+    fn start_with_task(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        let mut state = self.lock();
+        if !state.may_grow() {
+            let shut_down = state.phase != Phase::Running;
+            drop(state);
+            return Err(Rejected::new(task, if shut_down { Reason::ShutDown } else { Reason::Saturated }));
+        }
+        self.count_thread(&mut state);
+        drop(state);
+        self.start(Some(task))
+            .map_err(|(error, task)| Rejected::new(task.expect("it did not run"), Reason::NoThread(error)))
+    }
+
+    /// Waits until a thread takes the task, but not longer than this.
+    pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
+        let patience = Patience::new().timeout(timeout);
+        loop {
+            let ticket = self.idle.reserve_put(Work::of(task));
+            let may_grow = self.lock().may_grow();
+            if may_grow {
+                let Some(work) = ticket.abort() else { return Ok(()) };
+                match self.start_with_task(work.into_task()).map_err(Rejected::split) {
+                    Ok(()) => return Ok(()),
+                    Err((again, Reason::Saturated)) => task = again,
+                    Err((task, reason)) => return Err(Rejected::new(task, reason)),
+                }
+                continue;
+            }
+            return ticket.wait_with(&patience).map_err(|error| {
+                let reason = match error {
+                    PutError::Closed(_) => Reason::ShutDown,
+                    PutError::Timeout(_) | PutError::Cancelled(_) => Reason::TimedOut,
+                };
+                Rejected::new(error.into_inner().into_task(), reason)
+            });
+        }
+    }
+
+    pub(crate) fn serve_hand_offs(&self, slot: &Slot, first: Option<Task>) {
+        let mut task = first;
+        loop {
+            if let Some(task) = task.take() {
+                add(&slot.tally.direct, 1);
+                self.run(slot, task);
+            }
+            let ticket = self.idle.reserve_take();
+            // Whoever changes the limits sees the take, or this thread sees them changed.
+            fence(SeqCst);
+            if self.hints.threads.load(Relaxed) > self.hints.max.load(Relaxed) {
+                task = ticket.abort().and_then(|work| work.task);
+                if task.is_none() {
+                    let mut state = self.lock();
+                    if state.threads > state.limits.max {
+                        return self.retire(&mut state);
+                    }
+                }
+                continue;
+            }
+            task = match ticket.wait_with(&self.patience()) {
+                Ok(Work { task: Some(task), .. }) => Some(task),
+                Ok(Work { task: None, .. }) => {
+                    // Those who are told to look come through here, and so are not told twice.
+                    drop(self.lock());
+                    None
+                }
+                Err(TakeError::Closed) => return self.retire(&mut self.lock()),
+                Err(TakeError::Timeout | TakeError::Cancelled) => {
+                    let mut state = self.lock();
+                    match self.idle.poll() {
+                        Ok(work) => work.task,
+                        Err(_) if state.has_idle_surplus() => return self.retire(&mut state),
+                        Err(_) => None,
+                    }
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The handle to a pool.
+
+use crate::builder::{Builder, OnDrop, Queueing};
+use crate::error::{BuildError, Rejected};
+use crate::shared::{Counts, Shared};
+use crate::sync::{Arc, Relaxed};
+use crate::task::{Job, Task, TaskHandle};
+use crate::worker::{add, with_current};
+use corelane::handoff::CancelToken;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+/// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.
+///
+/// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of all threads
+/// ([`OnDrop`]), unless the last handle is dropped by one of them.
+#[derive(Clone)]
+pub struct ThreadPool(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.shutdown();
+        if self.shared.config.on_drop == OnDrop::Join && !is_current(&self.shared) {
+            self.shared.await_termination(None);
+        }
+    }
+}
+
+/// Whether the calling thread is one of this pool.
+fn is_current(shared: &Arc<Shared>) -> bool {
+    with_current(|current, _| Arc::ptr_eq(current, shared)).unwrap_or(false)
+}
+
+impl ThreadPool {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(Arc::new(Handle { shared }))
+    }
+
+    /// Settings for a pool.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it has waited 10 s for
+    /// a task.
+    pub fn cached() -> Self {
+        Self::builder().build().expect("the defaults are valid")
+    }
+
+    /// A pool with so many threads, and a queue without a bound for what they have no time for yet.
+    ///
+    /// # Errors
+    /// No threads.
+    pub fn fixed(threads: usize) -> Result<Self, BuildError> {
+        Self::builder().threads(threads).queueing(Queueing::Unbounded).build()
+    }
+
+    /// A pool with so many threads, and a queue with so much room for what they have no time for yet.
+    ///
+    /// # Errors
+    /// No threads, or no room.
+    pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
+        Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// Boxes a closure, with a clock if waits are measured.
+    fn task(&self, task: impl FnOnce() + Send + 'static) -> Task {
+        if !self.shared().config.measure_waits {
+            return Task::new(task);
+        }
+        let came = Instant::now();
+        Task::new(move || {
+            note_wait(came);
+            task();
+        })
+    }
+
+    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says.
+    ///
+    /// # Errors
+    /// It was not accepted. It comes back, boxed; see [`execute_task`](Self::execute_task).
+    #[inline]
+    pub fn execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
+        self.shared().execute(self.task(task))
+    }
+
+    /// [`execute`](Self::execute) for a task that is boxed already, such as one that was rejected. Its wait, if that is measured,
+    /// began with its first call.
+    ///
+    /// # Errors
+    /// It was not accepted, and comes back.
+    pub fn execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
+        self.shared().execute(task)
+    }
+
+    /// [`execute`](Self::execute), but a task that is not accepted is always returned, and at once.
+    ///
+    /// # Errors
+    /// It was not accepted. It comes back, boxed.
+    #[inline]
+    pub fn try_execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
+        self.try_execute_task(self.task(task))
+    }
+
+    /// [`try_execute`](Self::try_execute) for a task that is boxed already.
+    ///
+    /// # Errors
+    /// It was not accepted, and comes back.
+    pub fn try_execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
+        let shared = self.shared();
+        shared.try_execute(task).map_err(|rejected| {
+            let (task, reason) = rejected.split();
+            shared.reject(task, reason)
+        })
+    }
+
+    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says. The handle has its result.
+    ///
+    /// # Errors
+    /// It was not accepted. It comes back as it was.
+    pub fn spawn<F, R>(&self, task: F) -> Result<TaskHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.spawn_by(task, |task| self.shared().execute(task))
+    }
+
+    /// [`spawn`](Self::spawn), but a closure that is not accepted is always returned, and at once.
+    ///
+    /// # Errors
+    /// It was not accepted. It comes back as it was.
+    pub fn try_spawn<F, R>(&self, task: F) -> Result<TaskHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.spawn_by(task, |task| self.try_execute_task(task))
+    }
+
+    fn spawn_by<F, R>(
+        &self,
+        task: F,
+        accept: impl FnOnce(Task) -> Result<(), Rejected<Task>>,
+    ) -> Result<TaskHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let job = Job::new(task);
+        let run = job.run();
+        match accept(self.task(move || run.run())) {
+            Ok(()) => Ok(job.handle()),
+            Err(rejected) => {
+                let task = job.take().expect("it did not run");
+                Err(Rejected::new(task, rejected.split().1))
+            }
+        }
+    }
+
+    /// Starts threads until there are so many, or as many as there may be, before there are tasks for them. Returns how many were
+    /// started.
+    ///
+    /// # Errors
+    /// One could not be started. Those that were stay.
+    pub fn prestart(&self, threads: usize) -> io::Result<usize> {
+        self.shared().prestart(threads)
+    }
+
+    /// Accepts no further tasks. Those that were accepted are run, then the threads end. Does not wait.
+    pub fn shutdown(&self) {
+        self.shared().shutdown();
+    }
+
+    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun, the oldest first. Those that have are told by the
+    /// [`stop_token`](Self::stop_token), if they ask it; they are not interrupted.
+    pub fn shutdown_now(&self) -> Vec<Task> {
+        self.shared().shutdown();
+        self.shared().stop.cancel();
+        self.shared().take_back()
+    }
+
+    /// Is cancelled by [`shutdown_now`](Self::shutdown_now). Tasks may look at it, or give it to their waits.
+    pub fn stop_token(&self) -> CancelToken {
+        self.shared().stop.clone()
+    }
+
+    /// True once the pool accepts no tasks.
+    pub fn is_shut_down(&self) -> bool {
+        self.shared().is_shut_down()
+    }
+
+    /// True once it was shut down, all accepted tasks are over and the threads have called their last hooks.
+    pub fn is_terminated(&self) -> bool {
+        self.shared().is_terminated()
+    }
+
+    /// Waits until the pool is terminated and its threads have ended, with the destructors of their thread-locals, but not longer than
+    /// this; for those destructors it waits without end. Does not shut the pool down.
+    ///
+    /// False if the time was up, and at once in a thread of the pool, which cannot wait for its own end.
+    pub fn await_termination(&self, timeout: Duration) -> bool {
+        !is_current(self.shared()) && self.shared().await_termination(Instant::now().checked_add(timeout))
+    }
+
+    /// [`shutdown`](Self::shutdown), and waits until all accepted tasks are over and the threads have ended, with the destructors of
+    /// their thread-locals.
+    ///
+    /// False in a thread of the pool, which cannot wait for its own end: the pool is shut down all the same.
+    pub fn join(&self) -> bool {
+        self.shutdown();
+        !is_current(self.shared()) && self.shared().await_termination(None)
+    }
+
+    /// How many threads and tasks there are. What is counted while others work may be too small by what happens meanwhile, but not
+    /// too large.
+    pub fn counts(&self) -> Counts {
+        self.shared().counts()
+    }
+
+    /// How many threads wait for a task at this moment: those that the next task may be handed to.
+    pub fn waiting_threads(&self) -> usize {
+        self.shared().idle.waiting_takes()
+    }
+
+    /// How long tasks have waited, if the pool was told to [measure](Builder::measure_waits) it.
+    pub fn waits(&self) -> Option<Waits> {
+        let shared = self.shared();
+        shared.config.measure_waits.then(|| {
+            let totals = shared.lock().totals();
+            Waits {
+                tasks: totals.waits,
+                total: Duration::from_nanos(totals.waited),
+                longest: Duration::from_nanos(totals.longest_wait),
+            }
+        })
+    }
+
+    /// Changes how many threads stay. More are not started before they are needed; fewer end after the keep-alive time.
+    ///
+    /// # Errors
+    /// More than there may be.
+    pub fn set_core_threads(&self, core: usize) -> Result<(), BuildError> {
+        self.shared().set_limits(|limits| limits.core = core)
+    }
+
+    /// Changes how many threads there may be. If there are more, those end that are done with their task first.
+    ///
+    /// # Errors
+    /// None, or fewer than stay.
+    pub fn set_max_threads(&self, max: usize) -> Result<(), BuildError> {
+        self.shared().set_limits(|limits| limits.max = max)
+    }
+
+    /// Changes both at once: exactly so many threads.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_threads(&self, count: usize) -> Result<(), BuildError> {
+        self.shared().set_limits(|limits| (limits.core, limits.max) = (count, count))
+    }
+
+    /// Changes how long a thread waits for a task before it ends.
+    pub fn set_keep_alive(&self, time: Duration) {
+        self.shared().set_limits(|limits| limits.keep_alive = time).expect("the other limits were valid");
+    }
+
+    /// How many threads stay.
+    pub fn core_threads(&self) -> usize {
+        self.shared().limits().core
+    }
+
+    /// How many threads there may be.
+    pub fn max_threads(&self) -> usize {
+        self.shared().limits().max
+    }
+
+    /// Where tasks wait.
+    pub fn queueing(&self) -> Queueing {
+        self.shared().config.queueing
+    }
+}
+
+impl Default for ThreadPool {
+    /// [`cached`](Self::cached).
+    fn default() -> Self {
+        Self::cached()
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool").field("queueing", &self.queueing()).field("counts", &self.counts()).finish()
+    }
+}
+
+/// How long tasks waited from their call until they began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waits {
+    /// Tasks begun by threads of the pool.
+    pub tasks: u64,
+    /// All their waits together.
+    pub total: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+impl Waits {
+    /// The average; nothing before the first task.
+    pub fn mean(&self) -> Option<Duration> {
+        (self.tasks > 0).then(|| Duration::from_nanos((self.total.as_nanos() / u128::from(self.tasks)) as u64))
+    }
+}
+
+fn note_wait(came: Instant) {
+    let waited = came.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
+    with_current(|_, slot| {
+        let tally = &slot.tally;
+        add(&tally.waits, 1);
+        add(&tally.waited, waited);
+        let longest = tally.longest_wait.load(Relaxed).max(waited);
+        tally.longest_wait.store(longest, Relaxed);
+    });
+}

@@ -1,0 +1,426 @@
+//! Tasks that wait in a queue: the fixed, the elastic and the bounded pool.
+//!
+//! A design of our own: one locked queue that threads take batches from, in front of the synchronous queue in which they sleep.
+//!
+//! # How it works
+//!
+//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. Nobody is woken if a thread is *searching*:
+//!    that one will look.
+//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks, as its *batch*. It begins them one by one; another
+//!    thread that finds the queue empty takes half of what is left of the batch. So no task waits behind a long one while a thread
+//!    is free.
+//! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few microseconds.
+//!    Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as sleeping and waits.
+//! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep last, and counts
+//!    it as searching until it runs. So one thread at a time is being woken, however many tasks come meanwhile.
+//! 5. Whoever stops searching because it has found work passes the search on if there is more anywhere, in batches too: it wakes a
+//!    sleeping thread or, if there may be one more, starts it.
+//! 6. If nobody searches or sleeps, and there may be another thread, it is started with the task. Only then are tasks queued.
+//! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of their own, which are
+//!    summed only when the bound is reached by the last sum. The sum is never too large, so the bound holds; and whoever is told
+//!    that the queue is full was told the truth at some moment of the call.
+//!
+//! # Synchronization
+//!
+//! - All moves of a task but the last, from a batch to its run, are made under the lock.
+//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So whoever pushes and finds
+//!   nobody sleeping can leave it at that: a thread that falls asleep later looks after the push. Whoever finds one has its take before
+//!   its eyes; if the take is gone, the thread is on its way to the lock, and looks.
+//! - The caller that waits for room raises `blocked`, passes a fence and sums once more; a thread counts what it begins, passes a fence and
+//!   looks at `blocked`. One of the two sees the other.
+//!
+//! # Progress
+//!
+//! Blocking, by the lock. A thread that is stopped while it holds it stops the pool.
+//!
+//! # When to use it, and when not
+//!
+//! Many tasks, short ones above all, for a number of threads that is known. Not where tasks wait for each other: those that wait
+//! may hold all threads, and those that they wait for stay in the queue. [`hand_off`](crate::hand_off) starts a thread for each.
+//!
+//! # Memory
+//!
+//! Two words a task beside its closure. The queue's memory goes back after a burst.
+
+use crate::builder::{Queueing, Rejection};
+use crate::error::{Reason, Rejected};
+use crate::shared::{Phase, Shared, State, Work};
+use crate::sync::{Arc, MutexGuard, Relaxed, SeqCst, fence, wait};
+use crate::task::Task;
+use crate::worker::{Slot, add};
+use corelane::error::{OfferError, TakeError};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The most tasks that a thread takes at once.
+const BATCH: usize = 64;
+
+/// How long a thread searches before it goes to sleep.
+const SEARCH: Duration = Duration::from_micros(5);
+
+/// Pauses between two looks at the queue: what is pushed meanwhile is taken as one batch.
+const PAUSES: usize = 16;
+
+/// An empty queue with room for more gives its memory back.
+const KEPT: usize = 4096;
+
+/// Under the pool's lock.
+pub(crate) struct Backlog {
+    tasks: VecDeque<Task>,
+    capacity: u64,
+    /// Tasks pushed so far, less those taken back.
+    accepted: u64,
+    /// As many may have been pushed, by the last sum of those begun.
+    limit: u64,
+    /// Threads that search, or are being woken for it.
+    searching: usize,
+    /// Threads that wait in the synchronous queue, or have got up and not said so yet.
+    sleeping: usize,
+}
+
+impl Backlog {
+    pub(crate) fn new(queueing: Queueing) -> Self {
+        let capacity = match queueing {
+            Queueing::Bounded(capacity) => capacity as u64,
+            Queueing::Unbounded | Queueing::HandOff(_) => u64::MAX,
+        };
+        Self { tasks: VecDeque::new(), capacity, accepted: 0, limit: capacity, searching: 0, sleeping: 0 }
+    }
+
+    /// Tasks pushed so far that were not taken back.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+}
+
+/// What a thread does for the others when it has found work.
+enum PassOn {
+    Nothing,
+    Wake,
+    Start,
+}
+
+impl State {
+    fn has_room(&mut self) -> bool {
+        if self.backlog.accepted == self.backlog.limit {
+            self.backlog.limit = self.totals().queued.saturating_add(self.backlog.capacity);
+        }
+        self.backlog.accepted < self.backlog.limit
+    }
+
+    fn has_queued(&self) -> bool {
+        !self.backlog.tasks.is_empty() || self.slots.iter().any(|slot| slot.batched() > 0)
+    }
+}
+
+impl Shared {
+    /// Asked when there is more to do than who asks can begin. What it answers has been counted, and is to be done outside of the
+    /// lock.
+    fn pass_on(&self, state: &mut State) -> PassOn {
+        if state.backlog.searching > 0 {
+            PassOn::Nothing
+        } else if state.backlog.sleeping > 0 {
+            state.backlog.searching += 1;
+            PassOn::Wake
+        } else if state.threads < state.limits.max {
+            // After a shutdown, too: what was accepted may need it.
+            self.count_thread(state);
+            PassOn::Start
+        } else {
+            PassOn::Nothing
+        }
+    }
+
+    fn is_bounded_and_blocks(&self) -> bool {
+        matches!((self.config.queueing, self.config.rejection), (Queueing::Bounded(_), Rejection::Block(_)))
+    }
+
+    /// Hands the task over or queues it. With `patience`, waits for room until then, if there is an end.
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        mut task: Task,
+        patience: Option<Option<Instant>>,
+    ) -> Result<(), Rejected<Task>> {
+        let mut state = self.lock();
+        let mut grows = true;
+        let mut wakes = true;
+        loop {
+            if state.phase != Phase::Running {
+                drop(state);
+                return Err(Rejected::new(task, Reason::ShutDown));
+            }
+            let core_first = self.config.core_first && state.threads < state.limits.core;
+            if wakes && !core_first && state.backlog.searching == 0 && state.backlog.sleeping > 0 {
+                state.backlog.searching += 1;
+                drop(state);
+                match self.idle.offer(Work { task: Some(task), reserved: true }) {
+                    Ok(()) => return Ok(()),
+                    Err(OfferError::NoTaker(work) | OfferError::Closed(work)) => {
+                        task = work.task.expect("it was made with a task");
+                    }
+                }
+                state = self.lock();
+                state.backlog.searching -= 1;
+                wakes = false;
+                continue;
+            }
+            if grows && state.may_grow() && (core_first || state.backlog.searching == 0) {
+                self.count_thread(&mut state);
+                drop(state);
+                match self.start(Some(task)) {
+                    Ok(()) => return Ok(()),
+                    Err((error, first)) => {
+                        task = first.expect("it did not run");
+                        state = self.lock();
+                        if state.live == 0 {
+                            drop(state);
+                            return Err(Rejected::new(task, Reason::NoThread(error)));
+                        }
+                    }
+                }
+                grows = false;
+                continue;
+            }
+            if state.live == 0 {
+                // All threads there may be are being started. Should that fail, nobody would run the task.
+                if state.threads == 0 {
+                    grows = true;
+                } else {
+                    state = wait(&self.started, state, None);
+                }
+                continue;
+            }
+            if state.has_room() {
+                break;
+            }
+            let Some(until) = patience else {
+                drop(state);
+                return Err(Rejected::new(task, Reason::Saturated));
+            };
+            if until.is_some_and(|until| Instant::now() >= until) {
+                drop(state);
+                return Err(Rejected::new(task, Reason::TimedOut));
+            }
+            state = self.wait_for_room(state, until);
+        }
+        let look = self.push(&mut state, task);
+        drop(state);
+        if look {
+            let _ = self.idle.offer(Work { task: None, reserved: false });
+        }
+        Ok(())
+    }
+
+    /// Queues the task. True if a thread has to be told.
+    fn push(&self, state: &mut State, task: Task) -> bool {
+        state.backlog.tasks.push_back(task);
+        state.backlog.accepted += 1;
+        if state.backlog.tasks.len() == 1 {
+            self.hints.has_tasks.store(true, Relaxed);
+        }
+        state.backlog.searching == 0 && state.backlog.sleeping > 0
+    }
+
+    fn wait_for_room<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
+        self.blocked.fetch_add(1, Relaxed);
+        fence(SeqCst);
+        if !state.has_room() {
+            state = wait(&self.room, state, until);
+        }
+        self.blocked.fetch_sub(1, Relaxed);
+        state
+    }
+
+    /// Begins a task that was queued.
+    fn run_queued(&self, slot: &Slot, task: Task, blocks: bool) {
+        add(&slot.tally.queued, 1);
+        if blocks {
+            fence(SeqCst);
+            if self.blocked.load(Relaxed) > 0 {
+                let _state = self.lock();
+                self.room.notify_one();
+            }
+        }
+        self.run(slot, task);
+    }
+
+    pub(crate) fn serve_queue(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
+        let blocks = self.is_bounded_and_blocks();
+        let mut direct = first;
+        loop {
+            if let Some(task) = direct.take() {
+                add(&slot.tally.direct, 1);
+                self.run(slot, task);
+            }
+            while let Some(task) = slot.pop() {
+                self.run_queued(slot, task, blocks);
+            }
+            match self.find(slot) {
+                Some(found) => direct = found,
+                None => return,
+            }
+        }
+    }
+
+    /// Fills the thread's batch, or brings a task for it to begin with. None: the thread is to end.
+    fn find(self: &Arc<Self>, slot: &Slot) -> Option<Option<Task>> {
+        let mut state = self.lock();
+        let mut searched = false;
+        loop {
+            if state.threads > state.limits.max {
+                self.retire(&mut state);
+                let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
+                drop(state);
+                self.do_pass_on(pass_on);
+                return None;
+            }
+            if self.take_batch(&mut state, slot) {
+                self.go_on(state, slot, None);
+                return Some(None);
+            }
+            if state.phase != Phase::Running {
+                self.retire(&mut state);
+                return None;
+            }
+            if !searched && state.backlog.searching == 0 {
+                state.backlog.searching += 1;
+                drop(state);
+                self.search();
+                state = self.lock();
+                state.backlog.searching -= 1;
+                searched = true;
+                continue;
+            }
+            drop(state);
+            let ticket = self.idle.reserve_take();
+            state = self.lock();
+            if state.threads > state.limits.max || self.take_batch(&mut state, slot) {
+                // A task may have come by the ticket, too.
+                let Some(work) = ticket.abort() else {
+                    if slot.batched() == 0 {
+                        continue;
+                    }
+                    self.go_on(state, slot, None);
+                    return Some(None);
+                };
+                return Some(self.woken(state, slot, work));
+            }
+            state.backlog.sleeping += 1;
+            drop(state);
+            let outcome = ticket.wait_with(&self.patience());
+            state = self.lock();
+            state.backlog.sleeping -= 1;
+            match outcome {
+                Ok(Work { task: None, reserved }) => state.backlog.searching -= usize::from(reserved),
+                Ok(work) => return Some(self.woken(state, slot, work)),
+                Err(TakeError::Closed) => {}
+                Err(TakeError::Timeout | TakeError::Cancelled) => {
+                    if !state.has_queued() && state.has_idle_surplus() {
+                        self.retire(&mut state);
+                        return None;
+                    }
+                }
+            }
+            // Who has slept has searched long enough.
+            searched = true;
+        }
+    }
+
+    /// Goes on with what came by a ticket.
+    fn woken(self: &Arc<Self>, mut state: MutexGuard<'_, State>, slot: &Slot, work: Work) -> Option<Task> {
+        state.backlog.searching -= usize::from(work.reserved);
+        self.go_on(state, slot, work.task.as_ref());
+        work.task
+    }
+
+    /// Leaves the lock with work, and passes the search on if there is more.
+    fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>, slot: &Slot, direct: Option<&Task>) {
+        // Others' batches count: who was to look at them may have stopped here.
+        let more = slot.batched() > usize::from(direct.is_none())
+            || !state.backlog.tasks.is_empty()
+            || state.slots.iter().any(|other| !std::ptr::eq(&**other, slot) && other.batched() > 0);
+        let pass_on = if more { self.pass_on(&mut state) } else { PassOn::Nothing };
+        drop(state);
+        self.do_pass_on(pass_on);
+    }
+
+    fn do_pass_on(self: &Arc<Self>, pass_on: PassOn) {
+        match pass_on {
+            PassOn::Nothing => {}
+            PassOn::Wake => {
+                if self.idle.offer(Work { task: None, reserved: true }).is_err() {
+                    // Who slept is on its way. But others may have relied on this search, and slept since.
+                    let mut state = self.lock();
+                    state.backlog.searching -= 1;
+                    let look = state.backlog.searching == 0 && state.backlog.sleeping > 0 && state.has_queued();
+                    drop(state);
+                    if look {
+                        let _ = self.idle.offer(Work { task: None, reserved: false });
+                    }
+                }
+            }
+            // Should it fail, those that are there have more to do. It is counted.
+            PassOn::Start => drop(self.start(None)),
+        }
+    }
+
+    /// Takes this thread's share of the queue, or half of another thread's batch.
+    fn take_batch(&self, state: &mut State, slot: &Slot) -> bool {
+        let queued = state.backlog.tasks.len();
+        if queued > 0 {
+            let share = (queued / state.live.max(1)).clamp(1, BATCH);
+            slot.extend(state.backlog.tasks.drain(..share));
+            if share == queued {
+                self.hints.has_tasks.store(false, Relaxed);
+                if state.backlog.tasks.capacity() > KEPT {
+                    state.backlog.tasks = VecDeque::new();
+                }
+            }
+            return true;
+        }
+        let others = state.slots.iter().filter(|other| !std::ptr::eq(&***other, slot));
+        others.map(|other| other.take_half()).find(|tasks| !tasks.is_empty()).is_some_and(|tasks| {
+            slot.extend(tasks.into_iter());
+            true
+        })
+    }
+
+    /// Looks for tasks for a while.
+    fn search(&self) {
+        if cfg!(loom) {
+            return;
+        }
+        let until = Instant::now() + SEARCH;
+        while !self.hints.has_tasks.load(Relaxed) && Instant::now() < until {
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    /// Takes the task back that has waited longest, as far as the queue knows; those in batches have left it in order.
+    pub(crate) fn oldest(&self) -> Option<Task> {
+        let mut state = self.lock();
+        let mut task = None;
+        for slot in &state.slots {
+            task = slot.pop();
+            if task.is_some() {
+                break;
+            }
+        }
+        let task = task.or_else(|| state.backlog.tasks.pop_front())?;
+        state.backlog.accepted -= 1;
+        if state.backlog.tasks.is_empty() {
+            self.hints.has_tasks.store(false, Relaxed);
+        }
+        Some(task)
+    }
+
+    /// Takes all tasks back that have not begun, in the order they came in, those in batches first.
+    pub(crate) fn take_back(&self) -> Vec<Task> {
+        let mut state = self.lock();
+        let mut tasks: Vec<Task> = state.slots.iter().flat_map(|slot| slot.take_all()).collect();
+        tasks.extend(std::mem::take(&mut state.backlog.tasks));
+        self.hints.has_tasks.store(false, Relaxed);
+        state.backlog.accepted -= tasks.len() as u64;
+        tasks
+    }
+}

@@ -1,0 +1,171 @@
+//! Tasks that borrow from their caller. The only file of this crate with `unsafe`.
+//!
+//! # How it works
+//!
+//! 1. A task of a scope is a *cell* with its closure. The scope keeps a list of its cells; the pool is given a task that holds a reference
+//!    to the cell.
+//! 2. Whoever takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the thread that opened it. So a
+//!    scope ends although the pool is full, shut down or without threads, and scopes inside tasks of the same pool never
+//!    wait for a thread that waits for them.
+//! 3. At its end the scope takes every closure that is left and runs it, then waits until those that others took are over. What the
+//!    pool is left with are references to empty cells, whose tasks do nothing.
+//!
+//! # Why this is sound
+//!
+//! The closure lives for `'env` and is stored as if it lived for ever. It is run or dropped before [`ThreadPool::scope`] returns or
+//! unwinds, so before `'env` ends:
+//! - It is only ever in its cell or in the hands of who has taken it, which happens once, under the cell's lock.
+//! - `scope` comes back only after it found each cell empty and each closure that was taken over. It waits in the drop of a guard, so
+//!   also when the scope's closure panics. Closures that tasks of the scope add are in the list before the task that
+//!   adds them is over.
+//! - A task's panic is caught before the cell counts as over; the closure is dropped by then, as running it consumes it.
+//! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the standard library.
+
+use crate::ThreadPool;
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::task::Task;
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+type Closure<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// A closure, until somebody takes it.
+struct Cell {
+    closure: Mutex<Option<Closure<'static>>>,
+    scope: Arc<Ledger>,
+}
+
+impl Cell {
+    /// Runs the closure, if it is there.
+    fn run(&self) {
+        let Some(closure) = lock(&self.closure).take() else { return };
+        let outcome = catch_unwind(AssertUnwindSafe(closure));
+        let mut entries = lock(&self.scope.entries);
+        if let Err(payload) = outcome {
+            // The first one is told. A payload's drop is none of this lock's business.
+            match entries.panic {
+                None => entries.panic = Some(payload),
+                Some(_) => std::mem::forget(payload),
+            }
+        }
+        entries.unfinished -= 1;
+        if entries.unfinished == 0 {
+            self.scope.changed.notify_all();
+        }
+    }
+}
+
+#[derive(Default)]
+struct Entries {
+    /// Cells that may still have their closures, oldest first.
+    cells: Vec<Arc<Cell>>,
+    /// Closures that are not over.
+    unfinished: usize,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+struct Ledger {
+    entries: Mutex<Entries>,
+    /// All closures are over, or there is one more.
+    changed: Condvar,
+}
+
+/// Where tasks are added that may borrow. See [`ThreadPool::scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    pool: ThreadPool,
+    ledger: Arc<Ledger>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Runs the closure in a thread of the pool, or, if none has begun it by then, in this one at the end of the scope. Never fails and never
+    /// waits.
+    pub fn spawn(&'scope self, task: impl FnOnce() + Send + 'scope) {
+        let closure: Closure<'scope> = Box::new(task);
+        // SAFETY: the lifetime is all that changes. The closure is run or dropped before `'scope` ends, as the head of this file
+        // shows.
+        let closure: Closure<'static> = unsafe { std::mem::transmute(closure) };
+        let cell = Arc::new(Cell { closure: Mutex::new(Some(closure)), scope: self.ledger.clone() });
+        {
+            let mut entries = lock(&self.ledger.entries);
+            entries.unfinished += 1;
+            entries.cells.push(cell.clone());
+            // A task adds this one while the scope waits for that task.
+            self.ledger.changed.notify_one();
+        }
+        // Refused, it is run at the end of the scope.
+        drop(self.pool.try_execute_task(Task::new(move || cell.run())));
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+/// Brings the scope to its end, whatever happens.
+struct End<'a>(&'a Ledger);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut entries = lock(&self.0.entries);
+        while entries.unfinished > 0 {
+            let cells = std::mem::take(&mut entries.cells);
+            if cells.is_empty() {
+                entries = wait(&self.0.changed, entries, None);
+                continue;
+            }
+            drop(entries);
+            cells.iter().for_each(|cell| cell.run());
+            entries = lock(&self.0.entries);
+        }
+    }
+}
+
+impl ThreadPool {
+    /// Runs tasks that may borrow from outside the closure; returns when all of them are over.
+    ///
+    /// The calling thread helps: tasks that no thread of the pool has begun when the closure is over it runs itself. So scopes may be nested,
+    /// in a pool of any size, and a pool that is full or shut down is no obstacle.
+    ///
+    /// # Panics
+    /// If a task panicked, with its payload, once all tasks are over. If the closure did, with its.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
+    /// let mut halves = [vec![3, 1, 2], vec![6, 4, 5]];
+    /// pool.scope(|scope| {
+    ///     for half in &mut halves {
+    ///         scope.spawn(|| half.sort());
+    ///     }
+    /// });
+    /// assert_eq!(halves.concat(), [1, 2, 3, 4, 5, 6]);
+    /// ```
+    ///
+    /// What a task borrows has to live longer than the scope:
+    ///
+    /// ```compile_fail
+    /// let pool = corelane_pool::ThreadPool::cached();
+    /// pool.scope(|scope| {
+    ///     let inside = 5;
+    ///     scope.spawn(|| println!("{inside}"));
+    /// });
+    /// ```
+    pub fn scope<'env, R>(&self, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
+        let ledger = Arc::new(Ledger { entries: Mutex::new(Entries::default()), changed: Condvar::new() });
+        let scope = Scope { pool: self.clone(), ledger: ledger.clone(), scope: PhantomData, env: PhantomData };
+        let result = {
+            let _end = End(&ledger);
+            f(&scope)
+        };
+        let panic = lock(&ledger.entries).panic.take();
+        match panic {
+            Some(payload) => resume_unwind(payload),
+            None => result,
+        }
+    }
+}

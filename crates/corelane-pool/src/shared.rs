@@ -1,0 +1,554 @@
+//! What the handles and the threads of a pool share: who is there, and how it ends.
+//!
+//! # How it works
+//!
+//! 1. One lock holds what changes rarely: how many threads there are, in which phase the pool is, what ended threads have counted. A task that
+//!    is [handed over](crate::hand_off) does not take it. The [queue](crate::queue) is under the same lock, so that nothing has to be
+//!    argued about two words.
+//! 2. A thread is counted before it is started, so there are never more than allowed. It is *live* once it runs. It is *present* until
+//!    the last of its hooks has returned. A start that fails takes its counts back, and its task goes back to its caller.
+//! 3. A thread decides to end under the lock, after another look for work, and is not counted from then on.
+//! 4. A thread that has ended leaves its join handle behind for the next one that ends, which waits for it, and for whoever waits for the
+//!    end of all. So at most the last one's is kept, and all have ended, thread-locals included, when a join returns.
+
+use crate::builder::{Config, Queueing, Rejection};
+use crate::error::{BuildError, Reason, Rejected};
+use crate::queue::Backlog;
+use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
+use crate::sync::{Acquire, Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Padded, Relaxed, SeqCst, fence, lock, wait};
+use crate::task::Task;
+use crate::worker::{Slot, Tally, Worker, add, join_all};
+use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How many threads there may be, and how long they stay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) core: usize,
+    pub(crate) max: usize,
+    pub(crate) keep_alive: Duration,
+    pub(crate) core_may_leave: bool,
+}
+
+impl Limits {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        if self.max == 0 {
+            return Err(BuildError::NoThreads);
+        }
+        if self.core > self.max {
+            return Err(BuildError::CoreAboveMax { core: self.core, max: self.max });
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Running,
+    /// No task is accepted. Those that were are run.
+    ShutDown,
+}
+
+/// Under the lock.
+pub(crate) struct State {
+    pub(crate) backlog: Backlog,
+    pub(crate) phase: Phase,
+    pub(crate) limits: Limits,
+    /// Threads that were started, or are being started, and have not decided to end.
+    pub(crate) threads: usize,
+    /// Those of them that run.
+    pub(crate) live: usize,
+    /// Those that have not ended, decided or not.
+    present: usize,
+    largest: usize,
+    started: usize,
+    /// Of the live threads, and those that have decided to end.
+    pub(crate) slots: Vec<Arc<Slot>>,
+    /// Ended, and nobody has waited for it yet.
+    ended: Vec<Arc<Slot>>,
+    /// Threads that wait for ended ones outside of the lock.
+    joining: usize,
+    /// What ended threads have counted.
+    totals: Totals,
+}
+
+impl State {
+    pub(crate) fn may_grow(&self) -> bool {
+        self.phase == Phase::Running && self.threads < self.limits.max
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.phase != Phase::Running && self.present == 0
+    }
+
+    /// Whether a thread that has waited for the keep-alive time ends.
+    pub(crate) fn has_idle_surplus(&self) -> bool {
+        self.limits.core_may_leave || self.threads > self.limits.core
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = self.totals;
+        self.slots.iter().for_each(|slot| totals.add(&slot.tally));
+        totals
+    }
+}
+
+/// Sums of tallies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) direct: u64,
+    pub(crate) queued: u64,
+    pub(crate) completed: u64,
+    pub(crate) panicked: u64,
+    pub(crate) waits: u64,
+    pub(crate) waited: u64,
+    pub(crate) longest_wait: u64,
+}
+
+impl Totals {
+    /// Begun is read before completed: a task that completes in between is not counted as active.
+    fn add(&mut self, tally: &Tally) {
+        let read = |count: &AtomicU64| count.load(Acquire);
+        self.direct += read(&tally.direct);
+        self.queued += read(&tally.queued);
+        self.completed += read(&tally.completed);
+        self.panicked += read(&tally.panicked);
+        self.waits += read(&tally.waits);
+        self.waited += read(&tally.waited);
+        self.longest_wait = self.longest_wait.max(read(&tally.longest_wait));
+    }
+}
+
+/// What waits in the synchronous queue's puts, and is handed to its takes.
+pub(crate) struct Work {
+    /// None: look for some.
+    pub(crate) task: Option<Task>,
+    /// Whoever gets it was counted as searching on its behalf; see [`crate::queue`].
+    pub(crate) reserved: bool,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    /// Where threads wait that have nothing to do.
+    pub(crate) idle: SynchronousQueue<Work>,
+    state: Padded<Mutex<State>>,
+    /// Copies for who only waits or hands over. Written under the lock.
+    pub(crate) hints: Padded<Hints>,
+    /// A thread has begun to run, or it is known that it will not.
+    pub(crate) started: Condvar,
+    terminated: Condvar,
+    /// There may be room in the queue again.
+    pub(crate) room: Condvar,
+    /// How many wait for room.
+    pub(crate) blocked: AtomicUsize,
+    pub(crate) stop: CancelToken,
+    rejected: AtomicU64,
+    discarded: AtomicU64,
+    failed_starts: AtomicU64,
+}
+
+pub(crate) struct Hints {
+    pub(crate) threads: PlainUsize,
+    pub(crate) core: PlainUsize,
+    pub(crate) max: PlainUsize,
+    pub(crate) keep_alive_nanos: AtomicU64,
+    pub(crate) has_tasks: AtomicBool,
+    core_may_leave: AtomicBool,
+}
+
+/// How many of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Threads, those that are being started among them.
+    pub threads: usize,
+    /// The most threads there ever were at once.
+    pub largest: usize,
+    /// Threads that run a task.
+    pub active: usize,
+    /// Tasks that were accepted and wait in the queue.
+    pub queued: usize,
+    /// Tasks that were accepted. One that is on its way to its thread is counted once it begins.
+    pub accepted: u64,
+    /// Tasks that are over, panicked or not.
+    pub completed: u64,
+    /// Panics of tasks and hooks.
+    pub panicked: u64,
+    /// Tasks that were returned or run by their callers.
+    pub rejected: u64,
+    /// Tasks that were dropped by the policies that say so.
+    pub discarded: u64,
+    /// Threads that could not be started.
+    pub failed_starts: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, limits: Limits) -> Self {
+        let fairness = match config.queueing {
+            Queueing::HandOff(fairness) => fairness,
+            Queueing::Unbounded | Queueing::Bounded(_) => Fairness::Unfair,
+        };
+        let shared = Self {
+            idle: SynchronousQueue::new(fairness),
+            state: Padded(Mutex::new(State {
+                backlog: Backlog::new(config.queueing),
+                phase: Phase::Running,
+                limits,
+                threads: 0,
+                live: 0,
+                present: 0,
+                largest: 0,
+                started: 0,
+                slots: Vec::new(),
+                ended: Vec::new(),
+                joining: 0,
+                totals: Totals::default(),
+            })),
+            hints: Padded(Hints {
+                threads: PlainUsize::new(0),
+                core: PlainUsize::new(0),
+                max: PlainUsize::new(0),
+                keep_alive_nanos: AtomicU64::new(0),
+                has_tasks: AtomicBool::new(false),
+                core_may_leave: AtomicBool::new(false),
+            }),
+            started: Condvar::new(),
+            terminated: Condvar::new(),
+            room: Condvar::new(),
+            blocked: AtomicUsize::new(0),
+            stop: CancelToken::new(),
+            rejected: AtomicU64::new(0),
+            discarded: AtomicU64::new(0),
+            failed_starts: AtomicU64::new(0),
+            config,
+        };
+        shared.publish(&limits);
+        shared
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn publish(&self, limits: &Limits) {
+        self.hints.core.store(limits.core, Relaxed);
+        self.hints.max.store(limits.max, Relaxed);
+        let nanos = limits.keep_alive.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.hints.keep_alive_nanos.store(nanos, Relaxed);
+        self.hints.core_may_leave.store(limits.core_may_leave, Relaxed);
+    }
+
+    /// How long a thread waits for work now. A thread that waits without end because there are few threads is one of at most as many as
+    /// stay: the last of those to be started saw all of them.
+    pub(crate) fn patience(&self) -> Patience<'static> {
+        let hints = &self.hints;
+        if hints.core_may_leave.load(Relaxed) || hints.threads.load(Relaxed) > hints.core.load(Relaxed) {
+            Patience::new().timeout(Duration::from_nanos(hints.keep_alive_nanos.load(Relaxed)))
+        } else {
+            Patience::new()
+        }
+    }
+
+    /// Accepts the task, or says why not. Never waits but for a thread that is being started.
+    pub(crate) fn try_execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        match self.config.queueing {
+            Queueing::HandOff(_) => self.hand_off(task),
+            Queueing::Unbounded | Queueing::Bounded(_) => self.enqueue(task, None),
+        }
+    }
+
+    /// Accepts the task, or does with it what the policy says.
+    pub(crate) fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        let (mut task, reason) = match self.try_execute(task) {
+            Ok(()) => return Ok(()),
+            Err(rejected) => rejected.split(),
+        };
+        if !matches!(reason, Reason::Saturated) {
+            return Err(self.reject(task, reason));
+        }
+        match self.config.rejection {
+            Rejection::Return => Err(self.reject(task, reason)),
+            Rejection::CallerRuns => {
+                self.rejected.fetch_add(1, Relaxed);
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
+                    self.take_panic(payload);
+                }
+                Ok(())
+            }
+            Rejection::Block(timeout) => {
+                let blocked = match self.config.queueing {
+                    Queueing::HandOff(_) => self.put(task, timeout),
+                    Queueing::Unbounded | Queueing::Bounded(_) => {
+                        self.enqueue(task, Some(Instant::now().checked_add(timeout)))
+                    }
+                };
+                blocked.map_err(|rejected| {
+                    let (task, reason) = rejected.split();
+                    self.reject(task, reason)
+                })
+            }
+            Rejection::Discard => {
+                self.discard(task);
+                Ok(())
+            }
+            Rejection::DiscardOldest => loop {
+                match self.oldest() {
+                    Some(oldest) => self.discard(oldest),
+                    // All have begun, or there is no queue.
+                    None if matches!(self.config.queueing, Queueing::HandOff(_)) => {
+                        self.discard(task);
+                        return Ok(());
+                    }
+                    None => {}
+                }
+                match self.try_execute(task).map_err(Rejected::split) {
+                    Ok(()) => return Ok(()),
+                    Err((again, Reason::Saturated)) => task = again,
+                    Err((task, reason)) => return Err(self.reject(task, reason)),
+                }
+            },
+        }
+    }
+
+    pub(crate) fn reject(&self, task: Task, reason: Reason) -> Rejected<Task> {
+        self.rejected.fetch_add(1, Relaxed);
+        Rejected::new(task, reason)
+    }
+
+    /// Drops a task, whose drop may panic.
+    fn discard(&self, task: Task) {
+        self.discarded.fetch_add(1, Relaxed);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
+            self.take_panic(payload);
+        }
+    }
+
+    /// Counts a thread that is about to be started. The caller has looked whether it may.
+    pub(crate) fn count_thread(&self, state: &mut State) {
+        state.threads += 1;
+        state.present += 1;
+        state.largest = state.largest.max(state.threads);
+        self.hints.threads.store(state.threads, Relaxed);
+    }
+
+    /// Starts a thread that was counted. When that fails, the count is taken back and the task returned.
+    pub(crate) fn start(self: &Arc<Self>, first: Option<Task>) -> Result<(), (io::Error, Option<Task>)> {
+        let number = {
+            let mut state = self.lock();
+            state.started += 1;
+            state.started - 1
+        };
+        let slot = Arc::new(Slot::new(number, first));
+        let worker = Worker::new(self.clone(), slot.clone());
+        // Whoever wants to wait for the thread's end waits for its handle first.
+        let mut handle = lock(&slot.handle);
+        match (self.config.start)(worker) {
+            Ok(started) => {
+                *handle = Some(started);
+                Ok(())
+            }
+            Err(error) => {
+                self.failed_starts.fetch_add(1, Relaxed);
+                let first = lock(&slot.first).take();
+                Err((error, first))
+            }
+        }
+    }
+
+    /// Takes back the counts of a thread that will not run.
+    pub(crate) fn never_started(&self) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        self.hints.threads.store(state.threads, Relaxed);
+        self.started.notify_all();
+        self.absent(state);
+    }
+
+    /// One thread less. Says so if it was the last one.
+    fn absent(&self, mut state: MutexGuard<'_, State>) {
+        state.present -= 1;
+        if state.is_terminated() {
+            drop(state);
+            self.hook(&self.config.on_terminated, ());
+            self.terminated.notify_all();
+        }
+    }
+
+    /// A thread has begun.
+    pub(crate) fn enter(&self, slot: &Arc<Slot>) {
+        let mut state = self.lock();
+        state.live += 1;
+        state.slots.push(slot.clone());
+        if state.live == 1 {
+            self.started.notify_all();
+        }
+    }
+
+    /// A thread decides to end.
+    pub(crate) fn retire(&self, state: &mut State) {
+        state.threads -= 1;
+        state.live -= 1;
+        self.hints.threads.store(state.threads, Relaxed);
+    }
+
+    /// A thread's last call, long after its last task. Returns those it should wait for.
+    pub(crate) fn leave(&self, slot: &Arc<Slot>) -> Vec<Arc<Slot>> {
+        let mut state = self.lock();
+        let at = state.slots.iter().position(|other| Arc::ptr_eq(other, slot)).expect("it has entered");
+        state.slots.swap_remove(at);
+        state.totals.add(&slot.tally);
+        let before = std::mem::take(&mut state.ended);
+        state.ended.push(slot.clone());
+        self.absent(state);
+        before
+    }
+
+    /// What a thread does between its start and its end.
+    pub(crate) fn serve(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
+        match self.config.queueing {
+            Queueing::HandOff(_) => self.serve_hand_offs(slot, first),
+            Queueing::Unbounded | Queueing::Bounded(_) => self.serve_queue(slot, first),
+        }
+    }
+
+    pub(crate) fn run(&self, slot: &Slot, task: Task) {
+        self.hook(&self.config.before_task, ());
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
+            add(&slot.tally.panicked, 1);
+            self.hand_panic(payload);
+        }
+        self.hook(&self.config.after_task, ());
+        add(&slot.tally.completed, 1);
+    }
+
+    /// Calls a hook, if there is one.
+    pub(crate) fn hook<A>(&self, hook: &Option<Box<dyn Fn(A) + Send + Sync>>, argument: A) {
+        if let Some(hook) = hook
+            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(argument)))
+        {
+            self.take_panic(payload);
+        }
+    }
+
+    /// Counts a panic, and gives it to the handler.
+    fn take_panic(&self, payload: Box<dyn Any + Send>) {
+        self.lock().totals.panicked += 1;
+        self.hand_panic(payload);
+    }
+
+    /// Gives a panic that is counted to the handler. What panics there, or when the payload is dropped, ends here.
+    fn hand_panic(&self, payload: Box<dyn Any + Send>) {
+        let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
+            Some(handler) => handler(payload),
+            None => drop(payload),
+        }));
+        if let Err(payload) = handled {
+            std::mem::forget(payload);
+        }
+    }
+
+    /// No task is accepted any more.
+    pub(crate) fn shutdown(&self) {
+        let mut state = self.lock();
+        if state.phase != Phase::Running {
+            return;
+        }
+        state.phase = Phase::ShutDown;
+        let terminated = state.is_terminated();
+        self.started.notify_all();
+        self.room.notify_all();
+        drop(state);
+        self.idle.close();
+        if terminated {
+            self.hook(&self.config.on_terminated, ());
+            self.terminated.notify_all();
+        }
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.lock().phase != Phase::Running
+    }
+
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.lock().is_terminated()
+    }
+
+    /// Waits until no thread is left, and then for the very ends of those that were.
+    pub(crate) fn await_termination(&self, until: Option<Instant>) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.is_terminated() {
+                let ended = std::mem::take(&mut state.ended);
+                if !ended.is_empty() {
+                    state.joining += 1;
+                    drop(state);
+                    join_all(ended);
+                    state = self.lock();
+                    state.joining -= 1;
+                    self.terminated.notify_all();
+                }
+                if state.joining == 0 {
+                    return true;
+                }
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
+            }
+            state = wait(&self.terminated, state, until);
+        }
+    }
+
+    /// Changes how many threads there may be.
+    pub(crate) fn set_limits(&self, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
+        let mut state = self.lock();
+        let mut limits = state.limits;
+        change(&mut limits);
+        limits.check()?;
+        state.limits = limits;
+        self.publish(&limits);
+        fence(SeqCst);
+        // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when they are done.
+        while self.idle.offer(Work { task: None, reserved: false }).is_ok() {}
+        Ok(())
+    }
+
+    /// Starts threads until there are so many, or as many as there may be. Returns how many were started.
+    pub(crate) fn prestart(self: &Arc<Self>, threads: usize) -> io::Result<usize> {
+        let mut started = 0;
+        loop {
+            let mut state = self.lock();
+            if state.threads >= threads || !state.may_grow() {
+                return Ok(started);
+            }
+            self.count_thread(&mut state);
+            drop(state);
+            self.start(None).map_err(|(error, _)| error)?;
+            started += 1;
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let state = self.lock();
+        let totals = state.totals();
+        let queued = state.backlog.accepted().saturating_sub(totals.queued);
+        Counts {
+            threads: state.threads,
+            largest: state.largest,
+            active: (totals.direct + totals.queued).saturating_sub(totals.completed).try_into().unwrap_or(usize::MAX),
+            queued: queued.try_into().unwrap_or(usize::MAX),
+            accepted: totals.direct + totals.queued + queued,
+            completed: totals.completed,
+            panicked: totals.panicked,
+            rejected: self.rejected.load(Relaxed),
+            discarded: self.discarded.load(Relaxed),
+            failed_starts: self.failed_starts.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.lock().limits
+    }
+}

@@ -1,0 +1,178 @@
+//! Tasks, and the handles to what becomes of them.
+
+use crate::error::JoinError;
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::worker;
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+/// Something to run, once, in any thread.
+pub struct Task(Box<dyn FnOnce() + Send>);
+
+impl Task {
+    /// Boxes a closure. One that captures nothing takes no memory.
+    pub fn new(task: impl FnOnce() + Send + 'static) -> Self {
+        Self(Box::new(task))
+    }
+
+    /// Runs it here.
+    pub fn run(self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").finish_non_exhaustive()
+    }
+}
+
+/// What has become of a task with a result.
+enum Outcome<R> {
+    Pending,
+    Returned(R),
+    Panicked(Box<dyn Any + Send>),
+    Dropped,
+}
+
+/// Where a task leaves its result.
+pub(crate) struct Packet<R> {
+    outcome: Mutex<Outcome<R>>,
+    decided: Condvar,
+}
+
+impl<R> Packet<R> {
+    fn new() -> Self {
+        Self { outcome: Mutex::new(Outcome::Pending), decided: Condvar::new() }
+    }
+
+    fn decide(&self, outcome: Outcome<R>) {
+        *lock(&self.outcome) = outcome;
+        self.decided.notify_all();
+    }
+
+    /// Waits for the outcome until then, and takes it.
+    fn take(&self, until: Option<Instant>) -> Option<Result<R, JoinError>> {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            match std::mem::replace(&mut *outcome, Outcome::Pending) {
+                Outcome::Returned(value) => return Some(Ok(value)),
+                Outcome::Panicked(payload) => return Some(Err(JoinError::Panicked(payload))),
+                Outcome::Dropped => return Some(Err(JoinError::Dropped)),
+                Outcome::Pending => {}
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return None;
+            }
+            outcome = wait(&self.decided, outcome, until);
+        }
+    }
+
+    fn is_decided(&self) -> bool {
+        !matches!(*lock(&self.outcome), Outcome::Pending)
+    }
+}
+
+/// A closure with a place for its result.
+pub(crate) struct Job<F, R> {
+    closure: Mutex<Option<F>>,
+    packet: Packet<R>,
+}
+
+trait HasPacket<R>: Send + Sync {
+    fn packet(&self) -> &Packet<R>;
+}
+
+impl<F: Send, R: Send> HasPacket<R> for Job<F, R> {
+    fn packet(&self) -> &Packet<R> {
+        &self.packet
+    }
+}
+
+impl<F, R> Job<F, R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    pub(crate) fn new(closure: F) -> Arc<Self> {
+        Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new() })
+    }
+
+    /// What the pool runs.
+    pub(crate) fn run(self: &Arc<Self>) -> Run<F, R> {
+        Run(self.clone())
+    }
+
+    pub(crate) fn handle(self: Arc<Self>) -> TaskHandle<R> {
+        TaskHandle(self)
+    }
+
+    /// The closure, unless it ran.
+    pub(crate) fn take(&self) -> Option<F> {
+        lock(&self.closure).take()
+    }
+}
+
+/// The pool's end of a job. Dropped before it ran, it says so to the handle.
+pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
+
+impl<F: FnOnce() -> R, R> Run<F, R> {
+    pub(crate) fn run(self) {
+        let Some(closure) = lock(&self.0.closure).take() else { return };
+        match catch_unwind(AssertUnwindSafe(closure)) {
+            Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
+            // Nobody will ask: the panic is the pool's, as one of a task without a handle.
+            Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
+            Err(payload) => {
+                worker::count_panic();
+                self.0.packet.decide(Outcome::Panicked(payload));
+            }
+        }
+    }
+}
+
+impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
+    fn drop(&mut self) {
+        let closure = lock(&self.0.closure).take();
+        if closure.is_some() {
+            self.0.packet.decide(Outcome::Dropped);
+        }
+    }
+}
+
+/// The way to a task's result. Dropping it lets the task run on and forgets the result.
+///
+/// A thread of a pool that joins a task of the same pool does not help: with a fixed number of threads all of them may end up
+/// waiting so. [`scope`](crate::ThreadPool::scope) has no such trap.
+pub struct TaskHandle<R>(Arc<dyn HasPacket<R>>);
+
+impl<R> TaskHandle<R> {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// The task panicked, or was dropped before it began.
+    pub fn join(self) -> Result<R, JoinError> {
+        self.0.packet().take(None).expect("there is no end to this wait")
+    }
+
+    /// Waits for the result, but not longer than this; the handle comes back when the time is up.
+    ///
+    /// # Errors
+    /// The time is up. The inner result is that of [`join`](Self::join).
+    pub fn join_timeout(self, timeout: Duration) -> Result<Result<R, JoinError>, Self> {
+        self.0.packet().take(Instant::now().checked_add(timeout)).ok_or(self)
+    }
+
+    /// True once there is an outcome: a join would not wait.
+    pub fn is_finished(&self) -> bool {
+        self.0.packet().is_decided()
+    }
+}
+
+impl<R> fmt::Debug for TaskHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").finish_non_exhaustive()
+    }
+}

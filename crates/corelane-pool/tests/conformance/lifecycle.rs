@@ -1,0 +1,299 @@
+use crate::support::{ALL, Gate, LONG, QUEUES, T, builder, bump, occupy, until};
+use corelane_pool::{JoinError, OnDrop, Reason, Rejection, ThreadPool};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+pub(crate) fn p5_after_a_shutdown_nothing_is_accepted_and_all_is_done() {
+    for rejection in [Rejection::Return, Rejection::CallerRuns, Rejection::Block(LONG), Rejection::DiscardOldest] {
+        for queueing in ALL {
+            let pool = builder(queueing, 1, 1).rejection(rejection).build().unwrap();
+            let gate = occupy(&pool, 1);
+            let ran = Arc::new(AtomicUsize::new(0));
+            let accepted = (0..10)
+                .filter(|_| {
+                    let ran = ran.clone();
+                    pool.try_execute(move || bump(&ran)).is_ok()
+                })
+                .count();
+            pool.shutdown();
+            pool.shutdown();
+            assert!(pool.is_shut_down());
+            let rejected = pool.execute(|| panic!("after the shutdown")).unwrap_err();
+            assert!(matches!(rejected.reason(), Reason::ShutDown));
+            assert!(matches!(pool.spawn(|| ()).unwrap_err().reason(), Reason::ShutDown));
+            gate.open();
+            assert!(pool.join());
+            assert_eq!(ran.load(SeqCst), accepted);
+        }
+    }
+}
+
+pub(crate) fn p6_shutdown_now_returns_what_has_not_begun() {
+    for queueing in QUEUES {
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        let gate = occupy(&pool, 2);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut handles = Vec::new();
+        for i in 0..100 {
+            let order = order.clone();
+            handles.push(pool.spawn(move || order.lock().unwrap().push(i)).unwrap());
+        }
+        let mut tasks = pool.shutdown_now();
+        assert_eq!(tasks.len(), 100);
+        assert_eq!(pool.counts().queued, 0);
+        tasks.drain(..50).for_each(corelane_pool::Task::run);
+        drop(tasks);
+        assert!(order.lock().unwrap().iter().copied().eq(0..50));
+        for (i, handle) in handles.into_iter().enumerate() {
+            match handle.join() {
+                Ok(()) => assert!(i < 50),
+                Err(JoinError::Dropped) => assert!(i >= 50),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(pool.shutdown_now().is_empty());
+        gate.open();
+        assert!(pool.join());
+        assert_eq!(pool.counts().completed, 2);
+    }
+}
+
+pub(crate) fn p6_the_stop_token_tells_those_that_have() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).build().unwrap();
+        let token = pool.stop_token();
+        let told = pool.spawn(move || until("told", || token.is_cancelled())).unwrap();
+        pool.shutdown_now();
+        told.join().unwrap();
+        assert!(pool.join());
+    }
+}
+
+pub(crate) fn p7_await_termination() {
+    for queueing in ALL {
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        let gate = occupy(&pool, 2);
+        let start = Instant::now();
+        assert!(!pool.await_termination(T), "it is alive");
+        assert!(start.elapsed() >= T);
+        assert!(!pool.is_shut_down() && !pool.is_terminated());
+        pool.shutdown();
+        assert!(!pool.await_termination(T), "tasks run");
+        assert!(pool.is_shut_down() && !pool.is_terminated());
+        gate.open();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert!(pool.await_termination(LONG)));
+            }
+        });
+        assert!(pool.is_terminated());
+        assert!(pool.await_termination(Duration::ZERO));
+    }
+}
+
+/// Whatever comes first: each task runs or comes back, and the pool ends.
+fn against(shut: impl Fn(&ThreadPool) -> usize + Sync) {
+    for queueing in ALL {
+        for round in 0..256_usize {
+            let pool = builder(queueing, 0, 4).build().unwrap();
+            let ran = Arc::new(AtomicUsize::new(0));
+            let barrier = std::sync::Barrier::new(3);
+            let submit = || {
+                barrier.wait();
+                (0..20)
+                    .filter(|_| {
+                        let ran = ran.clone();
+                        pool.execute(move || bump(&ran)).is_ok()
+                    })
+                    .count()
+            };
+            let (accepted, back) = std::thread::scope(|scope| {
+                let submitters = [scope.spawn(submit), scope.spawn(submit)];
+                barrier.wait();
+                (0..round % 64).for_each(|_| std::hint::spin_loop());
+                let back = shut(&pool);
+                (submitters.map(|submitter| submitter.join().unwrap()).iter().sum::<usize>(), back)
+            });
+            assert!(pool.await_termination(LONG));
+            assert_eq!(ran.load(SeqCst) + back, accepted);
+            assert_eq!(pool.counts().threads, 0);
+        }
+    }
+}
+
+pub(crate) fn p16_execute_against_shutdown_now() {
+    against(|pool| pool.shutdown_now().len());
+}
+
+pub(crate) fn p16_execute_against_shutdown() {
+    against(|pool| {
+        pool.shutdown();
+        0
+    });
+}
+
+pub(crate) fn p18_hooks_names_and_stacks() {
+    for queueing in ALL {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let note = |what: &'static str| {
+            let log = log.clone();
+            move || log.lock().unwrap().push(what)
+        };
+        let (start, stop) = (note("start"), note("stop"));
+        let pool = builder(queueing, 1, 1)
+            .name("io")
+            .stack_size(8 << 20)
+            .on_thread_start(move |number| {
+                assert_eq!(number, 0);
+                start();
+            })
+            .on_thread_stop(move |_| stop())
+            .before_task(note("before"))
+            .after_task(note("after"))
+            .on_terminated(note("terminated"))
+            .build()
+            .unwrap();
+        fn deep(bytes: usize) -> usize {
+            let frame = std::hint::black_box([1_u8; 4096]);
+            if bytes < 4096 { usize::from(frame[7]) } else { deep(bytes - 4096) + usize::from(frame[9]) }
+        }
+        let task = note("task");
+        let handle = pool.spawn(move || {
+            task();
+            // More than the usual 2 MiB.
+            assert!(deep(5 << 20) > 0);
+            std::thread::current().name().map(str::to_owned)
+        });
+        assert_eq!(handle.unwrap().join().unwrap().as_deref(), Some("io-0"));
+        assert!(pool.join());
+        assert_eq!(*log.lock().unwrap(), ["start", "before", "task", "after", "stop", "terminated"]);
+    }
+}
+
+pub(crate) fn p18_hooks_may_panic() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1)
+            .on_thread_start(|_| panic!("start"))
+            .on_thread_stop(|_| panic!("stop"))
+            .before_task(|| panic!("before"))
+            .after_task(|| panic!("after"))
+            .on_terminated(|| panic!("terminated"))
+            .build()
+            .unwrap();
+        assert_eq!(pool.spawn(|| 3).unwrap().join().unwrap(), 3);
+        assert!(pool.join());
+        assert_eq!(pool.counts().panicked, 5);
+    }
+}
+
+pub(crate) fn p20_dropping_the_last_handle_joins() {
+    for queueing in ALL {
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        let over = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let over = over.clone();
+            pool.execute(move || {
+                std::thread::sleep(T);
+                over.fetch_add(1, SeqCst);
+            })
+            .unwrap();
+        }
+        let other = pool.clone();
+        drop(pool);
+        assert!(!other.is_shut_down(), "not the last one");
+        drop(other);
+        assert_eq!(over.load(SeqCst), 2);
+    }
+}
+
+pub(crate) fn p20_dropping_the_last_handle_detaches_if_asked_for() {
+    for queueing in ALL {
+        let (sender, receiver) = mpsc::channel();
+        let pool = builder(queueing, 1, 1)
+            .on_drop(OnDrop::Detach)
+            .on_terminated(move || sender.send(()).unwrap())
+            .build()
+            .unwrap();
+        let gate = occupy(&pool, 1);
+        drop(pool);
+        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty));
+        gate.open();
+        receiver.recv_timeout(LONG).unwrap();
+    }
+}
+
+pub(crate) fn p20_a_worker_does_not_wait_for_itself() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).build().unwrap();
+        let inner = pool.clone();
+        let handle = pool.spawn(move || (inner.await_termination(LONG), inner.join())).unwrap();
+        assert_eq!(handle.join().unwrap(), (false, false));
+        assert!(pool.await_termination(LONG), "the worker has shut it down");
+    }
+}
+
+pub(crate) fn p20_a_worker_drops_the_last_handle() {
+    for queueing in ALL {
+        let (sender, receiver) = mpsc::channel();
+        let pool = builder(queueing, 1, 1).on_terminated(move || sender.send(()).unwrap()).build().unwrap();
+        let gate = Gate::new();
+        let (inner, before) = (pool.clone(), gate.clone());
+        pool.execute(move || {
+            before.pass();
+            drop(inner);
+        })
+        .unwrap();
+        gate.await_comers(1);
+        drop(pool);
+        gate.open();
+        receiver.recv_timeout(LONG).unwrap();
+    }
+}
+
+pub(crate) fn p21_thread_locals_are_dropped_when_join_returns() {
+    struct Late(Arc<AtomicUsize>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            std::thread::sleep(T);
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    for queueing in ALL {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let pool = builder(queueing, 0, 4).keep_alive(Duration::from_millis(1)).build().unwrap();
+        for threads in [4, 2] {
+            // Those that leave by themselves count, too.
+            let gate = Gate::new();
+            for _ in 0..threads {
+                let (gate, dropped) = (gate.clone(), dropped.clone());
+                pool.execute(move || {
+                    LATE.with(|late| *late.borrow_mut() = Some(Late(dropped)));
+                    gate.pass();
+                })
+                .unwrap();
+            }
+            gate.await_comers(threads);
+            gate.open();
+            if threads == 4 {
+                until("all have left", || pool.counts().threads == 0);
+            }
+        }
+        assert!(pool.join());
+        assert_eq!(dropped.load(SeqCst), 6);
+    }
+}
+
+pub(crate) fn a_pool_without_threads_terminates() {
+    for queueing in ALL {
+        let told = Arc::new(AtomicBool::new(false));
+        let teller = told.clone();
+        let pool = builder(queueing, 2, 2).on_terminated(move || teller.store(true, SeqCst)).build().unwrap();
+        assert!(pool.join());
+        assert!(pool.is_terminated() && told.load(SeqCst));
+    }
+}

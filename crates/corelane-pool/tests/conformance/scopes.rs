@@ -1,0 +1,144 @@
+//! Tasks that borrow.
+
+use crate::support::{ALL, LONG, builder, bump, occupy, until};
+use corelane_pool::{Rejection, ThreadPool};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+pub(crate) fn scopes_wait_for_all_their_tasks() {
+    for queueing in ALL {
+        let pool = builder(queueing, 2, 4).build().unwrap();
+        for _ in 0..200 {
+            let mut squares = vec![0; 50];
+            let result = pool.scope(|scope| {
+                for (i, square) in squares.iter_mut().enumerate() {
+                    scope.spawn(move || *square = i * i);
+                }
+                "result"
+            });
+            assert_eq!(result, "result");
+            assert!(squares.iter().enumerate().all(|(i, &square)| square == i * i));
+        }
+    }
+}
+
+/// What is borrowed is dropped right after the scope: a task that outlived it would count into freed memory, or be missing.
+pub(crate) fn scopes_wait_for_tasks_that_others_have_begun() {
+    for queueing in ALL {
+        let pool = builder(queueing, 0, 4).build().unwrap();
+        for _ in 0..20 {
+            let over = Box::new(AtomicUsize::new(0));
+            let begun = AtomicBool::new(false);
+            pool.scope(|scope| {
+                scope.spawn(|| {
+                    begun.store(true, SeqCst);
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    bump(&over);
+                });
+                until("a thread of the pool has it", || begun.load(SeqCst));
+            });
+            assert_eq!(over.into_inner(), 1);
+        }
+    }
+}
+
+pub(crate) fn scopes_nest_in_a_pool_of_one_thread() {
+    fn sum(pool: &ThreadPool, numbers: &[u64]) -> u64 {
+        if numbers.len() <= 2 {
+            return numbers.iter().sum();
+        }
+        let (left, right) = numbers.split_at(numbers.len() / 2);
+        let (mut a, mut b) = (0, 0);
+        pool.scope(|scope| {
+            scope.spawn(|| a = sum(pool, left));
+            scope.spawn(|| b = sum(pool, right));
+        });
+        a + b
+    }
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).build().unwrap();
+        let numbers: Vec<u64> = (0..500).collect();
+        let inner = pool.clone();
+        let handle = pool.spawn(move || sum(&inner, &numbers)).unwrap();
+        assert_eq!(handle.join_timeout(LONG).expect("in time").unwrap(), 499 * 250);
+    }
+}
+
+pub(crate) fn scopes_need_no_thread() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).rejection(Rejection::Discard).build().unwrap();
+        let gate = occupy(&pool, 1);
+        let here = std::thread::current().id();
+        let ran = AtomicUsize::new(0);
+        let task = || {
+            assert_eq!(std::thread::current().id(), here);
+            bump(&ran);
+        };
+        pool.scope(|scope| (0..5).for_each(|_| scope.spawn(task)));
+        assert_eq!(ran.load(SeqCst), 5);
+        gate.open();
+        pool.shutdown();
+        pool.scope(|scope| scope.spawn(task));
+        assert_eq!(ran.load(SeqCst), 6);
+    }
+}
+
+pub(crate) fn tasks_of_a_scope_add_tasks() {
+    for queueing in ALL {
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        for _ in 0..100 {
+            let ran = AtomicUsize::new(0);
+            pool.scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        scope.spawn(|| {
+                            scope.spawn(|| bump(&ran));
+                            bump(&ran);
+                        });
+                        bump(&ran);
+                    });
+                }
+            });
+            assert_eq!(ran.load(SeqCst), 9);
+        }
+    }
+}
+
+pub(crate) fn a_panic_comes_out_when_all_is_over() {
+    for queueing in ALL {
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        let ran = AtomicUsize::new(0);
+        let tasks = |panics: bool| {
+            pool.scope(|scope| {
+                scope.spawn(|| std::panic::panic_any(7_u8));
+                for _ in 0..10 {
+                    scope.spawn(|| {
+                        std::thread::yield_now();
+                        bump(&ran);
+                    });
+                }
+                assert!(!panics, "the closure");
+            });
+        };
+        let payload = catch_unwind(AssertUnwindSafe(|| tasks(false))).unwrap_err();
+        assert_eq!(payload.downcast_ref::<u8>(), Some(&7));
+        assert_eq!(ran.load(SeqCst), 10);
+        let payload = catch_unwind(AssertUnwindSafe(|| tasks(true))).unwrap_err();
+        assert_eq!(payload.downcast_ref::<&str>(), Some(&"the closure"));
+        assert_eq!(ran.load(SeqCst), 20);
+    }
+}
+
+/// The pool keeps a reference to a task whose closure the scope has taken. It does nothing, whoever runs it.
+pub(crate) fn what_is_left_of_a_scope_does_nothing() {
+    let pool = builder(corelane_pool::Queueing::Unbounded, 1, 1).build().unwrap();
+    let gate = occupy(&pool, 1);
+    let ran = AtomicUsize::new(0);
+    pool.scope(|scope| (0..5).for_each(|_| scope.spawn(|| bump(&ran))));
+    assert_eq!(ran.load(SeqCst), 5);
+    let left = pool.shutdown_now();
+    assert_eq!(left.len(), 5);
+    left.into_iter().for_each(corelane_pool::Task::run);
+    assert_eq!(ran.load(SeqCst), 5);
+    gate.open();
+}

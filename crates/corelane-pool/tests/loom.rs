@@ -1,0 +1,274 @@
+//! The pool under every interleaving of small cases: rows P24 to P27 of the conformance list, and the queue's own promises. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-pool --test loom`.
+//!
+//! Nobody spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may be over at any moment
+//! after the thread has registered its take. A thread that nobody wakes is a deadlock, which loom reports; so a model whose pool is
+//! joined shows that no task and no thread was forgotten.
+#![cfg(loom)]
+
+#[path = "../../corelane/tests/support/explore.rs"]
+mod explore;
+
+use corelane::Barrier;
+use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejection, ThreadPool, Worker};
+use explore::explore_with;
+use loom::sync::{Condvar, Mutex};
+use loom::thread::{self, JoinHandle};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+const HAND_OFFS: [Queueing; 2] = [Queueing::HandOff(Fairness::Unfair), Queueing::HandOff(Fairness::Fair)];
+
+fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+fn pool(queueing: Queueing, core: usize, max: usize) -> Builder {
+    ThreadPool::builder().queueing(queueing).core_threads(core).max_threads(max).keep_alive(Duration::ZERO)
+}
+
+/// How often tasks ran.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicUsize>);
+
+impl Runs {
+    fn task(&self) -> impl FnOnce() + Send + 'static {
+        let runs = self.0.clone();
+        move || {
+            runs.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// P24. The thread's time is up while a task comes: it takes the task, or another thread is started.
+#[test]
+fn p24_spawn_against_idle_time_out() {
+    for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let pool = pool(queueing, 0, 2).build().unwrap();
+            pool.execute(runs.task()).unwrap();
+            pool.execute(runs.task()).unwrap();
+            assert!(pool.join());
+            assert_eq!(runs.get(), 2);
+            assert_eq!(pool.counts().threads, 0);
+        });
+    }
+}
+
+/// P24 with one thread at most, and a caller that waits: the put is found by the thread that would end, or its caller sees that one may be
+/// started.
+#[test]
+fn p24_a_put_against_idle_time_out() {
+    for queueing in HAND_OFFS {
+        explore(2, move || {
+            let runs = Runs::default();
+            let pool = pool(queueing, 0, 1).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
+            pool.execute(runs.task()).unwrap();
+            pool.execute(runs.task()).unwrap();
+            assert!(pool.join());
+            assert_eq!(runs.get(), 2);
+        });
+    }
+}
+
+/// P25. A task is accepted and runs, or it comes back; the pool ends in any case.
+#[test]
+fn p25_execute_against_shutdown() {
+    for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let pool = pool(queueing, 1, 1).build().unwrap();
+            pool.prestart(1).unwrap();
+            let (caller, task) = (pool.clone(), runs.task());
+            let caller = thread::spawn(move || caller.execute(task).is_ok());
+            pool.shutdown();
+            let accepted = caller.join().unwrap();
+            assert!(pool.join());
+            assert_eq!(runs.get(), usize::from(accepted));
+        });
+    }
+}
+
+/// P25 with what `shutdown_now` brings back.
+#[test]
+fn p25_execute_against_shutdown_now() {
+    explore(2, || {
+        let runs = Runs::default();
+        let pool = pool(Queueing::Unbounded, 1, 1).build().unwrap();
+        pool.prestart(1).unwrap();
+        let (caller, task) = (pool.clone(), runs.task());
+        let caller = thread::spawn(move || caller.execute(task).is_ok());
+        let back = pool.shutdown_now().len();
+        let accepted = caller.join().unwrap();
+        assert!(pool.join());
+        assert_eq!(runs.get() + back, usize::from(accepted));
+    });
+}
+
+/// P26. Two tasks, one thread that waits: each task runs once, or comes back because the thread has the other one.
+#[test]
+fn p26_two_executes_and_one_idle_worker() {
+    for queueing in HAND_OFFS {
+        explore(2, move || {
+            let runs = Runs::default();
+            let pool = pool(queueing, 1, 1).build().unwrap();
+            pool.prestart(1).unwrap();
+            let (caller, task) = (pool.clone(), runs.task());
+            let caller = thread::spawn(move || usize::from(caller.execute(task).is_ok()));
+            let mut accepted = usize::from(pool.execute(runs.task()).is_ok());
+            accepted += caller.join().unwrap();
+            assert!(pool.join());
+            assert_eq!(runs.get(), accepted);
+        });
+    }
+}
+
+/// P26 with a queue: both run, whether the thread searches, falls asleep or sleeps.
+#[test]
+fn p26_two_executes_and_one_worker_that_falls_asleep() {
+    explore(2, || {
+        let runs = Runs::default();
+        let pool = pool(Queueing::Unbounded, 1, 1).build().unwrap();
+        pool.prestart(1).unwrap();
+        let (caller, task) = (pool.clone(), runs.task());
+        let caller = thread::spawn(move || caller.execute(task).unwrap());
+        pool.execute(runs.task()).unwrap();
+        caller.join().unwrap();
+        assert!(pool.join());
+        assert_eq!(runs.get(), 2);
+    });
+}
+
+fn start(worker: Worker) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().spawn(move || worker.run())
+}
+
+/// P27. The first start fails: its task comes back. Who relied on that thread starts another one.
+#[test]
+fn p27_a_start_fails() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let starts = AtomicUsize::new(0);
+            let pool = pool(queueing, 1, 1)
+                .start_with(move |worker| {
+                    thread::yield_now();
+                    if starts.fetch_add(1, SeqCst) == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
+                })
+                .build()
+                .unwrap();
+            let (caller, task) = (pool.clone(), runs.task());
+            let caller = thread::spawn(move || caller.execute(task));
+            let results = [pool.execute(runs.task()), caller.join().unwrap()];
+            let refused = |result: &&Result<(), _>| matches!(result, Err(rejected) if matches!(corelane_pool::Rejected::reason(rejected), Reason::NoThread(_)));
+            let refusals = results.iter().filter(refused).count();
+            // In a queue its task may be left to the thread that the other caller has started meanwhile.
+            assert!(refusals == 1 || refusals == 0 && queueing == Queueing::Unbounded);
+            assert!(pool.join());
+            assert_eq!(runs.get(), results.iter().filter(|result| result.is_ok()).count());
+        });
+    }
+}
+
+/// A task waits for one that came after it, and there are two threads: wherever the second one lies, somebody free finds it.
+#[test]
+fn a_task_waits_for_the_next() {
+    for max in [1, 2] {
+        explore(2, move || {
+            let pool = pool(Queueing::Unbounded, 2, 2).build().unwrap();
+            // Both are started by the tasks, or there is one to begin with.
+            pool.prestart(max - 1).unwrap();
+            let signal = Arc::new((Mutex::new(false), Condvar::new()));
+            let waits = signal.clone();
+            pool.execute(move || {
+                let mut over = waits.0.lock().unwrap();
+                while !*over {
+                    over = waits.1.wait(over).unwrap();
+                }
+            })
+            .unwrap();
+            pool.execute(move || {
+                *signal.0.lock().unwrap() = true;
+                signal.1.notify_one();
+            })
+            .unwrap();
+            assert!(pool.join());
+        });
+    }
+}
+
+/// A caller waits for room: the thread that makes it tells the caller.
+#[test]
+fn a_caller_waits_for_room() {
+    explore(2, || {
+        let runs = Runs::default();
+        let pool = pool(Queueing::Bounded(1), 1, 1).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
+        for _ in 0..3 {
+            pool.execute(runs.task()).unwrap();
+        }
+        assert!(pool.join());
+        assert_eq!(runs.get(), 3);
+    });
+}
+
+/// The scope's end against a thread that takes a task of it.
+#[test]
+fn a_scope_ends_when_its_tasks_do() {
+    explore(2, || {
+        let pool = pool(Queueing::HandOff(Fairness::Unfair), 1, 1).build().unwrap();
+        let mut value = Box::new(0);
+        pool.scope(|scope| scope.spawn(|| *value = 5));
+        assert_eq!(*value, 5);
+        assert!(pool.join());
+    });
+}
+
+/// A task of the scope adds another one, which nobody else may run, while the scope waits.
+#[test]
+fn a_scope_runs_what_its_tasks_add() {
+    explore(2, || {
+        let runs = Runs::default();
+        let pool = pool(Queueing::HandOff(Fairness::Unfair), 1, 1).build().unwrap();
+        pool.scope(|scope| {
+            scope.spawn(|| {
+                scope.spawn(|| runs.task()());
+                runs.task()();
+            });
+        });
+        assert_eq!(runs.get(), 2);
+        assert!(pool.join());
+    });
+}
+
+/// Limits that change while a thread falls asleep: it sees them, or is told.
+#[test]
+fn a_thread_leaves_when_the_core_shrinks() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(2, move || {
+            let left = Arc::new((Mutex::new(false), Condvar::new()));
+            let leaves = left.clone();
+            let pool = pool(queueing, 1, 1)
+                .on_thread_stop(move |_| {
+                    *leaves.0.lock().unwrap() = true;
+                    leaves.1.notify_one();
+                })
+                .build()
+                .unwrap();
+            pool.prestart(1).unwrap();
+            pool.set_core_threads(0).unwrap();
+            let mut gone = left.0.lock().unwrap();
+            while !*gone {
+                gone = left.1.wait(gone).unwrap();
+            }
+            drop(gone);
+            assert!(pool.join());
+        });
+    }
+}
