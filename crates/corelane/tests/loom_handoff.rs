@@ -1,4 +1,4 @@
-//! The synchronous queues under every interleaving of small cases, both of them. Runs with
+//! The synchronous queues under every interleaving of small cases, each of them. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_handoff`.
 //!
 //! Under loom a pool begins with two nodes, so nodes are used again in almost every model; nobody spins, so every wait goes
@@ -16,7 +16,7 @@ use corelane::error::{
     Closed, Drained, ExchangeError, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError,
 };
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
-use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
+use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue, select};
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
@@ -34,8 +34,22 @@ fn explore(preemptions: [usize; 2], model: impl Fn() + Clone + Send + Sync + 'st
 
 type Queue = SynchronousQueue<Item>;
 
-fn queue(fairness: Fairness) -> (Arc<Queue>, Ledger) {
-    (Arc::new(SynchronousQueue::new(fairness)), Ledger::default())
+/// A kind of synchronous queue.
+#[derive(Clone, Copy)]
+enum Mode {
+    Fair,
+    Unfair,
+    /// Unfair, with elimination: a request that is disturbed goes to the arena.
+    Eliminating,
+}
+
+fn queue(mode: Mode) -> (Arc<Queue>, Ledger) {
+    let queue = match mode {
+        Mode::Fair => SynchronousQueue::new(Fairness::Fair),
+        Mode::Unfair => SynchronousQueue::new(Fairness::Unfair),
+        Mode::Eliminating => SynchronousQueue::with_elimination(),
+    };
+    (Arc::new(queue), Ledger::default())
 }
 
 /// Runs `f` with the queue in another thread.
@@ -47,9 +61,9 @@ fn spawn<R: 'static>(queue: &Arc<Queue>, f: impl FnOnce(&Queue) -> R + 'static) 
 mod models {
     use super::*;
 
-    pub(super) fn items_are_handed_over_with_their_memory(fairness: Fairness) {
+    pub(super) fn items_are_handed_over_with_their_memory(mode: Mode) {
         explore([1, 3], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let items = ledger.clone();
             let putter = spawn(&queue, move |queue| {
                 for id in 0..2 {
@@ -65,9 +79,9 @@ mod models {
         });
     }
 
-    pub(super) fn two_takes_and_one_put(fairness: Fairness) {
+    pub(super) fn two_takes_and_one_put(mode: Mode) {
         explore([0, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let takers = [(); 2].map(|()| spawn(&queue, |queue| queue.take().map(|item| item.read())));
             queue.put(ledger.item(0)).unwrap();
             queue.close();
@@ -79,9 +93,9 @@ mod models {
         });
     }
 
-    pub(super) fn two_puts_and_two_takes(fairness: Fairness) {
+    pub(super) fn two_puts_and_two_takes(mode: Mode) {
         explore([0, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| queue.put(item).unwrap());
             let taker = spawn(&queue, |queue| queue.take().unwrap().read());
@@ -96,9 +110,9 @@ mod models {
     }
 
     /// A take that may be cancelled at any time, and an offer: either both or neither.
-    pub(super) fn an_offer_against_a_cancel(fairness: Fairness) {
+    pub(super) fn an_offer_against_a_cancel(mode: Mode) {
         explore([3, 3], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let token = CancelToken::new();
             let cancel = token.clone();
             let taker =
@@ -116,9 +130,9 @@ mod models {
     }
 
     /// A put that waits and is told to stop while a take comes: either both or neither.
-    pub(super) fn a_poll_against_a_cancel(fairness: Fairness) {
+    pub(super) fn a_poll_against_a_cancel(mode: Mode) {
         explore([3, 3], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let token = CancelToken::new();
             let cancel = token.clone();
             let item = ledger.item(0);
@@ -141,9 +155,9 @@ mod models {
     }
 
     /// Both sides may give up at any time: either both or neither.
-    pub(super) fn a_match_against_a_time_out(fairness: Fairness) {
+    pub(super) fn a_match_against_a_time_out(mode: Mode) {
         explore([2, 3], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| match queue.offer_timeout(item, NOW) {
                 Ok(()) => true,
@@ -160,9 +174,9 @@ mod models {
         });
     }
 
-    pub(super) fn close_against_put(fairness: Fairness) {
+    pub(super) fn close_against_put(mode: Mode) {
         explore([3, 4], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| queue.put(item).map_err(|Closed(item)| item.read()));
             queue.close();
@@ -174,9 +188,9 @@ mod models {
     }
 
     /// Whoever comes first, nobody stays behind, and the item is in one place.
-    pub(super) fn close_against_put_and_take(fairness: Fairness) {
+    pub(super) fn close_against_put_and_take(mode: Mode) {
         explore([0, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| queue.put(item).is_ok());
             let taker = spawn(&queue, |queue| queue.take().is_ok());
@@ -188,9 +202,9 @@ mod models {
     }
 
     /// One take waits; of two offers, one is accepted. The loser does not miss the other take that waits.
-    pub(super) fn two_offers_find_two_takes(fairness: Fairness) {
+    pub(super) fn two_offers_find_two_takes(mode: Mode) {
         explore([2, 4], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let mut first = queue.reserve_take();
             let mut second = queue.reserve_take();
             let item = ledger.item(0);
@@ -206,9 +220,9 @@ mod models {
     }
 
     /// Requests give up in the middle, and are swept out, while others are matched at the front.
-    pub(super) fn sweeps_against_matches(fairness: Fairness) {
+    pub(super) fn sweeps_against_matches(mode: Mode) {
         explore([1, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let mut keep = queue.reserve_take();
             let middle = queue.reserve_take();
             let end = queue.reserve_take();
@@ -236,9 +250,9 @@ mod models {
     }
 
     /// Two requests behind one that waits give up; both threads sweep, and meet.
-    pub(super) fn sweeps_meet(fairness: Fairness) {
+    pub(super) fn sweeps_meet(mode: Mode) {
         explore([1, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let mut keep = queue.reserve_take();
             let other = spawn(&queue, |queue| queue.poll_timeout(NOW).map(|item| item.read()));
             assert!(queue.poll_timeout(NOW).is_err());
@@ -255,9 +269,9 @@ mod models {
     }
 
     /// Requests come, give up and come again, through two nodes.
-    pub(super) fn nodes_are_used_again(fairness: Fairness) {
+    pub(super) fn nodes_are_used_again(mode: Mode) {
         explore([0, 2], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let items = ledger.clone();
             let putter = spawn(&queue, move |queue| {
                 (0..2).filter(|&id| queue.offer_timeout(items.item(id), NOW).is_ok()).collect::<Vec<_>>()
@@ -273,9 +287,9 @@ mod models {
     }
 
     /// Three threads give up and match through two nodes, one of which the dual queue needs for itself.
-    pub(super) fn nodes_are_used_again_by_three(fairness: Fairness) {
+    pub(super) fn nodes_are_used_again_by_three(mode: Mode) {
         explore_with(Barrier::ReadModifyWrite, 1, move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| queue.offer_timeout(item, NOW).is_ok());
             let taker = spawn(&queue, |queue| queue.poll_timeout(NOW).is_ok());
@@ -289,10 +303,49 @@ mod models {
         });
     }
 
+    /// A thread sleeps for two requests; a put comes to either, or the queue of one is closed. It wakes, and then sleeps for the other alone.
+    pub(super) fn a_select_is_woken(mode: Mode) {
+        explore([1, 2], move || {
+            let ((first, ledger), (second, _)) = (queue(mode), queue(mode));
+            let item = ledger.item(0);
+            let mut tickets = [first.reserve_take(), second.reserve_take()];
+            let putter = spawn(&second, move |queue| queue.offer(item).is_ok());
+            let closer = spawn(&first, |queue| queue.close());
+            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            let outcome = tickets[ready].try_followup().unwrap().map(|item| item.read());
+            assert_eq!(outcome, [Err(Drained), Ok(0)][ready]);
+            let [zero, one] = tickets;
+            let (spent, other) = if ready == 0 { (zero, one) } else { (one, zero) };
+            drop(spent);
+            let outcome = other.wait().map(|item| item.read());
+            assert_eq!(outcome, [Ok(0), Err(Drained)][ready]);
+            assert!(putter.join().unwrap());
+            closer.join().unwrap();
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// A select that gives up while a put comes; the ticket has the item, or is withdrawn. The node is used again.
+    pub(super) fn a_select_gives_up(mode: Mode) {
+        explore([2, 3], move || {
+            let (queue, ledger) = queue(mode);
+            let mut tickets = [queue.reserve_take()];
+            let item = ledger.item(0);
+            let putter = spawn(&queue, move |queue| queue.offer(item).is_ok());
+            let decided = select(&mut tickets, &Patience::new().timeout(NOW)).is_some();
+            let [ticket] = tickets;
+            let taken = ticket.abort().map(|item| item.read());
+            assert!(!decided || taken.is_some());
+            let again = queue.poll_timeout(NOW).map(|item| item.read());
+            assert_eq!(putter.join().unwrap(), taken.is_some() || again.is_ok());
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
     /// A ticket is decided by another thread while its owner asks.
-    pub(super) fn a_ticket_is_followed_up(fairness: Fairness) {
+    pub(super) fn a_ticket_is_followed_up(mode: Mode) {
         explore([3, 4], move || {
-            let (queue, ledger) = queue(fairness);
+            let (queue, ledger) = queue(mode);
             let mut ticket = queue.reserve_put(ledger.item(0));
             let taker = spawn(&queue, |queue| queue.poll().map(|item| item.read()));
             let early = ticket.try_followup().is_some();
@@ -306,38 +359,63 @@ mod models {
 }
 
 macro_rules! suite {
-    ($($model:ident)+) => {
-        mod fair {
+    ($($mode:ident $kind:ident { $($model:ident)+ })+) => {
+        $(mod $mode {
             $(#[test]
             fn $model() {
-                super::models::$model(super::Fairness::Fair);
+                super::models::$model(super::Mode::$kind);
             })+
-        }
-
-        mod unfair {
-            $(#[test]
-            fn $model() {
-                super::models::$model(super::Fairness::Unfair);
-            })+
-        }
+        })+
     };
 }
 
 suite! {
-    items_are_handed_over_with_their_memory
-    two_takes_and_one_put
-    two_puts_and_two_takes
-    an_offer_against_a_cancel
-    a_poll_against_a_cancel
-    a_match_against_a_time_out
-    close_against_put
-    close_against_put_and_take
-    two_offers_find_two_takes
-    sweeps_against_matches
-    sweeps_meet
-    nodes_are_used_again
-    nodes_are_used_again_by_three
-    a_ticket_is_followed_up
+    fair Fair {
+        items_are_handed_over_with_their_memory
+        two_takes_and_one_put
+        two_puts_and_two_takes
+        an_offer_against_a_cancel
+        a_poll_against_a_cancel
+        a_match_against_a_time_out
+        close_against_put
+        close_against_put_and_take
+        two_offers_find_two_takes
+        sweeps_against_matches
+        sweeps_meet
+        nodes_are_used_again
+        nodes_are_used_again_by_three
+        a_ticket_is_followed_up
+        a_select_is_woken
+        a_select_gives_up
+    }
+    unfair Unfair {
+        items_are_handed_over_with_their_memory
+        two_takes_and_one_put
+        two_puts_and_two_takes
+        an_offer_against_a_cancel
+        a_poll_against_a_cancel
+        a_match_against_a_time_out
+        close_against_put
+        close_against_put_and_take
+        two_offers_find_two_takes
+        sweeps_against_matches
+        sweeps_meet
+        nodes_are_used_again
+        nodes_are_used_again_by_three
+        a_ticket_is_followed_up
+        a_select_is_woken
+        a_select_gives_up
+    }
+    eliminating Eliminating {
+        items_are_handed_over_with_their_memory
+        two_takes_and_one_put
+        two_puts_and_two_takes
+        a_poll_against_a_cancel
+        a_match_against_a_time_out
+        close_against_put_and_take
+        nodes_are_used_again
+        nodes_are_used_again_by_three
+    }
 }
 
 mod transfer {
@@ -519,7 +597,7 @@ mod exchanger {
     /// Two are partners; the third is alone, and has its item back.
     #[test]
     fn three_meet() {
-        explore_with(Barrier::ReadModifyWrite, 1, || {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
             let (exchanger, ledger) = exchanger();
             let others = [0, 1].map(|id| swap(&exchanger, ledger.item(id), None, None));
             let mine = outcome(&exchanger, ledger.item(2), Some(NOW), None);

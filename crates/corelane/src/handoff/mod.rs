@@ -8,7 +8,7 @@
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | an item for an item, between equals | [`Exchanger`] |
-//! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put` |
+//! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put`, and [`select`] |
 //!
 //! [`baseline`] holds what the paper compares with.
 //!
@@ -67,8 +67,8 @@
 //!
 //! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request that waits reads
 //!   one word of its own until that changes. (A [`CancelToken`] has a lock, which a thread takes before it sleeps.)
-//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken here, as measured; then it
-//!   sleeps. Idle queues use no CPU.
+//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken here, as measured. While
+//!   other threads want its CPU it gives way to them, 64 times at most. Then it sleeps. Idle queues use no CPU.
 //! - Memory is bounded by the number of requests that wait at once, however many came and gave up.
 //!
 //! # How it is built
@@ -87,6 +87,8 @@ mod dual_stack;
 #[cfg(feature = "std")]
 mod exchanger;
 mod pool;
+#[cfg(feature = "std")]
+mod select;
 mod ticket;
 mod transfer;
 #[cfg(feature = "std")]
@@ -94,6 +96,8 @@ mod waiting;
 
 #[cfg(feature = "std")]
 pub use exchanger::Exchanger;
+#[cfg(feature = "std")]
+pub use select::{Pending, select};
 pub use ticket::{PutTicket, TakeTicket};
 pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
@@ -147,6 +151,16 @@ impl<T: Send> SynchronousQueue<T> {
             Fairness::Unfair => Shape::Stack(DualStack::new()),
         };
         Self { shape }
+    }
+
+    /// An [unfair](Fairness::Unfair) queue with an elimination arena: threads that get in each other's way at the queue meet beside it.
+    ///
+    /// For machines with many cores, and only if it measures better there. Who comes at a bad moment stays beside the queue for a microsecond,
+    /// where a partner seldom is, instead of trying again. On two cores a hand-over took 1.3 µs with 8 threads on each side and 1.4 µs with
+    /// 32, and 0.3 µs without elimination.
+    #[cfg(feature = "std")]
+    pub fn with_elimination() -> Self {
+        Self { shape: Shape::Stack(DualStack::with_elimination()) }
     }
 
     /// Which waiting thread is served first.

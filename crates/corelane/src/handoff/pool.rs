@@ -229,6 +229,11 @@ impl Word {
         self.with_kind(Self::PARKED)
     }
 
+    #[cfg(feature = "std")]
+    pub(super) fn unparked(self) -> Self {
+        self.with_kind(Self::WAITING)
+    }
+
     pub(super) fn cancelled(self) -> Self {
         self.with_kind(Self::CANCELLED)
     }
@@ -253,6 +258,9 @@ pub(super) struct Node<T> {
     /// Where the owner sleeps. Whoever owned the node before may be woken late, by chance: sleepers look again.
     #[cfg(feature = "std")]
     pub(super) token: Token,
+    /// Where the owner sleeps instead, if it waits for several requests at once. The owner's, and read by who wakes it. Ordered by the word.
+    #[cfg(feature = "std")]
+    sleeper: AtomicPtr<Token>,
     /// When the owner was last woken; 0 if it was not since it looked.
     #[cfg(feature = "std")]
     woken_at: core::sync::atomic::AtomicU32,
@@ -267,6 +275,8 @@ impl<T> Node<T> {
             version: Plain::new(0),
             #[cfg(feature = "std")]
             token: Token::new(),
+            #[cfg(feature = "std")]
+            sleeper: AtomicPtr::new(ptr::null_mut()),
             #[cfg(feature = "std")]
             woken_at: core::sync::atomic::AtomicU32::new(0),
             item: UnsafeCell::new(MaybeUninit::uninit()),
@@ -301,7 +311,34 @@ impl<T> Node<T> {
     #[cold]
     pub(super) fn wake(&self) {
         self.woken_at.store(super::waiting::clock(), Relaxed);
-        self.token.notify();
+        let elsewhere = self.sleeper.load(Relaxed);
+        if elsewhere.is_null() {
+            self.token.notify();
+        } else {
+            // SAFETY: a sleeper's token exists for ever.
+            unsafe { &*elsewhere }.notify();
+        }
+    }
+
+    /// For the owner of a request: if it is still to be decided, who decides it is to wake this sleeper.
+    #[cfg(feature = "std")]
+    pub(super) fn park(&self, sleeper: Sleeper) {
+        self.sleeper.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
+        let word = self.word();
+        if word.is_waiting() {
+            // If this fails it was decided.
+            self.change(word, word.parked());
+        }
+    }
+
+    /// Takes [`park`](Self::park) back.
+    #[cfg(feature = "std")]
+    pub(super) fn unpark(&self) {
+        let word = self.word();
+        if word.is_parked() {
+            self.change(word, word.unparked());
+        }
+        self.sleeper.store(ptr::null_mut(), Relaxed);
     }
 
     /// When the owner was woken since it last asked.
@@ -545,6 +582,56 @@ impl<T> Drop for Pool<T> {
                 drop(unsafe { node.take_item() });
             }
         });
+    }
+}
+
+/// A place to sleep that is never freed, so that whoever comes late may still wake somebody there.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy)]
+pub struct Sleeper(&'static Token);
+
+#[cfg(feature = "std")]
+impl core::fmt::Debug for Sleeper {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Sleeper").field(&ptr::from_ref(self.0)).finish()
+    }
+}
+
+#[cfg(feature = "std")]
+impl Sleeper {
+    pub(super) fn token(self) -> &'static Token {
+        self.0
+    }
+
+    fn new() -> Self {
+        Self(Box::leak(Box::new(Token::new())))
+    }
+
+    /// This thread's; that of a thread that has ended, if there is one.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(super) fn of_this_thread() -> Self {
+        use std::sync::{Mutex, PoisonError};
+        static LEFT: Mutex<alloc::vec::Vec<Sleeper>> = Mutex::new(alloc::vec::Vec::new());
+        fn left() -> std::sync::MutexGuard<'static, alloc::vec::Vec<Sleeper>> {
+            LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+        struct Own(Sleeper);
+        impl Drop for Own {
+            fn drop(&mut self) {
+                left().push(self.0);
+            }
+        }
+        std::thread_local! {
+            static OWN: Own = Own(left().pop().unwrap_or_else(Sleeper::new));
+        }
+        // In a thread that is about to end: one for this call.
+        OWN.try_with(|own| own.0).unwrap_or_else(|_| Self::new())
+    }
+
+    /// A model's is made in the model.
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn of_this_thread() -> Self {
+        Self::new()
     }
 }
 

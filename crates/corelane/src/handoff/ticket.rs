@@ -16,7 +16,7 @@
 //!
 //! # Serving several queues
 //!
-//! A thread may hold tickets of several queues, and look at each in turn:
+//! A thread may hold tickets of several queues, and look at each in turn, or sleep until one is decided with [`select`](super::select):
 //!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};
@@ -32,13 +32,17 @@
 //! assert_eq!(other.abort(), None);
 //! ```
 
-#[cfg(feature = "std")]
-use super::waiting::{self, Patience};
 use super::{
     Shape,
     dual::{self, Answer, Dual, Fate, Otherwise},
     each,
     pool::Index,
+};
+#[cfg(feature = "std")]
+use super::{
+    pool::Sleeper,
+    select::Pending,
+    waiting::{self, Patience},
 };
 use crate::error::{Closed, Drained};
 #[cfg(feature = "std")]
@@ -120,6 +124,40 @@ impl<'q, T> Ticket<'q, T> {
     }
 }
 
+#[cfg(feature = "std")]
+impl<T> Pending for Ticket<'_, T> {
+    fn is_decided(&self) -> bool {
+        match self.state {
+            State::Waits(index) => !each!(self.shape, dual => dual.pool().node(index).word().is_waiting()),
+            State::Decided(_) => true,
+            State::Over => false,
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    fn is_next(&self) -> bool {
+        match self.state {
+            State::Waits(index) => each!(self.shape, dual => dual.is_next(index)),
+            State::Decided(_) | State::Over => false,
+        }
+    }
+
+    fn arm(&self, sleeper: Sleeper) {
+        if let State::Waits(index) = self.state {
+            each!(self.shape, dual => dual.pool().node(index).park(sleeper));
+        }
+    }
+
+    fn disarm(&self) {
+        if let State::Waits(index) = self.state {
+            each!(self.shape, dual => dual.pool().node(index).unpark());
+        }
+    }
+}
+
 impl<T> Drop for Ticket<'_, T> {
     fn drop(&mut self) {
         drop(self.abort());
@@ -188,6 +226,36 @@ impl<T: Send> fmt::Debug for TakeTicket<'_, T> {
         self.0.fmt("TakeTicket", f)
     }
 }
+
+/// The two kinds of ticket wait alike.
+#[cfg(feature = "std")]
+macro_rules! pending {
+    ($($ticket:ident)+) => {
+        $(impl<T: Send> Pending for $ticket<'_, T> {
+            fn is_decided(&self) -> bool {
+                self.0.is_decided()
+            }
+
+            fn is_spent(&self) -> bool {
+                self.0.is_spent()
+            }
+
+            fn is_next(&self) -> bool {
+                self.0.is_next()
+            }
+
+            fn arm(&self, sleeper: Sleeper) {
+                self.0.arm(sleeper);
+            }
+
+            fn disarm(&self) {
+                self.0.disarm();
+            }
+        })+
+    };
+}
+#[cfg(feature = "std")]
+pending!(TakeTicket PutTicket);
 
 /// A registered put.
 #[must_use = "a ticket that is dropped is aborted, and its item dropped unless it was taken"]

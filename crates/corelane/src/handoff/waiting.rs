@@ -3,7 +3,7 @@
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
 use crate::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
-use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Relaxed, Release, spin_loop};
+use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Relaxed, Release, spin_loop, yield_now};
 use crate::wait::{Token, has_one_cpu};
 use alloc::vec::Vec;
 use core::fmt;
@@ -56,6 +56,28 @@ impl<'a> Patience<'a> {
 
     fn is_cancelled(&self) -> bool {
         self.cancel.is_some_and(CancelToken::is_cancelled)
+    }
+
+    pub(super) fn has_end(&self) -> bool {
+        self.deadline.is_some() || self.cancel.is_some()
+    }
+
+    /// This time, or the deadline if that comes sooner.
+    pub(super) fn sooner(&self, until: Instant) -> Instant {
+        self.deadline.map_or(until, |at| at.min(until))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Sleeps until the token is set, or patience may have ended, or sooner for no reason.
+    pub(super) fn sleep(&self, token: &Token) {
+        let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        match self.cancel {
+            Some(cancel) => cancel.sleep(token, left),
+            None => token.wait(left),
+        }
     }
 
     /// Why not to wait any longer.
@@ -154,8 +176,8 @@ fn learn(sample: u32) {
     WAKE_UP.store(known - known / 8 + sample / 8, Relaxed);
 }
 
-/// How long the request that is next in line is spun for before its thread sleeps: a quarter of what sleep and wake-up take.
-fn spin_time() -> Duration {
+/// How long the request that is next in line is spun for in all before its thread sleeps: a quarter of what sleep and wake-up take.
+pub(super) fn spin_time() -> Duration {
     let quarter = WAKE_UP.load(Relaxed) / 4;
     Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
 }
@@ -189,6 +211,55 @@ pub(super) fn spin<T>(node: &Node<T>, until: Instant) {
     }
 }
 
+/// A spin is as long as this, until the thread gives way to others.
+const SLICE: Duration = Duration::from_micros(1);
+
+/// A thread that gave way and is back so soon was alone: nobody else wants its CPU.
+const ALONE: Duration = Duration::from_nanos(400);
+
+/// A thread that was away for so long when it gave way sleeps next time: one that is woken is run sooner.
+const TOO_LONG: Duration = Duration::from_micros(50);
+
+/// How often a thread gives way before it sleeps.
+const TURNS: u32 = 64;
+
+/// What a thread does before it sleeps. Returns when the request is decided, or when it is time to sleep.
+///
+/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner who shares this CPU runs only when
+/// this thread lets it. So the thread gives way, as long as there are others to give way to: they lose nothing by it. Where there are none,
+/// it spins if it is next in line, for as long as [`spin_time`] says in all. It begins with a spin: a partner who runs beside it is back before
+/// the switch to another thread is made.
+fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
+    let node = dual.pool().node(index);
+    let mut budget = spin_time();
+    // Who is not next in line has little reason to be awake.
+    let idle = budget / 3;
+    let mut alone = true;
+    let mut now = Instant::now();
+    for _ in 0..TURNS {
+        if alone {
+            let burnt = if dual.is_next(index) {
+                spin(node, patience.sooner(now + SLICE));
+                now.elapsed()
+            } else {
+                idle
+            };
+            let Some(left) = budget.checked_sub(burnt) else { return };
+            budget = left;
+        }
+        let leaves = Instant::now();
+        if !node.word().is_waiting() || patience.sooner(leaves) < leaves {
+            return;
+        }
+        yield_now();
+        now = Instant::now();
+        if now - leaves > TOO_LONG {
+            return;
+        }
+        alone = now - leaves < ALONE;
+    }
+}
+
 /// A request's fate, or why it was withdrawn and a put's item.
 type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
 
@@ -199,9 +270,8 @@ type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
 pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) -> Outcome<T> {
     let node = dual.pool().node(index);
     let spins = spins();
-    if spins && dual.is_next(index) && !patience.is_cancelled() {
-        let until = Instant::now() + spin_time();
-        spin(node, patience.deadline.map_or(until, |at| at.min(until)));
+    if spins && !patience.is_cancelled() {
+        linger(dual, index, patience);
     }
     loop {
         // SAFETY: by the caller's promise; an answer ends the loop.
@@ -224,10 +294,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
         if !word.is_waiting() || !word.is_parked() && !node.change(word, word.parked()) {
             continue;
         }
-        match patience.cancel {
-            Some(cancel) => cancel.sleep(&node.token, left),
-            None => node.token.wait(left),
-        }
+        patience.sleep(&node.token);
         if let Some(woken) = node.woken_at() {
             learn(clock().wrapping_sub(woken));
         }

@@ -1,8 +1,8 @@
 //! Cancel tokens.
 
-use crate::support::{LONG, T, timed, until};
+use crate::support::{LONG, Mode, T, timed, until};
 use corelane::error::{PutError, TakeError};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use corelane::handoff::{CancelToken, Patience, SynchronousQueue};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,19 +31,19 @@ fn put_is_cancelled(queue: &SynchronousQueue<u32>, patience: fn() -> Patience<'s
     assert_eq!(ticket.wait(), Ok(3));
 }
 
-pub(crate) fn s4_a_put_that_is_cancelled_before_returns_its_item(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s4_a_put_that_is_cancelled_before_returns_its_item(mode: Mode) {
+    let queue = mode.queue();
     let (result, took) = timed(|| queue.put_with(1, &Patience::new().cancel(&cancelled())));
     assert_eq!(result, Err(PutError::Cancelled(1)));
     assert!(took < LONG);
 }
 
-pub(crate) fn s5_a_put_that_waits_is_cancelled(fairness: Fairness) {
-    put_is_cancelled(&SynchronousQueue::new(fairness), Patience::new);
+pub(crate) fn s5_a_put_that_waits_is_cancelled(mode: Mode) {
+    put_is_cancelled(&mode.queue(), Patience::new);
 }
 
-pub(crate) fn s8_a_timed_offer_is_cancelled(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s8_a_timed_offer_is_cancelled(mode: Mode) {
+    let queue = mode.queue();
     let (_, took) = timed(|| put_is_cancelled(&queue, || Patience::new().timeout(LONG)));
     assert!(took < LONG);
     // The cancellation goes before a time that is up.
@@ -53,8 +53,8 @@ pub(crate) fn s8_a_timed_offer_is_cancelled(fairness: Fairness) {
     }
 }
 
-pub(crate) fn s17_a_match_goes_before_a_cancellation_and_that_before_the_time(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s17_a_match_goes_before_a_cancellation_and_that_before_the_time(mode: Mode) {
+    let queue = mode.queue();
     let token = cancelled();
     let over = Patience::new().deadline(Instant::now()).cancel(&token);
     let ticket = queue.reserve_put(1);
@@ -69,8 +69,8 @@ pub(crate) fn s17_a_match_goes_before_a_cancellation_and_that_before_the_time(fa
     assert_eq!(queue.take_with(&past), Err(TakeError::Timeout));
 }
 
-pub(crate) fn s18_takes_and_polls_are_cancelled(fairness: Fairness) {
-    let queue = SynchronousQueue::<u32>::new(fairness);
+pub(crate) fn s18_takes_and_polls_are_cancelled(mode: Mode) {
+    let queue = mode.queue::<u32>();
     for patience in [Patience::new(), Patience::new().timeout(LONG)] {
         assert_eq!(queue.take_with(&patience.cancel(&cancelled())), Err(TakeError::Cancelled));
         // After a while, and at about the same time.
@@ -87,9 +87,9 @@ pub(crate) fn s18_takes_and_polls_are_cancelled(fairness: Fairness) {
     assert_eq!(queue.waiting_takes(), 0);
 }
 
-pub(crate) fn s25_all_pairs_but_one_are_cancelled(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
-    let lonely = SynchronousQueue::<u32>::new(fairness);
+pub(crate) fn s25_all_pairs_but_one_are_cancelled(mode: Mode) {
+    let queue = mode.queue();
+    let lonely = mode.queue::<u32>();
     let token = CancelToken::new();
     const ITEMS: u32 = 2_000;
     thread::scope(|scope| {
@@ -123,8 +123,8 @@ pub(crate) fn s25_all_pairs_but_one_are_cancelled(fairness: Fairness) {
     assert_eq!((lonely.waiting_puts(), lonely.waiting_takes()), (0, 0));
 }
 
-pub(crate) fn one_token_for_many_waits(fairness: Fairness) {
-    let queues = [(); 2].map(|()| SynchronousQueue::<u32>::new(fairness));
+pub(crate) fn one_token_for_many_waits(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue::<u32>());
     let token = CancelToken::new();
     thread::scope(|scope| {
         let patience = Patience::new().cancel(&token);

@@ -1,13 +1,13 @@
 //! Closing.
 
-use crate::support::{Ledger, until};
+use crate::support::{Ledger, Mode, until};
 use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use corelane::handoff::{CancelToken, Patience};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) fn s26_close_wakes_all_puts_with_their_items(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s26_close_wakes_all_puts_with_their_items(mode: Mode) {
+    let queue = mode.queue();
     thread::scope(|scope| {
         let queue = &queue;
         let putters: Vec<_> = (0..8).map(|item| scope.spawn(move || queue.put(item))).collect();
@@ -20,8 +20,8 @@ pub(crate) fn s26_close_wakes_all_puts_with_their_items(fairness: Fairness) {
     assert_eq!(queue.waiting_puts(), 0);
 }
 
-pub(crate) fn s26_close_wakes_all_takes(fairness: Fairness) {
-    let queue = SynchronousQueue::<u32>::new(fairness);
+pub(crate) fn s26_close_wakes_all_takes(mode: Mode) {
+    let queue = mode.queue::<u32>();
     thread::scope(|scope| {
         let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| queue.take())).collect();
         until("all wait", || queue.waiting_takes() == 8);
@@ -32,8 +32,8 @@ pub(crate) fn s26_close_wakes_all_takes(fairness: Fairness) {
     });
 }
 
-pub(crate) fn s26_calls_after_the_close_fail(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s26_calls_after_the_close_fail(mode: Mode) {
+    let queue = mode.queue();
     queue.close();
     queue.close();
     assert!(queue.is_closed());
@@ -53,9 +53,9 @@ pub(crate) fn s26_calls_after_the_close_fail(fairness: Fairness) {
     assert_eq!(queue.drain_into(&mut Vec::new(), 1), 0);
 }
 
-pub(crate) fn s26_close_against_traffic(fairness: Fairness) {
+pub(crate) fn s26_close_against_traffic(mode: Mode) {
     for round in 0..20 {
-        let queue = SynchronousQueue::new(fairness);
+        let queue = mode.queue();
         let ledger = Ledger::default();
         thread::scope(|scope| {
             let putters = [(); 2].map(|()| {

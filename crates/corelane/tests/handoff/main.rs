@@ -1,5 +1,5 @@
 //! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the java.util.concurrent test
-//! suites and their regression tests: S1 to S30 for the synchronous queues, over both fairnesses; Q1 to Q12 for the
+//! suites and their regression tests: S1 to S30 for the synchronous queues, fair, unfair and with elimination; Q1 to Q12 for the
 //! transfer queue; X1 to X6 for the exchanger. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
@@ -7,7 +7,7 @@
 //! | S12 | there is nothing to peek at, to iterate or to remove: a synchronous queue has no such methods |
 //! | S22, in unfair mode | the order of a stack is no promise; it is checked as what it does without contention |
 //! | Q12, removal and iteration | no such methods; that a withdrawn last item is no obstacle is tested |
-//! | S29, select | no select call exists; tickets of several queues are followed up one by one, and that is tested |
+//! | S29, a thread that selects a put and a take of one queue | requests are registered one after the other, each a partner to whoever comes |
 #![cfg(not(any(loom, shuttle)))]
 
 mod baseline;
@@ -29,13 +29,14 @@ macro_rules! suite {
     ($($family:ident { $($test:ident)+ })+) => {
         suite!(@mode fair, Fair, $($family { $($test)+ })+);
         suite!(@mode unfair, Unfair, $($family { $($test)+ })+);
+        suite!(@mode eliminating, Eliminating, $($family { $($test)+ })+);
     };
-    (@mode $mode:ident, $fairness:ident, $($family:ident { $($test:ident)+ })+) => {
-        mod $mode {
+    (@mode $name:ident, $mode:ident, $($family:ident { $($test:ident)+ })+) => {
+        mod $name {
             $(mod $family {
                 $(#[test]
                 fn $test() {
-                    crate::watchdog::guard(|| crate::$family::$test(corelane::handoff::Fairness::$fairness));
+                    crate::watchdog::guard(|| crate::$family::$test(crate::support::Mode::$mode));
                 })+
             })+
         }
@@ -110,5 +111,9 @@ suite! {
         a_matched_ticket_stays_matched_when_the_queue_is_closed
         a_spent_ticket_panics
         s29_tickets_of_one_thread_in_two_queues
+        s29_two_selects_on_the_same_pair
+        s29_a_select_over_many_queues
+        a_select_ends_with_patience
+        a_ticket_waits_alone_after_a_select
     }
 }

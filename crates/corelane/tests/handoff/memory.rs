@@ -1,7 +1,6 @@
 //! What stays behind: no item, and few nodes.
 
-use crate::support::Ledger;
-use corelane::handoff::{Fairness, SynchronousQueue};
+use crate::support::{Ledger, Mode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -10,8 +9,8 @@ const TINY: Duration = Duration::from_nanos(1);
 /// Nodes of a queue that has seen a few requests at once: the front row, and one doubling of it.
 const FEW: usize = 256;
 
-pub(crate) fn s19_no_item_stays_behind(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s19_no_item_stays_behind(mode: Mode) {
+    let queue = mode.queue();
     let ledger = Ledger::default();
     thread::scope(|scope| {
         for _ in 0..50 {
@@ -24,8 +23,8 @@ pub(crate) fn s19_no_item_stays_behind(fairness: Fairness) {
     assert_eq!(ledger.dropped(), 250);
 }
 
-pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(mode: Mode) {
+    let queue = mode.queue();
     let mut front = queue.reserve_take();
     for _ in 0..1_000_000 {
         queue.poll_timeout(TINY).unwrap_err();
@@ -36,8 +35,8 @@ pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(fairness: Fairness) {
     assert_eq!(front.try_followup(), Some(Ok(1)));
 }
 
-pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(mode: Mode) {
+    let queue = mode.queue();
     let mut front = queue.reserve_put(0);
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -54,8 +53,8 @@ pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(fairness: Fairness) {
     assert_eq!(front.try_followup(), Some(Ok(())));
 }
 
-pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
+    let queue = mode.queue();
     let mut kept: Vec<_> = (0..1000).map(|i| queue.reserve_put(i)).collect();
     let nodes = queue.nodes();
     for round in 0..50 {
@@ -74,9 +73,9 @@ pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(fairness: Fairness) 
     assert!(kept.iter_mut().all(|ticket| ticket.try_followup() == Some(Ok(()))));
 }
 
-pub(crate) fn s27_every_item_is_dropped_once(fairness: Fairness) {
+pub(crate) fn s27_every_item_is_dropped_once(mode: Mode) {
     let ledger = Ledger::default();
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     thread::scope(|scope| {
         let putters = [
             scope.spawn(|| (0..500).for_each(|value| queue.put(ledger.item(value)).unwrap())),
@@ -94,9 +93,9 @@ pub(crate) fn s27_every_item_is_dropped_once(fairness: Fairness) {
     assert_eq!(ledger.dropped(), 1500);
 }
 
-pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(fairness: Fairness) {
+pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {
     let ledger = Ledger::default();
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     // One that was given its item, one that waits, one that is sent away.
     let given = queue.reserve_take();
     queue.offer(ledger.item(0)).unwrap();
@@ -106,14 +105,14 @@ pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(fairness: Fairne
     drop(queue);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
 
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     std::mem::forget(queue.reserve_put(ledger.item(2)));
     queue.close();
     drop(queue);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 3));
 
     // The first drop panics, the others take place.
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     std::mem::forget(queue.reserve_put(ledger.bomb()));
     std::mem::forget(queue.reserve_put(ledger.item(3)));
     std::mem::forget(queue.reserve_put(ledger.item(4)));
@@ -121,9 +120,9 @@ pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(fairness: Fairne
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 6));
 }
 
-pub(crate) fn a_panicking_drop_leaves_the_queue_whole(fairness: Fairness) {
+pub(crate) fn a_panicking_drop_leaves_the_queue_whole(mode: Mode) {
     let ledger = Ledger::default();
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     // A ticket that is dropped with an item it was given, one that waits, and one whose put was sent away.
     let given = queue.reserve_take();
     queue.offer(ledger.bomb()).unwrap();

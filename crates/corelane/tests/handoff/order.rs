@@ -1,18 +1,17 @@
 //! Who is served first.
 
-use crate::support::until;
-use corelane::handoff::{Fairness, SynchronousQueue};
+use crate::support::{Mode, until};
 use std::thread;
 
-fn in_order(fairness: Fairness, mut items: Vec<usize>) -> Vec<usize> {
-    if fairness == Fairness::Unfair {
+fn in_order(mode: Mode, mut items: Vec<usize>) -> Vec<usize> {
+    if !mode.is_fair() {
         items.reverse();
     }
     items
 }
 
-pub(crate) fn s22_the_order_of_those_that_wait(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s22_the_order_of_those_that_wait(mode: Mode) {
+    let queue = mode.queue();
     thread::scope(|scope| {
         for item in 0..10 {
             let queue = &queue;
@@ -20,12 +19,12 @@ pub(crate) fn s22_the_order_of_those_that_wait(fairness: Fairness) {
             until("one more waits", || queue.waiting_puts() == item + 1);
         }
         let taken: Vec<_> = (0..10).map(|_| queue.take().unwrap()).collect();
-        assert_eq!(taken, in_order(fairness, (0..10).collect()));
+        assert_eq!(taken, in_order(mode, (0..10).collect()));
     });
 }
 
-pub(crate) fn s22_the_order_of_takes_that_wait(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s22_the_order_of_takes_that_wait(mode: Mode) {
+    let queue = mode.queue();
     thread::scope(|scope| {
         let takers: Vec<_> = (0..10)
             .map(|before| {
@@ -36,13 +35,13 @@ pub(crate) fn s22_the_order_of_takes_that_wait(fairness: Fairness) {
             .collect();
         (0..10).for_each(|item| queue.offer(item).unwrap());
         let taken: Vec<_> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
-        assert_eq!(taken, in_order(fairness, (0..10).collect()));
+        assert_eq!(taken, in_order(mode, (0..10).collect()));
     });
 }
 
-pub(crate) fn the_middle_leaves_the_order_alone(fairness: Fairness) {
+pub(crate) fn the_middle_leaves_the_order_alone(mode: Mode) {
     for aborted in [1, 2, 3, 7] {
-        let queue = SynchronousQueue::new(fairness);
+        let queue = mode.queue();
         let mut left = Vec::new();
         let mut kept = Vec::new();
         for item in 0..200 {
@@ -57,7 +56,7 @@ pub(crate) fn the_middle_leaves_the_order_alone(fairness: Fairness) {
         assert_eq!(queue.waiting_puts(), kept.len());
         let mut items = Vec::new();
         queue.drain_into(&mut items, 1000);
-        assert_eq!(items, in_order(fairness, kept.iter().map(|&(item, _)| item).collect()));
+        assert_eq!(items, in_order(mode, kept.iter().map(|&(item, _)| item).collect()));
         assert!(kept.iter_mut().all(|(_, ticket)| ticket.try_followup() == Some(Ok(()))));
     }
 }

@@ -1,6 +1,6 @@
 //! Many threads, few items: enough to go through every path under load.
 
-use corelane::handoff::{Fairness, SynchronousQueue};
+use crate::support::Mode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -31,17 +31,17 @@ fn traffic(pairs: usize, items: u64, put: impl Fn(u64) -> bool + Sync, take: imp
     assert!(seen.iter().all(|times| times.load(Relaxed) == 1), "an item was lost or came twice");
 }
 
-pub(crate) fn s23_each_item_once_between_many_threads(fairness: Fairness) {
+pub(crate) fn s23_each_item_once_between_many_threads(mode: Mode) {
     for pairs in [1, 2, 4] {
-        let queue = SynchronousQueue::new(fairness);
+        let queue = mode.queue();
         // The last takes would wait for ever: they have a time.
         let take = || queue.poll_timeout(Duration::from_millis(1)).ok();
         traffic(pairs, 4_000, |item| queue.put(item).is_ok(), take);
     }
 }
 
-pub(crate) fn s24_patience_adapts(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s24_patience_adapts(mode: Mode) {
+    let queue = mode.queue();
     let patience = AtomicU64::new(1_000);
     let adapt = |came: bool| {
         let now = patience.load(Relaxed);
@@ -61,15 +61,15 @@ pub(crate) fn s24_patience_adapts(fairness: Fairness) {
     );
 }
 
-pub(crate) fn many_more_threads_than_cores(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn many_more_threads_than_cores(mode: Mode) {
+    let queue = mode.queue();
     let take = || queue.poll_timeout(Duration::from_millis(1)).ok();
     traffic(16, 200, |item| queue.put(item).is_ok(), take);
 }
 
 /// Calls that do not wait, on both sides, beside some that wait for a moment.
-pub(crate) fn offers_and_polls_that_give_up_and_come_again(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn offers_and_polls_that_give_up_and_come_again(mode: Mode) {
+    let queue = mode.queue();
     let stop = AtomicBool::new(false);
     let (put, taken) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |counter: &AtomicU64, came: bool| counter.fetch_add(came.into(), Relaxed);

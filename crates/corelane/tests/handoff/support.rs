@@ -1,8 +1,35 @@
-//! What the tests share: threads that are known to wait, items that count their drops.
+//! What the tests share: the queues under test, threads that are known to wait, items that count their drops.
 
+use corelane::handoff::{Fairness, SynchronousQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+/// A kind of synchronous queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mode {
+    Fair,
+    Unfair,
+    /// Unfair, with elimination.
+    Eliminating,
+}
+
+impl Mode {
+    pub(crate) fn queue<V: Send>(self) -> SynchronousQueue<V> {
+        match self {
+            Self::Eliminating => SynchronousQueue::with_elimination(),
+            Self::Fair | Self::Unfair => SynchronousQueue::new(self.fairness()),
+        }
+    }
+
+    pub(crate) fn fairness(self) -> Fairness {
+        if self.is_fair() { Fairness::Fair } else { Fairness::Unfair }
+    }
+
+    pub(crate) fn is_fair(self) -> bool {
+        matches!(self, Self::Fair)
+    }
+}
 
 /// Short, and longer than any spin.
 pub(crate) const T: Duration = Duration::from_millis(20);

@@ -1,14 +1,14 @@
 //! Reservations.
 
-use crate::support::{Ledger, T};
+use crate::support::{Ledger, Mode, T, timed};
 use corelane::error::{Closed, Drained, OfferError};
-use corelane::handoff::{Fairness, SynchronousQueue};
+use corelane::handoff::{CancelToken, Patience, Pending, SynchronousQueue, select};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// The sequence of section 2.2: the order is that of the requests, not of the follow-ups.
-pub(crate) fn a_ticket_keeps_its_place(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_ticket_keeps_its_place(mode: Mode) {
+    let queue = mode.queue();
     let mut a = queue.reserve_take();
     let mut b = queue.reserve_take();
     assert_eq!((a.try_followup(), b.try_followup()), (None, None));
@@ -16,12 +16,12 @@ pub(crate) fn a_ticket_keeps_its_place(fairness: Fairness) {
     queue.offer(2).unwrap();
     // B asks first.
     let (for_b, for_a) = (b.try_followup(), a.try_followup());
-    let expected = if fairness == Fairness::Fair { (1, 2) } else { (2, 1) };
+    let expected = if mode.is_fair() { (1, 2) } else { (2, 1) };
     assert_eq!((for_a, for_b), (Some(Ok(expected.0)), Some(Ok(expected.1))));
 }
 
-pub(crate) fn a_ticket_is_decided_without_its_owner(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_ticket_is_decided_without_its_owner(mode: Mode) {
+    let queue = mode.queue();
     let mut put = queue.reserve_put(1);
     assert_eq!(put.try_followup(), None);
     assert_eq!(queue.poll(), Ok(1));
@@ -33,8 +33,8 @@ pub(crate) fn a_ticket_is_decided_without_its_owner(fairness: Fairness) {
     assert_eq!(take.wait(), Ok(2));
 }
 
-pub(crate) fn an_abort_withdraws_or_is_the_last_followup(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn an_abort_withdraws_or_is_the_last_followup(mode: Mode) {
+    let queue = mode.queue();
     assert_eq!(queue.reserve_take().abort(), None);
     assert_eq!(queue.offer(1), Err(OfferError::NoTaker(1)));
     let ticket = queue.reserve_take();
@@ -49,9 +49,9 @@ pub(crate) fn an_abort_withdraws_or_is_the_last_followup(fairness: Fairness) {
     assert_eq!(ticket.abort(), Some(5));
 }
 
-pub(crate) fn a_dropped_ticket_is_aborted(fairness: Fairness) {
+pub(crate) fn a_dropped_ticket_is_aborted(mode: Mode) {
     let ledger = Ledger::default();
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     drop(queue.reserve_take());
     drop(queue.reserve_put(ledger.item(1)));
     assert_eq!((queue.waiting_puts(), queue.waiting_takes(), ledger.alive()), (0, 0, 0));
@@ -61,9 +61,9 @@ pub(crate) fn a_dropped_ticket_is_aborted(fairness: Fairness) {
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
 }
 
-pub(crate) fn a_ticket_waits_in_another_thread(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
-    let (take, other) = (queue.reserve_take(), SynchronousQueue::new(fairness));
+pub(crate) fn a_ticket_waits_in_another_thread(mode: Mode) {
+    let queue = mode.queue();
+    let (take, other) = (queue.reserve_take(), mode.queue());
     let put = other.reserve_put(6);
     thread::scope(|scope| {
         let taker = scope.spawn(move || take.wait());
@@ -77,23 +77,23 @@ pub(crate) fn a_ticket_waits_in_another_thread(fairness: Fairness) {
     });
 }
 
-pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(mode: Mode) {
+    let queue = mode.queue();
     let (mut matched, mut waits) = (queue.reserve_take(), queue.reserve_take());
-    if fairness == Fairness::Unfair {
+    if !mode.is_fair() {
         std::mem::swap(&mut matched, &mut waits);
     }
     queue.offer(1).unwrap();
     queue.close();
     assert_eq!((matched.try_followup(), waits.try_followup()), (Some(Ok(1)), Some(Err(Drained))));
-    let other = SynchronousQueue::new(fairness);
+    let other = mode.queue();
     let mut put = other.reserve_put('x');
     other.close();
     assert_eq!(put.try_followup(), Some(Err(Closed('x'))));
 }
 
-pub(crate) fn a_spent_ticket_panics(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_spent_ticket_panics(mode: Mode) {
+    let queue = mode.queue();
     let mut ticket = queue.reserve_put(1);
     queue.poll().unwrap();
     assert_eq!(ticket.try_followup(), Some(Ok(())));
@@ -102,8 +102,8 @@ pub(crate) fn a_spent_ticket_panics(fairness: Fairness) {
 }
 
 /// One thread holds a take in one queue and a put in another, two threads crosswise; it never meets itself, and all get on.
-pub(crate) fn s29_tickets_of_one_thread_in_two_queues(fairness: Fairness) {
-    let queues = [(); 2].map(|()| SynchronousQueue::new(fairness));
+pub(crate) fn s29_tickets_of_one_thread_in_two_queues(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
     thread::scope(|scope| {
         for me in 0..2_usize {
             let queues = &queues;
@@ -121,5 +121,97 @@ pub(crate) fn s29_tickets_of_one_thread_in_two_queues(fairness: Fairness) {
                 }
             });
         }
+    });
+}
+
+/// Two threads wait for either of two queues, crosswise, each for a put and a take; all get on.
+pub(crate) fn s29_two_selects_on_the_same_pair(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
+    thread::scope(|scope| {
+        for me in 0..2_usize {
+            let queues = &queues;
+            scope.spawn(move || {
+                for round in 0..2_000_u32 {
+                    let mut put = queues[me].reserve_put((me, round));
+                    let mut take = queues[1 - me].reserve_take();
+                    for _ in 0..2 {
+                        let tickets: &mut [&mut dyn Pending] = &mut [&mut put, &mut take];
+                        match select(tickets, &Patience::new()) {
+                            Some(0) => assert_eq!(put.try_followup(), Some(Ok(()))),
+                            _ => assert_eq!(take.try_followup(), Some(Ok((1 - me, round)))),
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A thread serves many queues, and sleeps while all are empty.
+pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
+    const ITEMS: u32 = 300;
+    let queues: Vec<_> = (0..8).map(|_| mode.queue()).collect();
+    thread::scope(|scope| {
+        for (id, queue) in queues.iter().enumerate() {
+            scope.spawn(move || {
+                for item in 0..ITEMS {
+                    if item % 50 == 0 {
+                        thread::sleep(T / 20);
+                    }
+                    queue.put((id, item)).unwrap();
+                }
+            });
+        }
+        let mut next = [0; 8];
+        let mut tickets: Vec<_> = queues.iter().map(SynchronousQueue::reserve_take).collect();
+        while next.iter().any(|&item| item < ITEMS) {
+            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            assert_eq!(tickets[ready].try_followup(), Some(Ok((ready, next[ready]))));
+            next[ready] += 1;
+            if next[ready] < ITEMS {
+                tickets[ready] = queues[ready].reserve_take();
+            }
+        }
+    });
+}
+
+pub(crate) fn a_select_ends_with_patience(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue::<u32>());
+    let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
+    let (none, took) = timed(|| select(&mut tickets, &Patience::new().timeout(T)));
+    assert!(none.is_none() && took >= T, "{none:?} after {took:?}");
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(T);
+            token.cancel();
+        });
+        assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), None);
+    });
+    // What was decided goes before a cancellation; the others stay registered.
+    queues[1].offer(5).unwrap();
+    assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), Some(1));
+    assert_eq!(tickets[1].try_followup(), Some(Ok(5)));
+    queues[0].close();
+    assert_eq!(select(&mut tickets, &Patience::new()), Some(0));
+    assert_eq!(tickets[0].try_followup(), Some(Err(Drained)));
+    assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
+    catch_unwind(AssertUnwindSafe(|| select(&mut tickets, &Patience::new()))).unwrap_err();
+}
+
+/// A ticket that was waited for together with others can be waited for alone.
+pub(crate) fn a_ticket_waits_alone_after_a_select(mode: Mode) {
+    let queues = [(); 2].map(|()| mode.queue());
+    thread::scope(|scope| {
+        let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
+        assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
+        let [first, second] = tickets;
+        scope.spawn(|| {
+            for queue in &queues {
+                thread::sleep(T);
+                queue.put(3).unwrap();
+            }
+        });
+        assert_eq!((first.wait(), second.wait()), (Ok(3), Ok(3)));
     });
 }

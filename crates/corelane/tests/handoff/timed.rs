@@ -1,8 +1,8 @@
 //! Waits with a time.
 
-use crate::support::{LONG, T, timed, until};
+use crate::support::{LONG, Mode, T, timed, until};
 use corelane::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{Fairness, Patience, SynchronousQueue};
+use corelane::handoff::Patience;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// What a timed call may take beyond its time on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 
-pub(crate) fn s7_a_timed_offer_waits_its_time(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s7_a_timed_offer_waits_its_time(mode: Mode) {
+    let queue = mode.queue();
     for time in [Duration::ZERO, Duration::from_micros(1), Duration::from_micros(30), T] {
         let (result, took) = timed(|| queue.offer_timeout(3, time));
         assert_eq!(result, Err(OfferTimeoutError::Timeout(3)));
@@ -19,15 +19,15 @@ pub(crate) fn s7_a_timed_offer_waits_its_time(fairness: Fairness) {
     }
 }
 
-pub(crate) fn s9_a_timed_poll_of_zero_does_not_wait(fairness: Fairness) {
-    let queue = SynchronousQueue::<u32>::new(fairness);
+pub(crate) fn s9_a_timed_poll_of_zero_does_not_wait(mode: Mode) {
+    let queue = mode.queue::<u32>();
     let (result, took) = timed(|| queue.poll_timeout(Duration::ZERO));
     assert_eq!(result, Err(PopTimeoutError::Timeout));
     assert!(took < SLACK);
 }
 
-pub(crate) fn s10_a_timed_poll_waits_its_time(fairness: Fairness) {
-    let queue = SynchronousQueue::<u32>::new(fairness);
+pub(crate) fn s10_a_timed_poll_waits_its_time(mode: Mode) {
+    let queue = mode.queue::<u32>();
     for time in [Duration::from_micros(1), Duration::from_micros(30), T] {
         let (result, took) = timed(|| queue.poll_timeout(time));
         assert_eq!(result, Err(PopTimeoutError::Timeout));
@@ -35,8 +35,8 @@ pub(crate) fn s10_a_timed_poll_waits_its_time(fairness: Fairness) {
     }
 }
 
-pub(crate) fn s11_a_poll_that_timed_out_is_followed_by_one_that_succeeds(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn s11_a_poll_that_timed_out_is_followed_by_one_that_succeeds(mode: Mode) {
+    let queue = mode.queue();
     let timed_out = AtomicBool::new(false);
     let ((), took) = timed(|| {
         thread::scope(|scope| {
@@ -52,9 +52,9 @@ pub(crate) fn s11_a_poll_that_timed_out_is_followed_by_one_that_succeeds(fairnes
     assert!(took < LONG);
 }
 
-pub(crate) fn s16_a_match_beats_the_time_out(fairness: Fairness) {
+pub(crate) fn s16_a_match_beats_the_time_out(mode: Mode) {
     // Decided before its owner looks, and its owner looks after the time.
-    let queue = SynchronousQueue::new(fairness);
+    let queue = mode.queue();
     let ticket = queue.reserve_take();
     queue.offer(4).unwrap();
     assert_eq!(ticket.wait_with(&Patience::new().deadline(Instant::now())), Ok(4));
@@ -72,8 +72,8 @@ pub(crate) fn s16_a_match_beats_the_time_out(fairness: Fairness) {
     });
 }
 
-pub(crate) fn a_deadline_that_has_passed_still_finds_a_partner(fairness: Fairness) {
-    let queue = SynchronousQueue::new(fairness);
+pub(crate) fn a_deadline_that_has_passed_still_finds_a_partner(mode: Mode) {
+    let queue = mode.queue();
     let past = Patience::new().deadline(Instant::now());
     assert_eq!(queue.put_with(1, &past), Err(PutError::Timeout(1)));
     assert_eq!(queue.take_with(&past), Err(TakeError::Timeout));
@@ -91,12 +91,12 @@ fn cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(stat.split(' ').next()?.parse().ok()?))
 }
 
-pub(crate) fn a_timed_wait_sleeps(fairness: Fairness) {
+pub(crate) fn a_timed_wait_sleeps(mode: Mode) {
     let Some(before) = cpu_time() else {
         println!("skipped: no schedstat here");
         return;
     };
-    let queue = SynchronousQueue::<u32>::new(fairness);
+    let queue = mode.queue::<u32>();
     // Behind another one, and next in line.
     let front = queue.reserve_take();
     assert!(queue.poll_timeout(Duration::from_millis(200)).is_err());
