@@ -91,6 +91,16 @@ shared!(
     |queue| queue.take().ok()
 );
 shared!(
+    /// The synchronous dual stack with an elimination arena.
+    Eliminating,
+    "SynchronousQueue, eliminating",
+    Corelane,
+    SynchronousQueue<u64>,
+    SynchronousQueue::with_elimination(),
+    |queue, item| queue.put(item).is_ok(),
+    |queue| queue.take().ok()
+);
+shared!(
     /// Java SE 5.0's, with two stacks.
     JavaFiveUnfair,
     "Java SE 5.0, unfair",
@@ -297,5 +307,6 @@ mod tests {
         each_handoff!(M => hands_over::<M>());
         each_unbounded!(M => hands_over::<M>());
         hands_over::<Transfer>();
+        hands_over::<Eliminating>();
     }
 }

@@ -30,8 +30,9 @@ pub(crate) use self::executor::{ExecutorFair, ExecutorJavaFair, ExecutorJavaUnfa
 pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
-    ChannelUnbounded, ConcurrentUnbounded, CrossbeamUnbounded, CrossbeamZero, Fair, FlumeUnbounded, FlumeZero, Hanson,
-    JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, Transfer, TransferPut, Unfair,
+    ChannelUnbounded, ConcurrentUnbounded, CrossbeamUnbounded, CrossbeamZero, Eliminating, Fair, FlumeUnbounded,
+    FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, Transfer,
+    TransferPut, Unfair,
 };
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::kanal::Kanal;

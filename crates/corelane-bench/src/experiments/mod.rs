@@ -4,6 +4,7 @@ mod cache_misses;
 mod capacity;
 mod deadlock;
 mod element_size;
+mod elimination;
 mod fan;
 mod fastforward;
 mod handoff;
@@ -38,5 +39,6 @@ pub(crate) const ALL: &[Experiment] = &[
     shared_core::EXPERIMENT,
     handoff::EXPERIMENT,
     transfer::EXPERIMENT,
+    elimination::EXPERIMENT,
     pool::EXPERIMENT,
 ];

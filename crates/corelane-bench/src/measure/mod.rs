@@ -4,6 +4,7 @@
 //! its work.
 
 mod batches;
+mod exchange;
 mod fan;
 mod handoff;
 mod loaded;
@@ -16,6 +17,7 @@ mod stream;
 mod waiting;
 
 pub(crate) use batches::in_batches;
+pub(crate) use exchange::exchange;
 pub(crate) use fan::{Drain, fan};
 pub(crate) use handoff::{hand_over, idle};
 pub(crate) use loaded::loaded;

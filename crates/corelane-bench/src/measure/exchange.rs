@@ -1,0 +1,74 @@
+//! Threads that meet in pairs and swap items.
+
+use super::{Outcome, Reading, Setting};
+use crate::rig::{self, Stop, Work};
+use crate::topology::Cpu;
+use corelane::handoff::Exchanger;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A thread counts for all to see after so many swaps of its own.
+const GRAIN: u64 = 32;
+
+/// What a thread gave, what it got, and how often.
+#[derive(Clone, Copy, Debug, Default)]
+struct Swaps {
+    given: u64,
+    got: u64,
+    count: u64,
+}
+
+/// Has threads swap numbers with whomever they meet. The one that sees that enough swaps were made closes the exchanger: no
+/// thread can be left with a swap to make and nobody to make it with. What counts is meetings, of two swaps each.
+pub(crate) fn exchange(setting: &Setting, threads: usize) -> Outcome {
+    let exchanger = Arc::new(Exchanger::new());
+    let enough = 2 * if setting.quick { setting.count.min(256) } else { setting.count };
+    let all = Arc::new(AtomicU64::new(0));
+    let mut work: Vec<(Option<Cpu>, Work<Swaps>)> = Vec::new();
+    for thread in 0..threads as u64 {
+        let (exchanger, all) = (exchanger.clone(), all.clone());
+        let swap: Work<Swaps> = Box::new(move |side| {
+            let (exchanger, all) = (&*exchanger, &*all);
+            let mut swaps = Swaps::default();
+            side.start()?;
+            for item in thread << 32.. {
+                let Ok(theirs) = exchanger.exchange(item) else { break };
+                swaps = Swaps {
+                    given: swaps.given.wrapping_add(item),
+                    got: swaps.got.wrapping_add(theirs),
+                    count: swaps.count + 1,
+                };
+                if swaps.count.is_multiple_of(GRAIN) && all.fetch_add(GRAIN, Relaxed) + GRAIN >= enough {
+                    exchanger.close();
+                }
+            }
+            side.stop();
+            Ok(swaps)
+        });
+        work.push((setting.cpus[thread as usize % 2], swap));
+    }
+    let (swaps, took) = rig::run(setting, work)?;
+    let sum = |value: fn(&Swaps) -> u64| swaps.iter().map(value).fold(0, u64::wrapping_add);
+    let (put, taken) = (sum(|swaps| swaps.given), sum(|swaps| swaps.got));
+    if put != taken {
+        return Err(Stop::WrongSum { put, taken }.into());
+    }
+    Ok(Reading::new(sum(|swaps| swaps.count) / 2, took))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn all_swaps_are_made_whatever_the_number_of_threads() {
+        for threads in [2, 3, 8] {
+            let setting =
+                Setting { cpus: [None; 2], bound: Duration::from_secs(1), count: 500, counting: false, quick: false };
+            let reading = exchange(&setting, threads).expect("it comes to its end");
+            assert!(reading.items >= 500 && reading.items <= 500 + GRAIN * threads as u64, "{}", reading.items);
+        }
+    }
+}
