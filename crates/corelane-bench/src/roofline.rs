@@ -3,6 +3,7 @@
 use crate::item::Item;
 use crate::measure::{Outcome, Reading, Setting};
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use corelane::spsc::linked;
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -12,6 +13,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) const PING_PONG: &str = "raw ping-pong";
 /// The name of [`streaming`] in tables and plots.
 pub(crate) const STREAMING: &str = "raw streaming";
+/// The name of [`boxes`] in tables and plots.
+pub(crate) const BOXES: &str = "a box a task";
 
 /// A word alone on its cache lines, and on the one that a prefetcher fetches with it.
 #[derive(Debug, Default)]
@@ -118,4 +121,46 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     });
     let (_, took) = rig::run(setting, vec![(setting.cpus[0], write), (setting.cpus[1], read)])?;
     Ok(Reading::new(count * block as u64, took))
+}
+
+/// Boxed closures that one thread makes, and another calls and frees. Both only spin: what is left is the allocator's work, and the
+/// lines that move.
+pub(crate) fn boxes(setting: &Setting) -> Outcome {
+    type Task = Box<dyn FnOnce() -> u64 + Send>;
+    let (tx, rx) = linked::channel::<Task>();
+    // As many as a pool's sample has at most.
+    let count = setting.count.clamp(1, 1_000_000);
+    let make: Work<()> = Box::new(move |side| {
+        let mut tx = tx;
+        side.start()?;
+        for number in 0..count {
+            if tx.try_push(Box::new(move || number)).is_err() {
+                return Err(Stop::Elsewhere);
+            }
+        }
+        side.stop();
+        Ok(())
+    });
+    let call: Work<()> = Box::new(move |side| {
+        let mut rx = rx;
+        side.start()?;
+        let mut tries = 0_u64;
+        for number in 0..count {
+            let task = loop {
+                if let Ok(task) = rx.try_pop() {
+                    break task;
+                }
+                tries += 1;
+                if tries.is_multiple_of(PATIENCE) {
+                    side.stuck(number)?;
+                }
+                spin_loop();
+            };
+            side.check(task(), number)?;
+        }
+        side.stop();
+        Ok(())
+    });
+    let (_, took) = rig::run(setting, vec![(setting.cpus[0], make), (setting.cpus[1], call)])?;
+    Ok(Reading::new(count, took))
 }

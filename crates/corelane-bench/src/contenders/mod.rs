@@ -45,7 +45,9 @@ pub(crate) use self::paper::{
     BasicRingBuffer, FastForward, FastForwardTuned, LockRingBuffer, McRingBuffer, McRingBufferCallback,
     McRingBufferSane, PaperBQueue, PaperBQueueAdaptive,
 };
-pub(crate) use self::pools::{Rayon, RustyPool, Threadpool, TokioBlocking};
+pub(crate) use self::pools::{
+    Bounded, CachedFair, CachedUnfair, Rayon, RustyPool, Threadpool, TokioBlocking, Unbounded,
+};
 pub(crate) use self::ringbuf::Ringbuf;
 pub(crate) use self::rtrb::Rtrb;
 pub(crate) use self::std_channel::SyncChannel;
@@ -202,6 +204,10 @@ macro_rules! each_executor {
 macro_rules! each_pool {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
+            CachedUnfair,
+            CachedFair,
+            Unbounded,
+            Bounded,
             Threadpool,
             RustyPool,
             Rayon,

@@ -1,6 +1,64 @@
 //! Thread pools.
 
 use crate::contender::{Kind, Pool, Unable};
+use corelane::handoff::Fairness;
+use corelane_pool::{Builder, Queueing, Rejection, ThreadPool};
+use std::time::Duration;
+
+/// This library's pool. A submitter that finds no thread and no room waits.
+fn of_ours(settings: Builder) -> Result<ThreadPool, Unable> {
+    settings.rejection(Rejection::Block(Duration::MAX)).build().map_err(|error| Unable::because(error.to_string()))
+}
+
+/// Tasks go from hand to hand; it grows to 512 threads.
+#[derive(Debug)]
+pub(crate) struct Cached<const FAIR: bool>(ThreadPool);
+
+pub(crate) type CachedUnfair = Cached<false>;
+pub(crate) type CachedFair = Cached<true>;
+
+impl<const FAIR: bool> Pool for Cached<FAIR> {
+    const KIND: Kind = Kind::Corelane;
+
+    fn name() -> String {
+        if FAIR { "corelane-pool cached, fair" } else { "corelane-pool cached, unfair" }.to_owned()
+    }
+
+    fn start(_: usize) -> Result<Self, Unable> {
+        let fairness = if FAIR { Fairness::Fair } else { Fairness::Unfair };
+        of_ours(ThreadPool::builder().queueing(Queueing::HandOff(fairness))).map(Cached)
+    }
+
+    #[inline(always)]
+    fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool {
+        self.0.execute(task).is_ok()
+    }
+}
+
+/// Tasks wait in a queue: without a bound, or in one with room for 1024.
+#[derive(Debug)]
+pub(crate) struct Queueful<const BOUNDED: bool>(ThreadPool);
+
+pub(crate) type Unbounded = Queueful<false>;
+pub(crate) type Bounded = Queueful<true>;
+
+impl<const BOUNDED: bool> Pool for Queueful<BOUNDED> {
+    const KIND: Kind = Kind::Corelane;
+
+    fn name() -> String {
+        if BOUNDED { "corelane-pool bounded" } else { "corelane-pool fixed" }.to_owned()
+    }
+
+    fn start(threads: usize) -> Result<Self, Unable> {
+        let queueing = if BOUNDED { Queueing::Bounded(1024) } else { Queueing::Unbounded };
+        of_ours(ThreadPool::builder().threads(threads).queueing(queueing)).map(Queueful)
+    }
+
+    #[inline(always)]
+    fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool {
+        self.0.execute(task).is_ok()
+    }
+}
 
 /// The crate `threadpool`: a channel of boxed tasks behind a lock.
 #[derive(Debug)]

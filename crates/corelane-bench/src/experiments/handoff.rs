@@ -38,6 +38,7 @@ fn plan(plan: &mut Plan) {
     let panel = plan.panel("pair", "one pair, a core each", place, None, View::NANOSECONDS_A_TRANSFER);
     panel.view(View::CPU_NANOSECONDS_A_TRANSFER);
     each_handoff!(M => panel.hand_over::<M>(1.0, 1, 1));
+    panel.raw_ping_pong(1.0);
 
     by_level(plan, "n-n", "N producers, N consumers (Figure 3)", "threads a side", |n| (n, n));
     by_level(plan, "1-n", "1 producer, N consumers (Figure 4)", "consumers", |n| (1, n));

@@ -1,9 +1,10 @@
 //! The synchronous queues paper: thread pools on them.
 
-use crate::contender::Pool;
+use crate::contender::{Kind, Pool};
 use crate::contenders::{each_executor, each_pool};
 use crate::measure::{Setting, idle_pool, tasks};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::roofline;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "pool",
@@ -11,14 +12,19 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     repeats: "Scalable Synchronous Queues, section 4, Figure 6",
     about: "Threads hand tasks in as fast as they can; a sample is over when all of them have been run. The paper's executor hands \
             a task to a thread that waits, or starts one, without a limit; it is written here as briefly as can be, over four \
-            queues. Of the pools some keep tasks that wait in a queue, and have as many threads as there are CPUs. tokio's \
-            is for calls that block, and starts up to 512. To hand over and to start at once is good for whatever takes long; a \
-            flood of empty tasks is the worst there is for it. CPU time is that of the whole process.",
+            queues. The cached pools of this library do the same, and so does tokio's for calls that block; both start up to \
+            512 threads. The others keep tasks that wait in a queue, and have as many threads as there are CPUs. To hand over and to \
+            start at once is good for whatever takes long; a flood of empty tasks is the worst there is for it. A box a task is what a submitter \
+            and one runner take that only spin, with no pool between them. CPU time is that of the whole process.",
     parameters: &[
         Parameter { name: "submitters", here: "1 to 64", paper: Some("levels of concurrency 2 to 64") },
         Parameter { name: "tasks", here: "empty; 1 µs of work", paper: Some("not said") },
         Parameter { name: "tasks in all", here: "about 150 ms a sample, at most a million", paper: Some("not said") },
-        Parameter { name: "pool", here: "this library's, and other crates'", paper: Some("Java's ThreadPoolExecutor") },
+        Parameter {
+            name: "pool",
+            here: "this library's (bounded: room for 1024), and other crates'",
+            paper: Some("Java's ThreadPoolExecutor"),
+        },
         Parameter { name: "placement", here: "left to the kernel", paper: Some("not said") },
         Parameter { name: "idle", here: "4 threads, 500 ms a round", paper: None },
     ],
@@ -47,6 +53,9 @@ fn plan(plan: &mut Plan) {
         panel.view(cpu);
         for submitters in SUBMITTERS {
             each_pool!(P => by::<P>(panel, submitters, nanoseconds));
+        }
+        if nanoseconds == 0 {
+            panel.case(roofline::BOXES, Kind::Roofline, &[1.0], 1000, roofline::boxes);
         }
     }
     let panel = plan.panel_on("idle", "a pool without work", [None; 2], None, View::PERCENT_OF_A_CORE);
