@@ -26,8 +26,8 @@
 //! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So whoever pushes and finds
 //!   nobody sleeping can leave it at that: a thread that falls asleep later looks after the push. Whoever finds one has its take before
 //!   its eyes; if the take is gone, the thread is on its way to the lock, and looks.
-//! - The caller that waits for room raises `blocked`, passes a fence and sums once more; a thread counts what it begins, passes a fence and
-//!   looks at `blocked`. One of the two sees the other.
+//! - A caller that waits for room raises `blocked` under the lock, under which a thread looks at it at the end of each batch. In between
+//!   a thread may miss it: callers also look for themselves.
 //!
 //! # Progress
 //!
@@ -60,6 +60,23 @@ const SEARCH: Duration = Duration::from_micros(5);
 
 /// Pauses between two looks at the queue: what is pushed meanwhile is taken as one batch.
 const PAUSES: usize = 16;
+
+/// While callers wait for room, a thread that begins task after task tells them so often, beside the end of each batch: for every single
+/// task a caller would be woken, and sleep again after one push.
+const TELL: Duration = Duration::from_micros(50);
+
+/// A caller is woken for so much room.
+const ROOM: usize = 16;
+
+/// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have told.
+const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
+
+/// Models have no time, so there a fence sees to it that nobody has to look by itself.
+fn model_fence() {
+    if cfg!(loom) {
+        fence(SeqCst);
+    }
+}
 
 /// An empty queue with room for more gives its memory back.
 const KEPT: usize = 4096;
@@ -164,7 +181,9 @@ impl Shared {
                 wakes = false;
                 continue;
             }
-            if grows && state.may_grow() && (core_first || state.backlog.searching == 0) {
+            // Without a thread that runs there is none that searches: it was counted for one that has left.
+            let searched = state.backlog.searching > 0 && state.live > 0;
+            if grows && state.may_grow() && (core_first || !searched) {
                 self.count_thread(&mut state);
                 drop(state);
                 match self.start(Some(task)) {
@@ -223,37 +242,56 @@ impl Shared {
 
     fn wait_for_room<'a>(&'a self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
         self.blocked.fetch_add(1, Relaxed);
-        fence(SeqCst);
+        model_fence();
         if !state.has_room() {
+            let look = Instant::now() + LOOK_FOR_ROOM;
+            let until = if cfg!(loom) { until } else { Some(until.map_or(look, |until| until.min(look))) };
             state = wait(&self.room, state, until);
         }
         self.blocked.fetch_sub(1, Relaxed);
         state
     }
 
+    /// Wakes as many of those that wait for room as there is some for.
+    fn tell_of_room(&self, state: &mut State) {
+        if state.has_room() {
+            let room = (state.backlog.limit - state.backlog.accepted) as usize;
+            let callers = self.blocked.load(Relaxed).min(room.div_ceil(ROOM));
+            (0..callers).for_each(|_| self.room.notify_one());
+        }
+    }
+
     /// Begins a task that was queued.
-    fn run_queued(&self, slot: &Slot, task: Task, blocks: bool) {
+    fn run_queued(&self, slot: &Slot, task: Task, told: &mut Option<Instant>) {
         add(&slot.tally.queued, 1);
-        if blocks {
-            fence(SeqCst);
+        if told.is_some() {
+            model_fence();
             if self.blocked.load(Relaxed) > 0 {
-                let _state = self.lock();
-                self.room.notify_one();
+                let now = Instant::now();
+                if cfg!(loom) || told.is_some_and(|told| now - told >= TELL) {
+                    self.tell_of_room(&mut self.lock());
+                    *told = Some(now);
+                }
             }
         }
         self.run(slot, task);
     }
 
     pub(crate) fn serve_queue(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
-        let blocks = self.is_bounded_and_blocks();
+        // When callers were last told of room, if any may wait for it.
+        let mut told = self.is_bounded_and_blocks().then(Instant::now);
         let mut direct = first;
+        if direct.is_some() {
+            // Others may have left their tasks to a search that found its thread gone; the caller has started this one instead.
+            self.go_on(self.lock(), slot, direct.as_ref());
+        }
         loop {
             if let Some(task) = direct.take() {
                 add(&slot.tally.direct, 1);
                 self.run(slot, task);
             }
             while let Some(task) = slot.pop() {
-                self.run_queued(slot, task, blocks);
+                self.run_queued(slot, task, &mut told);
             }
             match self.find(slot) {
                 Some(found) => direct = found,
@@ -265,6 +303,9 @@ impl Shared {
     /// Fills the thread's batch, or brings a task for it to begin with. None: the thread is to end.
     fn find(self: &Arc<Self>, slot: &Slot) -> Option<Option<Task>> {
         let mut state = self.lock();
+        if self.blocked.load(Relaxed) > 0 {
+            self.tell_of_room(&mut state);
+        }
         let mut searched = false;
         loop {
             if state.threads > state.limits.max {

@@ -62,6 +62,22 @@ fn p24_spawn_against_idle_time_out() {
     }
 }
 
+/// P24 with two callers: one has counted the thread that leaves as searching when the other one comes.
+#[test]
+fn p24_two_callers_against_idle_time_out() {
+    explore(2, || {
+        let runs = Runs::default();
+        let pool = pool(Queueing::Unbounded, 0, 1).build().unwrap();
+        pool.prestart(1).unwrap();
+        let (caller, task) = (pool.clone(), runs.task());
+        let caller = thread::spawn(move || caller.execute(task).unwrap());
+        pool.execute(runs.task()).unwrap();
+        caller.join().unwrap();
+        assert!(pool.join());
+        assert_eq!(runs.get(), 2);
+    });
+}
+
 /// P24 with one thread at most, and a caller that waits: the put is found by the thread that would end, or its caller sees that one may be
 /// started.
 #[test]
