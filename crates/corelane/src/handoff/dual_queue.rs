@@ -43,6 +43,17 @@
 //!   or waits still, with the version it had. The tag of a link tells a new one from an old one. So is the end of the list: a link to
 //!   nothing is that of a node just taken from the pool unless its node is found in the list after the link was read.
 //!
+//! What each compare-and-swap relies on:
+//!
+//! - last node's link, to append or to end the list: the tail was unchanged after the link was read, so the node was the last in this life. Each
+//!   change of a link, and each new life of its node, gives it a new tag.
+//! - tail, to the next node: found behind the node it stood on while it stood there; its own tag does the rest. Off a node that leaves: see above.
+//! - head: its tag says that the dummy is the same since the node behind it was looked at; the tail was seen elsewhere, or moved, meanwhile.
+//! - word, to match, cancel, close or park: a waiting word has its life's version. To mark: a cancelled word has it too, and the two marks exclude
+//!   each other.
+//! - marked node's link, to freeze it: read before the link to the node was found unchanged, so it was that of this life.
+//! - link before a marked node: cannot change otherwise, as said above, so it is changed once, by whoever brings the credit.
+//!
 //! # Synchronization
 //!
 //! - link, compare-and-swap-release (append) → load-acquire: a request is complete before it is found.

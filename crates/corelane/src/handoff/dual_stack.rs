@@ -35,6 +35,14 @@
 //! nothing needs no freezing, as nothing is ever pushed at the bottom. A node's word is believed when the link to the
 //! node is unchanged after it was read.
 //!
+//! What each compare-and-swap relies on:
+//!
+//! - top, to push: its tag. To pop: the tag says that the node was on top since its link was read, and that link is frozen or leads to nothing.
+//! - node's link, to freeze it: the link to the node was found unchanged after it was read, so it was that of this life; a later one has
+//!   another tag.
+//! - link above a node, to unlink it: it is not frozen, so the node it is in has not left; the node's own link is frozen.
+//! - word, to match, cancel, close or park: a waiting word has its life's version.
+//!
 //! # Synchronization
 //!
 //! - top, compare-and-swap-release (push) → load-acquire: a request is complete before it is found.

@@ -16,6 +16,13 @@
 //! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been moved
 //!    out or there was none (`READ`), nothing links to it any more (`UNLINKED`). Who brings the last one frees it.
 //!
+//! What each compare-and-swap relies on:
+//!
+//! - word, `FREE` to `HELD`: nothing is known of a free node, so any life of it is as good as another.
+//! - free list, to take the first: its tag says that the node was first since its link was read, and a link in the list is changed only by
+//!   the one who brings the node back. To bring nodes back: its tag.
+//! - segment, from none: once for all.
+//!
 //! # Synchronization
 //!
 //! - word, store-release of `WAITING` or compare-and-swap-release of a link (owner) → compare-and-swap-acquire (partner): the

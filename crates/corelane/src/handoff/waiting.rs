@@ -6,6 +6,7 @@ use crate::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Relaxed, Release, spin_loop, yield_now};
 use crate::wait::{Token, has_one_cpu};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
 // Not loom's: what is learnt changes no order.
 use core::sync::atomic::AtomicU32 as StdAtomicU32;
@@ -218,34 +219,49 @@ const SLICE: Duration = Duration::from_micros(1);
 const ALONE: Duration = Duration::from_nanos(400);
 
 /// A thread that was away for so long when it gave way sleeps next time: one that is woken is run sooner.
-const TOO_LONG: Duration = Duration::from_micros(50);
+const TOO_LONG: Duration = Duration::from_micros(200);
 
 /// How often a thread gives way before it sleeps.
 const TURNS: u32 = 64;
+
+std::thread_local! {
+    /// How many waits of this thread have begun with a spin in vain, or should have begun with one, since a spin helped.
+    static MISSES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// After so many misses a wait does not begin with a spin, but for each sixteenth: the partners run on this CPU.
+const MANY: u32 = 128;
 
 /// What a thread does before it sleeps. Returns when the request is decided, or when it is time to sleep.
 ///
 /// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner who shares this CPU runs only when
 /// this thread lets it. So the thread gives way, as long as there are others to give way to: they lose nothing by it. Where there are none,
 /// it spins if it is next in line, for as long as [`spin_time`] says in all. It begins with a spin: a partner who runs beside it is back before
-/// the switch to another thread is made.
+/// the switch to another thread is made. Where that never helps, it gives way at once.
 fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
     let node = dual.pool().node(index);
     let mut budget = spin_time();
     // Who is not next in line has little reason to be awake.
     let idle = budget / 3;
-    let mut alone = true;
+    let misses = MISSES.get();
+    let mut alone = misses < MANY || misses.is_multiple_of(16);
     let mut now = Instant::now();
-    for _ in 0..TURNS {
+    for turn in 0..TURNS {
         if alone {
             let burnt = if dual.is_next(index) {
                 spin(node, patience.sooner(now + SLICE));
+                if turn == 0 {
+                    MISSES.set(if node.word().is_waiting() { misses.wrapping_add(1) } else { 0 });
+                }
                 now.elapsed()
             } else {
                 idle
             };
             let Some(left) = budget.checked_sub(burnt) else { return };
             budget = left;
+        }
+        if turn == 0 && !alone {
+            MISSES.set(misses.wrapping_add(1));
         }
         let leaves = Instant::now();
         if !node.word().is_waiting() || patience.sooner(leaves) < leaves {
