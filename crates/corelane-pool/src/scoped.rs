@@ -72,6 +72,12 @@ struct Ledger {
     changed: Condvar,
 }
 
+impl Ledger {
+    fn new() -> Self {
+        Self { entries: Mutex::new(Entries::default()), changed: Condvar::new() }
+    }
+}
+
 /// Where tasks are added that may borrow. See [`ThreadPool::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     pool: ThreadPool,
@@ -123,6 +129,8 @@ impl Drop for End<'_> {
             cells.iter().for_each(|cell| cell.run());
             entries = lock(&self.0.entries);
         }
+        // Those that others have run: they refer to the ledger, which must not refer to them.
+        entries.cells.clear();
     }
 }
 
@@ -156,10 +164,17 @@ impl ThreadPool {
     /// });
     /// ```
     pub fn scope<'env, R>(&self, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
-        let ledger = Arc::new(Ledger { entries: Mutex::new(Entries::default()), changed: Condvar::new() });
+        self.scope_with(&Arc::new(Ledger::new()), f)
+    }
+
+    fn scope_with<'env, R>(
+        &self,
+        ledger: &Arc<Ledger>,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> R {
         let scope = Scope { pool: self.clone(), ledger: ledger.clone(), scope: PhantomData, env: PhantomData };
         let result = {
-            let _end = End(&ledger);
+            let _end = End(ledger);
             f(&scope)
         };
         let panic = lock(&ledger.entries).panic.take();
@@ -167,5 +182,35 @@ impl ThreadPool {
             Some(payload) => resume_unwind(payload),
             None => result,
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    #[test]
+    fn a_scope_leaves_nothing_behind() {
+        let pool = ThreadPool::fixed(2).unwrap();
+        let ledgers: Vec<_> = (0..10).map(|_| Arc::new(Ledger::new())).collect();
+        let over = AtomicUsize::new(0);
+        for (tasks, ledger) in ledgers.iter().enumerate() {
+            over.store(0, SeqCst);
+            pool.scope_with(ledger, |scope| {
+                for _ in 0..tasks {
+                    scope.spawn(|| {
+                        over.fetch_add(1, SeqCst);
+                    });
+                }
+                // By the pool's threads in one half of the rounds, by this one or those in the other.
+                while tasks % 2 == 0 && over.load(SeqCst) < tasks {
+                    std::thread::yield_now();
+                }
+            });
+            assert_eq!(over.load(SeqCst), tasks);
+        }
+        pool.join();
+        assert!(ledgers.iter().all(|ledger| Arc::strong_count(ledger) == 1));
     }
 }
