@@ -25,7 +25,8 @@
 //!   error, but for the policies that say otherwise ([`Rejection`]).
 //! - A thread that waits and a task that comes never miss each other: without a queue, one compare-and-swap decides whether the thread has the
 //!   task or ends; there is no count of idle threads beside it.
-//! - No task waits while a thread of the pool is free, nor, with a queue, while one more may be started.
+//! - No task waits while a thread of the pool is free, nor, with a queue, while one more may be started. With a queue one more may be
+//!   started although a thread is on its way from sleep.
 //! - A thread that cannot be started is an error with the task inside, or none at all if another thread will run the task.
 //!
 //! ```

@@ -180,8 +180,9 @@ impl ThreadPool {
         self.shared().shutdown();
     }
 
-    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun, the oldest first. Those that have are told by the
-    /// [`stop_token`](Self::stop_token), if they ask it; they are not interrupted.
+    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to begin next, then
+    /// those in the queue, in order. Those that have begun are told by the [`stop_token`](Self::stop_token), if they ask it; they
+    /// are not interrupted.
     pub fn shutdown_now(&self) -> Vec<Task> {
         self.shared().shutdown();
         self.shared().stop.cancel();
@@ -228,7 +229,7 @@ impl ThreadPool {
 
     /// How many threads wait for a task at this moment: those that the next task may be handed to.
     pub fn waiting_threads(&self) -> usize {
-        self.shared().idle.waiting_takes()
+        self.shared().waiting()
     }
 
     /// How long tasks have waited, if the pool was told to [measure](Builder::measure_waits) it.

@@ -104,6 +104,11 @@ impl Backlog {
         Self { tasks: VecDeque::new(), capacity, accepted: 0, limit: capacity, searching: 0, sleeping: 0 }
     }
 
+    /// Threads that sleep, some of which may have been woken.
+    pub(crate) fn sleeping(&self) -> usize {
+        self.sleeping
+    }
+
     /// Tasks pushed so far that were not taken back.
     pub(crate) fn accepted(&self) -> u64 {
         self.accepted

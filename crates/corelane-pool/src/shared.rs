@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 /// How many threads there may be, and how long they stay.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Limits {
     pub(crate) core: usize,
     pub(crate) max: usize,
@@ -52,15 +53,16 @@ pub(crate) enum Phase {
     ShutDown,
 }
 
-/// Under the lock.
+/// Under the lock. What every push looks at comes first, and lies on the lock's own line and the next.
+#[repr(C)]
 pub(crate) struct State {
     pub(crate) backlog: Backlog,
     pub(crate) phase: Phase,
-    pub(crate) limits: Limits,
     /// Threads that were started, or are being started, and have not decided to end.
     pub(crate) threads: usize,
     /// Those of them that run.
     pub(crate) live: usize,
+    pub(crate) limits: Limits,
     /// Those that have not ended, decided or not.
     present: usize,
     largest: usize,
@@ -545,6 +547,16 @@ impl Shared {
             rejected: self.rejected.load(Relaxed),
             discarded: self.discarded.load(Relaxed),
             failed_starts: self.failed_starts.load(Relaxed),
+        }
+    }
+
+    /// How many threads the next task may be handed to.
+    pub(crate) fn waiting(&self) -> usize {
+        let takes = self.idle.waiting_takes();
+        match self.config.queueing {
+            Queueing::HandOff(_) => takes,
+            // Those that have only just registered look for work once more, those that were woken have some.
+            Queueing::Unbounded | Queueing::Bounded(_) => takes.min(self.lock().backlog.sleeping()),
         }
     }
 

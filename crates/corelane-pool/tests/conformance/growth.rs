@@ -23,16 +23,18 @@ pub(crate) fn p2_a_thread_that_waits_is_used_again() {
 
 pub(crate) fn p2_a_thread_is_started_only_when_none_waits() {
     for queueing in ALL {
-        let pool = builder(queueing, 0, 8).build().unwrap();
+        let pool = builder(queueing, 0, 20).build().unwrap();
         assert_eq!(pool.counts().threads, 0);
         occupy(&pool, 3).open();
         assert_eq!(pool.counts().threads, 3);
         settle(&pool);
+        // With a queue, a thread on its way from sleep does not count as waiting: for each one more may be started.
+        let woken = 3 * usize::from(QUEUES.contains(&queueing));
         occupy(&pool, 3).open();
-        assert_eq!(pool.counts().largest, 3);
+        assert!((3..=3 + woken).contains(&pool.counts().largest));
         settle(&pool);
         occupy(&pool, 5).open();
-        assert_eq!(pool.counts().largest, 5);
+        assert!((5..=5 + 2 * woken).contains(&pool.counts().largest));
     }
 }
 
@@ -176,15 +178,20 @@ pub(crate) fn p12_core_threads_leave_if_they_may() {
         let pool = builder(queueing, 3, 6).keep_alive(T).core_may_leave(true).build().unwrap();
         occupy(&pool, 6).open();
         until("none is left", || pool.counts().threads == 0);
-        occupy(&pool, 2).open();
-        assert!(pool.counts().threads >= 1);
-        assert_eq!(pool.counts().largest, 6);
+        let gate = occupy(&pool, 2);
+        assert_eq!((pool.counts().threads, pool.counts().largest), (2, 6));
+        gate.open();
     }
 }
 
 pub(crate) fn p13_keep_alive_against_execute() {
     for queueing in ALL {
-        let pool = builder(queueing, 0, 4).keep_alive(Duration::from_micros(20)).build().unwrap();
+        // A thread whose task is over may not wait yet: with all four like that the next task waits for one.
+        let pool = builder(queueing, 0, 4)
+            .keep_alive(Duration::from_micros(20))
+            .rejection(corelane_pool::Rejection::Block(LONG))
+            .build()
+            .unwrap();
         let ran = Arc::new(AtomicUsize::new(0));
         for i in 0..3_000 {
             let counter = ran.clone();

@@ -64,16 +64,11 @@ pub(crate) fn p4_discard_oldest() {
 pub(crate) fn p4_block_until_there_is_room() {
     for (pool, gate) in full(Rejection::Block(LONG)) {
         std::thread::scope(|scope| {
-            let blocked = scope.spawn(|| {
-                let start = Instant::now();
-                (pool.spawn(|| 5).unwrap().join().unwrap(), start.elapsed())
-            });
+            let blocked = scope.spawn(|| pool.spawn(|| 5).unwrap().join().unwrap());
             std::thread::sleep(T);
             assert!(!blocked.is_finished());
             gate.open();
-            let (result, time) = blocked.join().unwrap();
-            assert_eq!(result, 5);
-            assert!(time >= T);
+            assert_eq!(blocked.join().unwrap(), 5);
         });
     }
 }
