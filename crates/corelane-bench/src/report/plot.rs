@@ -167,7 +167,7 @@ fn ranks(panel: &PanelRecord) -> String {
 /// A line a contender, its name at its end.
 fn lines(panel: &PanelRecord) -> String {
     const LEFT: f64 = 76.0;
-    const RIGHT: f64 = 190.0;
+    const RIGHT: f64 = 214.0;
     const TOP: f64 = 14.0;
     const LABEL: f64 = 13.5;
     let Some(axis) = &panel.x else { return String::new() };
