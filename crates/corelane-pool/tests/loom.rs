@@ -29,6 +29,19 @@ fn pool(queueing: Queueing, core: usize, max: usize) -> Builder {
     ThreadPool::builder().queueing(queueing).core_threads(core).max_threads(max).keep_alive(Duration::ZERO)
 }
 
+/// A pool of one thread, which is being started.
+fn one_thread(queueing: Queueing) -> ThreadPool {
+    let pool = pool(queueing, 1, 1).build().unwrap();
+    pool.prestart(1).unwrap();
+    pool
+}
+
+/// Hands a task in from a thread of its own, which says whether it was accepted.
+fn call(pool: &ThreadPool, runs: &Runs) -> JoinHandle<bool> {
+    let (pool, task) = (pool.clone(), runs.task());
+    thread::spawn(move || pool.execute(task).is_ok())
+}
+
 /// How often tasks ran.
 #[derive(Clone, Default)]
 struct Runs(Arc<AtomicUsize>);
@@ -69,10 +82,9 @@ fn p24_two_callers_against_idle_time_out() {
         let runs = Runs::default();
         let pool = pool(Queueing::Unbounded, 0, 1).build().unwrap();
         pool.prestart(1).unwrap();
-        let (caller, task) = (pool.clone(), runs.task());
-        let caller = thread::spawn(move || caller.execute(task).unwrap());
+        let caller = call(&pool, &runs);
         pool.execute(runs.task()).unwrap();
-        caller.join().unwrap();
+        assert!(caller.join().unwrap());
         assert!(pool.join());
         assert_eq!(runs.get(), 2);
     });
@@ -100,10 +112,8 @@ fn p25_execute_against_shutdown() {
     for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
         explore(2, move || {
             let runs = Runs::default();
-            let pool = pool(queueing, 1, 1).build().unwrap();
-            pool.prestart(1).unwrap();
-            let (caller, task) = (pool.clone(), runs.task());
-            let caller = thread::spawn(move || caller.execute(task).is_ok());
+            let pool = one_thread(queueing);
+            let caller = call(&pool, &runs);
             pool.shutdown();
             let accepted = caller.join().unwrap();
             assert!(pool.join());
@@ -117,10 +127,8 @@ fn p25_execute_against_shutdown() {
 fn p25_execute_against_shutdown_now() {
     explore(2, || {
         let runs = Runs::default();
-        let pool = pool(Queueing::Unbounded, 1, 1).build().unwrap();
-        pool.prestart(1).unwrap();
-        let (caller, task) = (pool.clone(), runs.task());
-        let caller = thread::spawn(move || caller.execute(task).is_ok());
+        let pool = one_thread(Queueing::Unbounded);
+        let caller = call(&pool, &runs);
         let back = pool.shutdown_now().len();
         let accepted = caller.join().unwrap();
         assert!(pool.join());
@@ -134,12 +142,10 @@ fn p26_two_executes_and_one_idle_worker() {
     for queueing in HAND_OFFS {
         explore(2, move || {
             let runs = Runs::default();
-            let pool = pool(queueing, 1, 1).build().unwrap();
-            pool.prestart(1).unwrap();
-            let (caller, task) = (pool.clone(), runs.task());
-            let caller = thread::spawn(move || usize::from(caller.execute(task).is_ok()));
+            let pool = one_thread(queueing);
+            let caller = call(&pool, &runs);
             let mut accepted = usize::from(pool.execute(runs.task()).is_ok());
-            accepted += caller.join().unwrap();
+            accepted += usize::from(caller.join().unwrap());
             assert!(pool.join());
             assert_eq!(runs.get(), accepted);
         });
@@ -151,12 +157,10 @@ fn p26_two_executes_and_one_idle_worker() {
 fn p26_two_executes_and_one_worker_that_falls_asleep() {
     explore(2, || {
         let runs = Runs::default();
-        let pool = pool(Queueing::Unbounded, 1, 1).build().unwrap();
-        pool.prestart(1).unwrap();
-        let (caller, task) = (pool.clone(), runs.task());
-        let caller = thread::spawn(move || caller.execute(task).unwrap());
+        let pool = one_thread(Queueing::Unbounded);
+        let caller = call(&pool, &runs);
         pool.execute(runs.task()).unwrap();
-        caller.join().unwrap();
+        assert!(caller.join().unwrap());
         assert!(pool.join());
         assert_eq!(runs.get(), 2);
     });

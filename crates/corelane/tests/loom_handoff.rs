@@ -359,18 +359,21 @@ mod models {
 }
 
 macro_rules! suite {
-    ($($mode:ident $kind:ident { $($model:ident)+ })+) => {
+    ($($mode:ident: $kind:ident),+ => $models:tt) => {
         $(mod $mode {
-            $(#[test]
-            fn $model() {
-                super::models::$model(super::Mode::$kind);
-            })+
+            suite!(@ $kind, $models);
+        })+
+    };
+    (@ $kind:ident, { $($model:ident)+ }) => {
+        $(#[test]
+        fn $model() {
+            super::models::$model(super::Mode::$kind);
         })+
     };
 }
 
 suite! {
-    fair Fair {
+    fair: Fair, unfair: Unfair => {
         items_are_handed_over_with_their_memory
         two_takes_and_one_put
         two_puts_and_two_takes
@@ -388,25 +391,10 @@ suite! {
         a_select_is_woken
         a_select_gives_up
     }
-    unfair Unfair {
-        items_are_handed_over_with_their_memory
-        two_takes_and_one_put
-        two_puts_and_two_takes
-        an_offer_against_a_cancel
-        a_poll_against_a_cancel
-        a_match_against_a_time_out
-        close_against_put
-        close_against_put_and_take
-        two_offers_find_two_takes
-        sweeps_against_matches
-        sweeps_meet
-        nodes_are_used_again
-        nodes_are_used_again_by_three
-        a_ticket_is_followed_up
-        a_select_is_woken
-        a_select_gives_up
-    }
-    eliminating Eliminating {
+}
+
+suite! {
+    eliminating: Eliminating => {
         items_are_handed_over_with_their_memory
         two_takes_and_one_put
         two_puts_and_two_takes
