@@ -30,55 +30,49 @@ pub(crate) trait Handing: Send + Sync + 'static {
     fn poll(&self, keep_alive: Duration) -> Option<Order>;
 }
 
-/// The new queues.
-pub(crate) struct Dual<const FAIR: bool>(SynchronousQueue<Order>);
+macro_rules! handing {
+    ($(#[$doc:meta])* $name:ident, $queue:ident, $kind:ident, $label:literal) => {
+        $(#[$doc])*
+        pub(crate) struct $name<const FAIR: bool>($queue<Order>);
 
-impl<const FAIR: bool> Handing for Dual<FAIR> {
-    const KIND: Kind = Kind::Corelane;
+        impl<const FAIR: bool> Handing for $name<FAIR> {
+            const KIND: Kind = Kind::$kind;
 
-    fn name() -> String {
-        if FAIR { "SynchronousQueue, fair" } else { "SynchronousQueue, unfair" }.to_owned()
-    }
+            fn name() -> String {
+                format!("{}, {}", $label, if FAIR { "fair" } else { "unfair" })
+            }
 
-    fn new() -> Self {
-        Dual(SynchronousQueue::new(if FAIR { Fairness::Fair } else { Fairness::Unfair }))
-    }
+            fn new() -> Self {
+                $name($queue::new(if FAIR { Fairness::Fair } else { Fairness::Unfair }))
+            }
 
-    #[inline]
-    fn offer(&self, order: Order) -> Result<(), Order> {
-        self.0.offer(order).map_err(|refused| refused.into_inner())
-    }
+            #[inline]
+            fn offer(&self, order: Order) -> Result<(), Order> {
+                self.0.offer(order).map_err(|refused| refused.into_inner())
+            }
 
-    #[inline]
-    fn poll(&self, keep_alive: Duration) -> Option<Order> {
-        self.0.poll_timeout(keep_alive).ok()
-    }
+            #[inline]
+            fn poll(&self, keep_alive: Duration) -> Option<Order> {
+                self.0.poll_timeout(keep_alive).ok()
+            }
+        }
+    };
 }
 
-/// Java SE 5.0's.
-pub(crate) struct Java<const FAIR: bool>(JavaFive<Order>);
-
-impl<const FAIR: bool> Handing for Java<FAIR> {
-    const KIND: Kind = Kind::Paper;
-
-    fn name() -> String {
-        if FAIR { "Java SE 5.0, fair" } else { "Java SE 5.0, unfair" }.to_owned()
-    }
-
-    fn new() -> Self {
-        Java(JavaFive::new(if FAIR { Fairness::Fair } else { Fairness::Unfair }))
-    }
-
-    #[inline]
-    fn offer(&self, order: Order) -> Result<(), Order> {
-        self.0.offer(order).map_err(|refused| refused.into_inner())
-    }
-
-    #[inline]
-    fn poll(&self, keep_alive: Duration) -> Option<Order> {
-        self.0.poll_timeout(keep_alive).ok()
-    }
-}
+handing!(
+    /// The new queues.
+    Dual,
+    SynchronousQueue,
+    Corelane,
+    "SynchronousQueue"
+);
+handing!(
+    /// Java SE 5.0's.
+    Java,
+    JavaFive,
+    Paper,
+    "Java SE 5.0"
+);
 
 pub(crate) type ExecutorFair = Executor<Dual<true>>;
 pub(crate) type ExecutorUnfair = Executor<Dual<false>>;

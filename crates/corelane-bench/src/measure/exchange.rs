@@ -23,7 +23,7 @@ struct Swaps {
 /// thread can be left with a swap to make and nobody to make it with. What counts is meetings, of two swaps each.
 pub(crate) fn exchange(setting: &Setting, threads: usize) -> Outcome {
     let exchanger = Arc::new(Exchanger::new());
-    let enough = 2 * if setting.quick { setting.count.min(256) } else { setting.count };
+    let enough = 2 * setting.count_up_to(u64::MAX);
     let all = Arc::new(AtomicU64::new(0));
     let mut work: Vec<(Option<Cpu>, Work<Swaps>)> = Vec::new();
     for thread in 0..threads as u64 {

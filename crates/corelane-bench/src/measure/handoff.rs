@@ -13,15 +13,12 @@ use std::time::{Duration, Instant};
 const WARM: u64 = 4;
 /// What a sample moves at most: a queue without a bound takes in all that its takers have not read yet.
 const MOST: u64 = 1_000_000;
-/// The same, where it is only to be seen that it runs.
-const MOST_QUICK: u64 = 256;
 
 /// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many as its neighbours:
 /// counts end the run and nothing else does. The sum of what is taken has to be that of what was put.
 pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers: usize) -> Outcome {
     let threads = putters.max(takers) as u64;
-    let most = if setting.quick { MOST_QUICK } else { MOST };
-    let (warm, count) = (WARM * threads, setting.count.min(most).next_multiple_of(threads));
+    let (warm, count) = (WARM * threads, setting.count_up_to(MOST).next_multiple_of(threads));
     // The smaller side has one thread, or both have the same number.
     let share = |count: u64, threads: usize| count / threads as u64;
     let (txs, rxs) = M::ends(putters, takers);

@@ -53,6 +53,16 @@ pub(crate) struct Setting {
     pub(crate) quick: bool,
 }
 
+/// What threads hand over where it is only to be seen that it runs.
+const MOST_QUICK: u64 = 256;
+
+impl Setting {
+    /// The count, but no more than `most`, and few if it is only to be seen that it runs.
+    fn count_up_to(&self, most: u64) -> u64 {
+        self.count.min(if self.quick { MOST_QUICK } else { most })
+    }
+}
+
 /// What one measurement gave.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {

@@ -19,8 +19,6 @@ use std::time::Duration;
 const WARM: u64 = 64;
 /// What a sample runs at most: a pool without a bound takes in all that its threads have not run yet.
 const MOST: u64 = 1_000_000;
-/// The same, where it is only to be seen that it runs.
-const MOST_QUICK: u64 = 256;
 
 /// The tasks of one submitter that are not done, and who waits for that.
 #[derive(Debug)]
@@ -64,8 +62,7 @@ type Span = Range<Duration>;
 /// when all of them have been run; each counts itself done. CPU time is that of the process: the pool's threads do the most.
 pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: u64) -> Outcome {
     let pool = Arc::new(P::start(cpus().len().max(1))?);
-    let most = if setting.quick { MOST_QUICK } else { MOST };
-    let each = setting.count.min(most).div_ceil(submitters as u64);
+    let each = setting.count_up_to(MOST).div_ceil(submitters as u64);
     let work_ticks = (nanoseconds as f64 * tick_rate() / 1e9) as u64;
     let mut work: Vec<(Option<Cpu>, Work<Span>)> = Vec::new();
     for submitter in 0..submitters {
