@@ -150,18 +150,6 @@ pub unsafe trait RawConsumer<T>: Send {
     /// n is at most what `slot` allows.
     unsafe fn release(&mut self, n: usize);
 
-    /// Frees the first slot, beside the item that was in it, which it gives back. A design whose release may call a function takes the item
-    /// along: what outlives a call wants one of the few registers that calls preserve, and the state of the loop is in them.
-    ///
-    /// # Safety
-    /// As for [`release`](Self::release) of one slot.
-    #[inline(always)]
-    unsafe fn release_beside(&mut self, item: T) -> T {
-        // SAFETY: the caller's.
-        unsafe { self.release(1) };
-        item
-    }
-
     /// Items popped since the queue was made, plus the start, wrapping.
     fn position(&self) -> usize;
 

@@ -571,18 +571,12 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     #[inline(always)]
     fn take_as<R>(&mut self, wrap: impl FnOnce(T) -> R) -> R {
         // SAFETY: one item is readable; it is read before its slot is released.
-        let taken = unsafe {
-            if size_of::<T>() <= size_of::<usize>() {
-                let item = (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read());
-                wrap(self.raw.release_beside(item))
-            } else {
-                let wrapped = (*self.raw.slot(0)).with(|slot| wrap((*slot).assume_init_read()));
-                self.raw.release(1);
-                wrapped
-            }
-        };
-        self.stats.popped(1);
-        taken
+        unsafe {
+            let wrapped = (*self.raw.slot(0)).with(|slot| wrap((*slot).assume_init_read()));
+            self.raw.release(1);
+            self.stats.popped(1);
+            wrapped
+        }
     }
 
     /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.

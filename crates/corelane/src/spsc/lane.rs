@@ -703,14 +703,6 @@ impl<T> Shared<Ring<T>> {
         self.publish_position(&Run::empty(&self.body, next, line, lap));
     }
 
-    /// Gives back the item, so that its caller need not keep it; and does not let the compiler know that it is the same.
-    #[cold]
-    #[inline(never)]
-    fn publish_exactly_beside(&self, next: *mut u8, line: *mut u8, lap: usize, item: T) -> T {
-        self.publish_position(&Run::empty(&self.body, next, line, lap));
-        core::hint::black_box(item)
-    }
-
     /// Returns the place.
     #[inline(always)]
     fn publish_position(&self, run: &Run<T>) -> *mut u8 {
@@ -825,16 +817,6 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
             self.shared.publish_exactly(self.run.next, self.run.line, self.run.lap);
             self.told = self.run.next;
         }
-    }
-
-    #[inline(always)]
-    unsafe fn release_beside(&mut self, item: T) -> T {
-        self.run.next = self.run.next.wrapping_add(Block::<T>::ITEM);
-        if !self.exact {
-            return item;
-        }
-        self.told = self.run.next;
-        self.shared.publish_exactly_beside(self.run.next, self.run.line, self.run.lap, item)
     }
 
     #[inline(always)]
