@@ -593,12 +593,13 @@ struct Slip {
 }
 
 impl Slip {
-    /// Waits until `is_there`, or for as long as a slip may be; `helped` says whether that was of use. Not at all while it abstains.
+    /// Waits until `is_there`, or for as long as a slip may be; returns what `helped` then says of its use. Not at all while it
+    /// abstains: false.
     #[inline(always)]
-    fn wait(&mut self, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) {
+    fn wait(&mut self, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) -> bool {
         if self.abstain > 0 {
             self.abstain -= 1;
-            return;
+            return false;
         }
         for _ in 0..SLIP_LOOKS {
             spin_loop();
@@ -609,6 +610,7 @@ impl Slip {
         let helped = helped();
         self.failures = if helped { 0 } else { (self.failures + 1).min(MOST_FAILURES) };
         self.abstain = if helped { 0 } else { 1 << self.failures };
+        helped
     }
 }
 
@@ -755,10 +757,7 @@ impl<T> Ring<T> {
         let all = at.wrapping_add(self.take);
         let last = all.wrapping_sub(1);
         let full = || self.is_full(last);
-        if !full() {
-            notes.ahead.wait(full, full);
-        }
-        if full() {
+        if full() || notes.ahead.wait(full, full) {
             notes.full_until = all;
         }
     }
