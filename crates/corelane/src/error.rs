@@ -81,6 +81,65 @@ pub enum PopTimeoutError {
     Closed,
 }
 
+/// Why [`try_push`](crate::mpmc::Queue::try_push) of a shared queue did not take the item, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TryPushError<T> {
+    /// As many items as the queue's capacity are inside. A consumer may pop one at any time.
+    Full(T),
+    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again,
+    /// or let [`push`](crate::mpmc::Queue::push) wait.
+    Busy(T),
+    /// The queue is closed: no later push will succeed.
+    Closed(T),
+}
+
+impl<T> TryPushError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(item) | Self::Busy(item) | Self::Closed(item) => item,
+        }
+    }
+
+    /// The same reason with something else inside.
+    pub(crate) fn map<R>(self, f: impl FnOnce(T) -> R) -> TryPushError<R> {
+        match self {
+            Self::Full(item) => TryPushError::Full(f(item)),
+            Self::Busy(item) => TryPushError::Busy(f(item)),
+            Self::Closed(item) => TryPushError::Closed(f(item)),
+        }
+    }
+
+    /// True for [`TryPushError::Full`].
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// True for [`TryPushError::Busy`].
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy(_))
+    }
+
+    /// True for [`TryPushError::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+}
+
+/// Why [`try_pop`](crate::mpmc::Queue::try_pop) of a shared queue returned no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// As `PopError`.
+#[repr(usize)]
+pub enum TryPopError {
+    /// No item is inside.
+    Empty,
+    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again,
+    /// or let [`pop`](crate::mpmc::Queue::pop) wait.
+    Busy,
+    /// The queue is closed and everything it had accepted has been popped.
+    Closed,
+}
+
 /// Why [`offer`](crate::handoff::SynchronousQueue::offer) did not hand the item over, with the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OfferError<T> {
@@ -228,6 +287,16 @@ impl<T> fmt::Debug for ExchangeError<T> {
     }
 }
 
+impl<T> fmt::Debug for TryPushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Busy(_) => "Busy(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
 impl<T> fmt::Debug for Closed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad("Closed(..)")
@@ -236,6 +305,7 @@ impl<T> fmt::Debug for Closed<T> {
 
 const FULL: &str = "the queue is full";
 const EMPTY: &str = "the queue is empty";
+const BUSY: &str = "another thread is in the middle of its call";
 const CLOSED: &str = "the queue is closed";
 const NO_TAKER: &str = "no taker had come when the time was up";
 const CANCELLED: &str = "the wait was cancelled";
@@ -258,6 +328,26 @@ impl<T> fmt::Display for PushTimeoutError<T> {
         f.pad(match self {
             Self::Timeout(_) => "the queue was still full when the time was up",
             Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl<T> fmt::Display for TryPushError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full(_) => FULL,
+            Self::Busy(_) => BUSY,
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for TryPopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Empty => EMPTY,
+            Self::Busy => BUSY,
+            Self::Closed => DRAINED,
         })
     }
 }
@@ -361,6 +451,8 @@ impl fmt::Display for ChannelError {
 impl<T> core::error::Error for PushError<T> {}
 impl<T> core::error::Error for Closed<T> {}
 impl<T> core::error::Error for PushTimeoutError<T> {}
+impl<T> core::error::Error for TryPushError<T> {}
+impl core::error::Error for TryPopError {}
 impl core::error::Error for PopError {}
 impl core::error::Error for Drained {}
 impl core::error::Error for PopTimeoutError {}

@@ -43,7 +43,15 @@
 //! | items that may be left behind, beside some whose taking is waited for | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
 //! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | whoever comes is matched with whoever is there |
 //!
-//! Several threads on one side of a queue with a buffer: give each its own queue and let the other side serve them all;
+//! Any number of threads on both sides, and a buffer between them: all of [`mpmc`]. Start with [`mpmc::ticket`]: [`mpmc::queue`].
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
+//! | producers that must never wait | [`mpmc::two_lock`] | no bound; memory is what is inside |
+//! | a comparison with what the paper on batch queues compares | [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
+//!
+//! Several threads on one side only: give each its own queue and let the other side serve them all;
 //! [`wait::any`] sleeps once for many queues.
 //!
 //! # What every queue of `spsc` promises
@@ -63,7 +71,8 @@
 //!   nobody pops is dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
-//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them.
+//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with
+//! `tests/mpmc`.
 //!
 //! # Features
 //!
@@ -78,6 +87,8 @@ extern crate std;
 pub mod error;
 #[cfg(target_has_atomic = "64")]
 pub mod handoff;
+#[cfg(target_has_atomic = "64")]
+pub mod mpmc;
 #[doc(hidden)]
 pub mod paper;
 mod prefetch;

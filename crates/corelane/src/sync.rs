@@ -67,7 +67,7 @@ mod cell {
 
 /// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line of
 /// the aarch64 cores that have lines of 128.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
@@ -237,6 +237,17 @@ pub(crate) fn spin_loop() {
     shuttle::hint::spin_loop();
     #[cfg(not(any(loom, shuttle)))]
     core::hint::spin_loop();
+}
+
+/// Before a look whose answer may be that there is nothing: it is then true at some moment of the call, and calls on several queues agree
+/// on one order.
+#[cfg(target_has_atomic = "64")]
+#[inline(always)]
+pub(crate) fn full_fence() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(not(any(loom, shuttle)))]
+    core::sync::atomic::fence(Ordering::SeqCst);
 }
 
 /// A load-acquire of a word that decides something. Loom looks for a race with the last access to a word only: a thread that loads

@@ -1,0 +1,155 @@
+//! A ring under a lock, and threads that ask again and again.
+//!
+//! Source: the busy-wait queue (BWQ) of the paper, section 2.1, and its batch version (BBWQ).
+//!
+//! # How it works
+//!
+//! 1. The items lie in a ring under one lock.
+//! 2. A thread that finds nothing lets go of the lock and takes it again, until there is something. It never sleeps, whatever the queue's
+//!    strategy; between two attempts it spends a pause instruction, and with `std` now and then its turn on the CPU, as what it
+//!    waits for may need this very CPU.
+//! 3. A batch is one critical section.
+//!
+//! # What differs from the paper
+//!
+//! - The yields of step 2. The paper had a CPU for each thread.
+//! - `try_` calls do not wait for the lock: they say `Busy` where another thread has it.
+//!
+//! # Synchronization
+//!
+//! All of it under the lock. All calls are linearizable, single ones and batches as sequences of single ones: they take effect under it.
+//!
+//! # Progress
+//!
+//! Blocking: a thread that is stopped under the lock stops all others, but for `try_` calls. Not fair.
+//!
+//! # When to use it, and when not
+//!
+//! As the measure for the others. Threads that wait keep the lock's line moving, and so hold up the one they wait for.
+//!
+//! # Memory
+//!
+//! The capacity times the item's size.
+
+use super::deque;
+use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::lock::{Guard, Lock};
+use super::stats::Recorder;
+use crate::error::{ChannelError, TryPopError, TryPushError};
+use crate::sync::{AtomicUsize, Relaxed};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// The busy-wait queue as a type parameter of [`Queue`](super::Queue).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BusyWait;
+
+super::aliases!(BusyWait, bounded);
+
+/// The lock and what it protects.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Locked<T> {
+    inner: Lock<Inner<T>>,
+    capacity: usize,
+    /// As many as are in the ring, for a look without the lock.
+    len: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    items: VecDeque<T>,
+    closed: bool,
+}
+
+impl<T> Locked<T> {
+    fn enter_to_push(&self, stay: Stay) -> Result<Guard<'_, Inner<T>>, TryPushError<()>> {
+        let inner = self.inner.enter(stay).ok_or(TryPushError::Busy(()))?;
+        if inner.closed {
+            Err(TryPushError::Closed(()))
+        } else if inner.items.len() == self.capacity {
+            Err(TryPushError::Full(()))
+        } else {
+            Ok(inner)
+        }
+    }
+
+    fn enter_to_pop(&self, stay: Stay) -> Result<Guard<'_, Inner<T>>, TryPopError> {
+        let inner = self.inner.enter(stay).ok_or(TryPopError::Busy)?;
+        if !inner.items.is_empty() {
+            Ok(inner)
+        } else if inner.closed {
+            Err(TryPopError::Closed)
+        } else {
+            Err(TryPopError::Empty)
+        }
+    }
+}
+
+impl sealed::Sealed for BusyWait {}
+
+impl<T: Send> Design<T> for BusyWait {
+    type Body = Locked<T>;
+
+    fn create(capacity: usize, _: usize) -> Result<Locked<T>, ChannelError> {
+        let inner = Inner { items: deque(capacity)?, closed: false };
+        Ok(Locked { inner: Lock::new(inner), capacity, len: AtomicUsize::new(0) })
+    }
+}
+
+impl<T: Send> Raw<T> for Locked<T> {
+    const WAITING: Waiting = Waiting::Busy;
+    const BOUNDED: bool = true;
+
+    fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
+        match self.enter_to_push(stay) {
+            Ok(mut inner) => {
+                inner.items.push_back(item);
+                self.len.store(inner.items.len(), Relaxed);
+                Ok(())
+            }
+            Err(refused) => Err(refused.map(|()| item)),
+        }
+    }
+
+    fn pop<S: Recorder>(&self, stay: Stay, _: &S) -> Result<T, TryPopError> {
+        let mut inner = self.enter_to_pop(stay)?;
+        let item = inner.items.pop_front().expect("there is one");
+        self.len.store(inner.items.len(), Relaxed);
+        Ok(item)
+    }
+
+    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
+        let mut inner = self.enter_to_push(stay)?;
+        let count = supply.len().min(self.capacity - inner.items.len());
+        inner.items.extend((0..count).map_while(|_| supply.next()));
+        self.len.store(inner.items.len(), Relaxed);
+        Ok(count)
+    }
+
+    fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, stay: Stay, _: &S) -> Result<usize, TryPopError> {
+        let mut inner = self.enter_to_pop(stay)?;
+        let count = max.min(inner.items.len());
+        // Before anything is taken out: this may panic.
+        items.reserve(count);
+        items.extend(inner.items.drain(..count));
+        self.len.store(inner.items.len(), Relaxed);
+        Ok(count)
+    }
+
+    fn close(&self) {
+        self.inner.lock().closed = true;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+}

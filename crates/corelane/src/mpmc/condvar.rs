@@ -1,0 +1,300 @@
+//! One mutex, two condition variables: the queue everybody writes first.
+//!
+//! Source: the condition variable queue (CVQ) of the paper, section 2.2, and its batch version (BCVQ).
+//!
+//! # How it works
+//!
+//! 1. The items lie in a ring under one mutex. One condition variable is for those who wait for items, one for those who wait for room.
+//! 2. A thread that finds nothing sleeps on its condition variable, which lets go of the mutex. It does so at once: no spin comes before,
+//!    whatever the queue's strategy.
+//! 3. Who changes the queue wakes one sleeper of the other side. One that is woken, takes a part and leaves more behind wakes the next. So a
+//!    batch wakes as many as find something in it.
+//! 4. A batch is one critical section.
+//!
+//! # What differs from the paper
+//!
+//! - Under the mutex it is known who sleeps and how many have been woken and are on their way. Nobody is woken for nothing, and a
+//!   call in passing makes no system call.
+//! - `try_` calls do not wait for the mutex: they say `Busy` where another thread has it.
+//!
+//! # Synchronization
+//!
+//! All of it under the mutex. All calls are linearizable, single ones and batches as sequences of single ones: they take effect under it.
+//!
+//! # Progress
+//!
+//! Blocking: a thread that is stopped under the mutex stops all others, but for `try_` calls.
+//!
+//! # When to use it, and when not
+//!
+//! As the measure for the others. For batches it is not bad at all: the mutex is rarely taken. One item at a time, threads that sleep for each
+//! make it the slowest by far, in the paper as here.
+//!
+//! # Memory
+//!
+//! The capacity times the item's size.
+
+use super::deque;
+use super::design::{Design, Raw, Side, Stay, Supply, Waiting, sealed};
+use super::stats::Recorder;
+use crate::error::{ChannelError, TryPopError, TryPushError};
+use crate::sync::{AtomicUsize, Condvar as Condition, Mutex, Relaxed};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use std::sync::{PoisonError, TryLockError};
+use std::time::Instant;
+
+#[cfg(loom)]
+use loom::sync::MutexGuard;
+#[cfg(shuttle)]
+use shuttle::sync::MutexGuard;
+#[cfg(not(any(loom, shuttle)))]
+use std::sync::MutexGuard;
+
+/// The queue with condition variables as a type parameter of [`Queue`](super::Queue).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Condvar;
+
+super::aliases!(Condvar, bounded);
+
+/// The mutex and what it protects.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Monitor<T> {
+    inner: Mutex<Inner<T>>,
+    not_full: Condition,
+    not_empty: Condition,
+    capacity: usize,
+    /// As many as are in the ring, for a look without the mutex.
+    len: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    items: VecDeque<T>,
+    closed: bool,
+    producers: Sleepers,
+    consumers: Sleepers,
+}
+
+/// Those who sleep on a condition variable.
+#[derive(Debug, Default)]
+struct Sleepers {
+    /// Threads in a wait.
+    count: usize,
+    /// Of those, how many were woken for sure and have not come back yet. May be less, as threads also come back for no reason; that costs a
+    /// wake-up too many.
+    woken: usize,
+}
+
+impl<T> Inner<T> {
+    fn sleepers(&mut self, side: Side) -> &mut Sleepers {
+        match side {
+            Side::Push => &mut self.producers,
+            Side::Pop => &mut self.consumers,
+        }
+    }
+}
+
+type Guard<'a, T> = MutexGuard<'a, Inner<T>>;
+
+impl<T> Monitor<T> {
+    fn condition(&self, side: Side) -> &Condition {
+        match side {
+            Side::Push => &self.not_full,
+            Side::Pop => &self.not_empty,
+        }
+    }
+
+    /// Wakes one who sleeps there and is not on its way.
+    fn wake(&self, inner: &mut Inner<T>, side: Side) {
+        let sleepers = inner.sleepers(side);
+        if sleepers.count > sleepers.woken {
+            sleepers.woken += 1;
+            self.condition(side).notify_one();
+        }
+    }
+
+    /// To be called under the mutex with its items changed by a call of this side: wakes one of the other side, and the next of this side if
+    /// this call has slept and something is left.
+    fn changed(&self, inner: &mut Inner<T>, side: Side, slept: bool) {
+        let len = inner.items.len();
+        self.len.store(len, Relaxed);
+        let (other, more) = match side {
+            Side::Push => (Side::Pop, len < self.capacity),
+            Side::Pop => (Side::Push, len != 0),
+        };
+        self.wake(inner, other);
+        if slept && more {
+            self.wake(inner, side);
+        }
+    }
+
+    /// Takes the mutex; none if others have it and the caller will not stay.
+    fn enter(&self, stay: Stay) -> Option<Guard<'_, T>> {
+        // A panic under the mutex comes from a vector that could not grow, before anything was changed.
+        if stay != Stay::No {
+            return Some(self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.inner.try_lock() {
+            Ok(inner) => Some(inner),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Sleeps while there is nothing for this side, as long as the caller stays. Whether it slept.
+    fn wait<'a>(
+        &'a self,
+        mut inner: Guard<'a, T>,
+        side: Side,
+        stay: Stay,
+        stats: &impl Recorder,
+    ) -> (Guard<'a, T>, bool) {
+        let mut slept = false;
+        let Stay::Until(deadline) = stay else { return (inner, slept) };
+        loop {
+            let ready = match side {
+                Side::Push => inner.items.len() < self.capacity,
+                Side::Pop => !inner.items.is_empty(),
+            };
+            if ready || inner.closed {
+                return (inner, slept);
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return (inner, slept);
+            }
+            inner.sleepers(side).count += 1;
+            stats.slept(side);
+            slept = true;
+            let condition = self.condition(side);
+            inner = match left {
+                None => condition.wait(inner).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => condition.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+            let sleepers = inner.sleepers(side);
+            sleepers.count -= 1;
+            sleepers.woken = sleepers.woken.saturating_sub(1);
+        }
+    }
+
+    /// Enters, waits, and says whether there is room.
+    fn enter_to_push(&self, stay: Stay, stats: &impl Recorder) -> Result<(Guard<'_, T>, bool), TryPushError<()>> {
+        let (inner, slept) = self.wait(self.enter(stay).ok_or(TryPushError::Busy(()))?, Side::Push, stay, stats);
+        if inner.closed {
+            Err(TryPushError::Closed(()))
+        } else if inner.items.len() == self.capacity {
+            Err(TryPushError::Full(()))
+        } else {
+            Ok((inner, slept))
+        }
+    }
+
+    /// Enters, waits, and says whether there is something.
+    fn enter_to_pop(&self, stay: Stay, stats: &impl Recorder) -> Result<(Guard<'_, T>, bool), TryPopError> {
+        let (inner, slept) = self.wait(self.enter(stay).ok_or(TryPopError::Busy)?, Side::Pop, stay, stats);
+        if !inner.items.is_empty() {
+            Ok((inner, slept))
+        } else if inner.closed {
+            Err(TryPopError::Closed)
+        } else {
+            Err(TryPopError::Empty)
+        }
+    }
+}
+
+impl sealed::Sealed for Condvar {}
+
+impl<T: Send> Design<T> for Condvar {
+    type Body = Monitor<T>;
+
+    fn create(capacity: usize, _: usize) -> Result<Monitor<T>, ChannelError> {
+        Ok(Monitor {
+            inner: Mutex::new(Inner {
+                items: deque(capacity)?,
+                closed: false,
+                producers: Sleepers::default(),
+                consumers: Sleepers::default(),
+            }),
+            not_full: Condition::new(),
+            not_empty: Condition::new(),
+            capacity,
+            len: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl<T: Send> Raw<T> for Monitor<T> {
+    const WAITING: Waiting = Waiting::Inside;
+    const BOUNDED: bool = true;
+
+    fn push<S: Recorder>(&self, item: T, stay: Stay, stats: &S) -> Result<(), TryPushError<T>> {
+        match self.enter_to_push(stay, stats) {
+            Ok((mut inner, slept)) => {
+                inner.items.push_back(item);
+                self.changed(&mut inner, Side::Push, slept);
+                Ok(())
+            }
+            Err(refused) => Err(refused.map(|()| item)),
+        }
+    }
+
+    fn pop<S: Recorder>(&self, stay: Stay, stats: &S) -> Result<T, TryPopError> {
+        let (mut inner, slept) = self.enter_to_pop(stay, stats)?;
+        let item = inner.items.pop_front().expect("there is one");
+        self.changed(&mut inner, Side::Pop, slept);
+        Ok(item)
+    }
+
+    fn push_run<S: Recorder>(
+        &self,
+        supply: &mut Supply<'_, T>,
+        stay: Stay,
+        stats: &S,
+    ) -> Result<usize, TryPushError<()>> {
+        let (mut inner, slept) = self.enter_to_push(stay, stats)?;
+        let count = supply.len().min(self.capacity - inner.items.len());
+        inner.items.extend((0..count).map_while(|_| supply.next()));
+        self.changed(&mut inner, Side::Push, slept);
+        Ok(count)
+    }
+
+    fn pop_run<S: Recorder>(
+        &self,
+        items: &mut Vec<T>,
+        max: usize,
+        stay: Stay,
+        stats: &S,
+    ) -> Result<usize, TryPopError> {
+        let (mut inner, slept) = self.enter_to_pop(stay, stats)?;
+        let count = max.min(inner.items.len());
+        // Before anything is taken out: this may panic.
+        items.reserve(count);
+        items.extend(inner.items.drain(..count));
+        self.changed(&mut inner, Side::Pop, slept);
+        Ok(count)
+    }
+
+    fn close(&self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.closed = true;
+        for side in [Side::Push, Side::Pop] {
+            let sleepers = inner.sleepers(side);
+            sleepers.woken = sleepers.count;
+            self.condition(side).notify_all();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).closed
+    }
+
+    fn len(&self) -> usize {
+        self.len.load(Relaxed)
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+}

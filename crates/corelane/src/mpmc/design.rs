@@ -1,0 +1,153 @@
+//! What an algorithm has to provide. Waiting, time-outs and wake-ups are the same for every queue and written once, in
+//! [`queue`](super::queue), over these traits.
+
+use super::stats::Recorder;
+use crate::error::{ChannelError, TryPopError, TryPushError};
+use alloc::vec::Vec;
+use core::ptr;
+#[cfg(feature = "std")]
+use std::time::Instant;
+
+/// A queue algorithm for any number of producers and consumers, as a type parameter of [`Queue`](super::Queue).
+///
+/// Sealed: the contract rests on what the implementations promise each other.
+pub trait Design<T>: sealed::Sealed + Sized + 'static {
+    #[doc(hidden)]
+    type Body: Raw<T>;
+
+    #[doc(hidden)]
+    fn create(capacity: usize, start: usize) -> Result<Self::Body, ChannelError>;
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+}
+
+/// The two ends of a queue.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Push,
+    Pop,
+}
+
+/// For how long an attempt may wait for other threads.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// Not at all; `Busy` if it would have to.
+    No,
+    /// For a lock.
+    ForLock,
+    /// Until it succeeds or the time is up, if the algorithm waits [by itself](Waiting::Inside).
+    #[cfg(feature = "std")]
+    Until(Option<Instant>),
+}
+
+/// How the waiting calls of an algorithm wait.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// By the queue's strategy.
+    Parked,
+    /// By trying again and again.
+    Busy,
+    /// An attempt with [`Stay::Until`] waits by itself.
+    #[cfg(feature = "std")]
+    Inside,
+}
+
+/// What all threads share of an algorithm. An attempt never calls code of the user and, but for the growth of the caller's vector, does
+/// not panic.
+#[doc(hidden)]
+pub trait Raw<T>: Send + Sync {
+    const WAITING: Waiting;
+    /// Whether a push may find the queue full.
+    const BOUNDED: bool;
+
+    /// One attempt to push.
+    fn push<S: Recorder>(&self, item: T, stay: Stay, stats: &S) -> Result<(), TryPushError<T>>;
+
+    /// One attempt to pop.
+    fn pop<S: Recorder>(&self, stay: Stay, stats: &S) -> Result<T, TryPopError>;
+
+    /// One attempt to push items from the front of a supply that is not empty: at least one, as many as fit.
+    fn push_run<S: Recorder>(
+        &self,
+        supply: &mut Supply<'_, T>,
+        stay: Stay,
+        stats: &S,
+    ) -> Result<usize, TryPushError<()>>;
+
+    /// One attempt to pop: at least one item and at most `max`, which is not 0.
+    fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, stay: Stay, stats: &S)
+    -> Result<usize, TryPopError>;
+
+    /// From now on every push is refused.
+    fn close(&self);
+
+    fn is_closed(&self) -> bool;
+
+    /// Items inside at some moment of the call.
+    fn len(&self) -> usize;
+
+    fn capacity(&self) -> usize;
+}
+
+/// The items of a batch that are still to be pushed, which leave the caller's vector from its front. What is left of them is in the vector
+/// when this is dropped.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Supply<'a, T> {
+    items: &'a mut Vec<T>,
+    /// Items `taken .. count` are still here. The vector itself knows of none meanwhile.
+    taken: usize,
+    count: usize,
+}
+
+impl<'a, T> Supply<'a, T> {
+    pub(super) fn new(items: &'a mut Vec<T>) -> Self {
+        let count = items.len();
+        // SAFETY: 0 is not more than the capacity; `drop` gives the rest back.
+        unsafe { items.set_len(0) };
+        Self { items, taken: 0, count }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.count - self.taken
+    }
+
+    /// Moves the first item out.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Option<T> {
+        if self.taken == self.count {
+            return None;
+        }
+        // SAFETY: an item that was not taken yet; the position moves on, so that it is moved out once.
+        let item = unsafe { self.items.as_ptr().add(self.taken).read() };
+        self.taken += 1;
+        Some(item)
+    }
+
+    /// Takes the last `n` calls of [`next`](Self::next) back.
+    ///
+    /// # Safety
+    /// There were so many, and their items are forgotten.
+    pub(super) unsafe fn restore(&mut self, n: usize) {
+        self.taken -= n;
+    }
+}
+
+impl<T> Drop for Supply<'_, T> {
+    fn drop(&mut self) {
+        let left = self.len();
+        let start = self.items.as_mut_ptr();
+        if self.taken != 0 && left != 0 {
+            // SAFETY: the items that are left move to the front of the same memory.
+            unsafe { ptr::copy(start.add(self.taken), start, left) };
+        }
+        // SAFETY: so many items lie at the front now.
+        unsafe { self.items.set_len(left) };
+    }
+}

@@ -1,0 +1,101 @@
+//! The lock of the designs that do not sleep under it: test and test-and-set.
+
+use super::design::Stay;
+use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell, pause};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+/// A spin lock with what it protects, which moves in the same line.
+///
+/// # Synchronization
+/// Store-release on leaving → compare-and-swap-acquire on entering. Who finds it held reads it until it is free before trying again, so
+/// that the one inside keeps the line, and with `std` yields now and then, should that one be preempted.
+#[derive(Debug)]
+pub(super) struct Lock<P> {
+    /// [`FREE`] or [`HELD`].
+    state: AtomicU32,
+    protected: UnsafeCell<P>,
+}
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+
+// SAFETY: what is protected is reached by the one who holds the lock only, on whatever thread, hence `P: Send`.
+unsafe impl<P: Send> Sync for Lock<P> {}
+
+impl<P> Lock<P> {
+    pub(super) fn new(protected: P) -> Self {
+        Self { state: AtomicU32::new(FREE), protected: UnsafeCell::new(protected) }
+    }
+
+    /// Takes the lock; none if another thread has it and the caller will not stay.
+    #[inline(always)]
+    pub(super) fn enter(&self, stay: Stay) -> Option<Guard<'_, P>> {
+        while self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            if stay == Stay::No {
+                return None;
+            }
+            self.wait();
+        }
+        // The pointer stays valid: loom only checks the moment, so the lock itself is what its models prove.
+        let protected = self.protected.with_mut(|protected| NonNull::new(protected).expect("a cell has an address"));
+        Some(Guard { state: &self.state, protected })
+    }
+
+    /// Takes the lock.
+    #[inline(always)]
+    pub(super) fn lock(&self) -> Guard<'_, P> {
+        self.enter(Stay::ForLock).expect("it stays")
+    }
+
+    /// What is protected, for the only one who is left.
+    pub(super) fn get_mut(&mut self) -> &mut P {
+        // SAFETY: the reference is the only one.
+        self.protected.with_mut(|protected| unsafe { &mut *protected })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) {
+        let mut looks = 0_u32;
+        loop {
+            looks = looks.wrapping_add(1);
+            pause(looks);
+            // As in `spsc::locked`: the read orders nothing, and a model goes without.
+            if cfg!(loom) || self.state.load(Relaxed) == FREE {
+                return;
+            }
+        }
+    }
+}
+
+/// Who holds the lock, until this is dropped.
+pub(super) struct Guard<'a, P> {
+    state: &'a AtomicU32,
+    protected: NonNull<P>,
+}
+
+impl<P> Deref for Guard<'_, P> {
+    type Target = P;
+
+    #[inline(always)]
+    fn deref(&self) -> &P {
+        // SAFETY: we hold the lock, so nobody else has a reference.
+        unsafe { self.protected.as_ref() }
+    }
+}
+
+impl<P> DerefMut for Guard<'_, P> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut P {
+        // SAFETY: we hold the lock, so nobody else has a reference.
+        unsafe { self.protected.as_mut() }
+    }
+}
+
+impl<P> Drop for Guard<'_, P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.state.store(FREE, Release);
+    }
+}

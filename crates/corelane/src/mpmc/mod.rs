@@ -1,0 +1,209 @@
+//! Queues between any number of producers and any number of consumers.
+//!
+//! One type, [`Queue`], with the algorithm as a type parameter, so code can be generic over it without dynamic dispatch. It is shared by
+//! reference or in an `Arc`; any thread may push and pop.
+//!
+//! ```
+//! use corelane::mpmc;
+//!
+//! let queue = mpmc::queue(1024);
+//! let sum = std::thread::scope(|scope| {
+//!     let workers = [(); 3].map(|()| {
+//!         scope.spawn(|| {
+//!             let mut sum = 0;
+//!             // Waits for items; ends when the queue is closed and everything was popped.
+//!             while let Ok(item) = queue.pop() {
+//!                 sum += item;
+//!             }
+//!             sum
+//!         })
+//!     });
+//!     for item in 1..=1000_u64 {
+//!         queue.push(item).expect("nobody has closed it");
+//!     }
+//!     queue.close();
+//!     workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>()
+//! });
+//! assert_eq!(sum, 500_500);
+//! ```
+//!
+//! # Which one?
+//!
+//! Every design has a module with the same names: `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s.
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
+//! | producers that must never wait, and items that pile up for a while | [`two_lock`] | no bound but memory, which is what is inside |
+//! | a comparison with what the paper on batch queues compares | [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
+//!
+//! | | bounded | progress | memory |
+//! |---|---|---|---|
+//! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
+//! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
+//! | [`condvar`] | yes | blocking | the capacity, from the start |
+//! | [`busy_wait`] | yes | blocking; threads that wait never sleep | the capacity, from the start |
+//!
+//! # What every queue promises
+//!
+//! - First in, first out; every item once; never more than `capacity` items inside. Any `T: Send`.
+//! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of single calls, each with
+//!   its moment; where it is made in one step nothing comes between them.
+//! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the queue; `Full` and `Empty`
+//!   are exact. A thread that is alone never sees `Busy`.
+//!
+//! ```
+//! use corelane::error::{TryPopError, TryPushError};
+//! use corelane::mpmc;
+//!
+//! let queue = mpmc::queue(1);
+//! assert_eq!(queue.try_pop(), Err(TryPopError::Empty));
+//! assert_eq!(queue.try_push('a'), Ok(()));
+//! assert_eq!(queue.try_push('b'), Err(TryPushError::Full('b')));
+//! ```
+//!
+//! - A batch takes one synchronization where single calls take one each. A push takes its items from the caller's vector, so what is not
+//!   pushed is still there; a pop waits for one item, takes up to a limit, and appends to the caller's vector.
+//!
+//! ```
+//! # use corelane::mpmc;
+//! let queue = mpmc::queue(3);
+//! let mut items = vec![1, 2, 3, 4];
+//! assert_eq!(queue.try_push_batch(&mut items), Ok(3));
+//! assert_eq!(items, [4]);
+//! let mut popped = Vec::new();
+//! assert_eq!(queue.pop_batch(&mut popped, 10), Ok(3));
+//! assert_eq!(popped, [1, 2, 3]);
+//! ```
+//!
+//! - [`close`](Queue::close) ends it for all: pushes are refused with their items, pops get what is inside and then an end. A push comes
+//!   before the close, then its item can be popped, or after it, then it comes back. What nobody pops is dropped with the queue.
+//!
+//! ```
+//! # use corelane::mpmc;
+//! use corelane::error::{Closed, Drained};
+//!
+//! let queue = mpmc::queue(3);
+//! queue.push('a').unwrap();
+//! queue.close();
+//! assert_eq!(queue.push('b'), Err(Closed('b')));
+//! assert_eq!(queue.pop(), Ok('a'));
+//! assert_eq!(queue.pop(), Err(Drained));
+//! ```
+//!
+//! - What a thread did before a push is visible to the thread that popped the item.
+//! - Waiting is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and costs the others a wake-up; nobody pays
+//!   while nobody sleeps.
+//! - Counting is a type parameter, [`stats`].
+//!
+//! # How it is built
+//!
+//! An algorithm is one file, which makes attempts (`design.rs`). Waiting is written once over them (`queue.rs`, `sleepers.rs`).
+#![allow(rustdoc::private_intra_doc_links)]
+
+/// The names every design's module offers, for its own type parameter.
+macro_rules! aliases {
+    ($design:ident, bounded) => {
+        /// The queue.
+        pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Queue<T, $design, W, S>;
+
+        /// Makes a queue for `capacity` items with the defaults.
+        ///
+        /// # Panics
+        /// Where [`try_queue`] returns an error.
+        #[track_caller]
+        pub fn queue<T: Send>(capacity: usize) -> Queue<T> {
+            try_queue(capacity).unwrap_or_else(|error| panic!("{error}"))
+        }
+
+        /// Makes a queue for `capacity` items with the defaults.
+        ///
+        /// # Errors
+        /// A capacity of 0 or beyond what positions hold, or no memory.
+        pub fn try_queue<T: Send>(capacity: usize) -> Result<Queue<T>, crate::error::ChannelError> {
+            queue_with(capacity, crate::mpmc::Options::default())
+        }
+
+        /// Makes a queue for `capacity` items.
+        ///
+        /// # Errors
+        /// As [`try_queue`].
+        pub fn queue_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            capacity: usize,
+            options: crate::mpmc::Options<W, S>,
+        ) -> Result<Queue<T, W, S>, crate::error::ChannelError> {
+            crate::mpmc::queue_with(capacity, options)
+        }
+    };
+    ($design:ident, unbounded) => {
+        /// The queue.
+        pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Queue<T, $design, W, S>;
+
+        /// Makes a queue with the defaults.
+        ///
+        /// # Panics
+        /// Where [`try_queue`] returns an error.
+        #[track_caller]
+        pub fn queue<T: Send>() -> Queue<T> {
+            try_queue().unwrap_or_else(|error| panic!("{error}"))
+        }
+
+        /// Makes a queue with the defaults.
+        ///
+        /// # Errors
+        /// No memory.
+        pub fn try_queue<T: Send>() -> Result<Queue<T>, crate::error::ChannelError> {
+            queue_with(crate::mpmc::Options::default())
+        }
+
+        /// Makes a queue.
+        ///
+        /// # Errors
+        /// As [`try_queue`].
+        pub fn queue_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            options: crate::mpmc::Options<W, S>,
+        ) -> Result<Queue<T, W, S>, crate::error::ChannelError> {
+            crate::mpmc::queue_with(64, options)
+        }
+    };
+}
+use aliases;
+
+mod design;
+mod queue;
+#[cfg(feature = "std")]
+mod sleepers;
+pub mod stats;
+
+pub mod busy_wait;
+#[cfg(feature = "std")]
+pub mod condvar;
+mod lock;
+pub mod ticket;
+pub mod two_lock;
+
+pub use busy_wait::BusyWait;
+#[cfg(feature = "std")]
+pub use condvar::Condvar;
+pub use design::Design;
+pub use queue::{Options, Queue, UNBOUNDED, queue_with};
+pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
+pub use ticket::{Ticket, queue, try_queue};
+pub use two_lock::TwoLock;
+
+use crate::error::ChannelError;
+use alloc::collections::VecDeque;
+use design::Side;
+
+/// A ring with memory for so many items.
+fn deque<T>(capacity: usize) -> Result<VecDeque<T>, ChannelError> {
+    let bytes = capacity.checked_mul(size_of::<T>()).ok_or(ChannelError::TooLarge)?;
+    if bytes > isize::MAX as usize {
+        return Err(ChannelError::TooLarge);
+    }
+    let mut items = VecDeque::new();
+    items.try_reserve_exact(capacity).map_err(|_| ChannelError::NoMemory)?;
+    Ok(items)
+}

@@ -1,0 +1,523 @@
+//! The contract, written once over every [`Design`]: waiting, time-outs, wake-ups, batches, counts.
+//!
+//! An algorithm makes attempts, each of which succeeds, or finds the queue full or empty, or closed, or in use. Closing is the algorithm's:
+//! whether a push comes before the close is for the same word or lock to decide that decides about the push. So each item is
+//! either given back by its push or there to be popped.
+//!
+//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says. Before a thread sleeps it says so in the
+//! list of its side and makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
+
+use super::design::{Design, Raw, Side, Stay, Supply, Waiting};
+use super::stats::{Counting, NoStats, Recorder, Stats};
+use super::ticket::Ticket;
+use crate::error::{ChannelError, Closed, Drained, TryPopError, TryPushError};
+#[cfg(feature = "std")]
+use crate::error::{PopTimeoutError, PushTimeoutError};
+#[cfg(not(feature = "std"))]
+use crate::sync::pause;
+#[cfg(feature = "std")]
+use crate::sync::{Padded, pause};
+use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+#[cfg(feature = "std")]
+use std::time::{Duration, Instant};
+
+#[cfg(feature = "std")]
+use super::sleepers::Sleepers;
+
+/// How a queue is made: the wait strategy, what it counts.
+#[derive(Clone, Debug, Default)]
+pub struct Options<W = DefaultStrategy, S = NoStats> {
+    wait: W,
+    start: usize,
+    stats: PhantomData<S>,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<W, S> Options<W, S> {
+    /// How threads wait. [`condvar`](super::condvar) and [`busy_wait`](super::busy_wait) have a way of their own.
+    pub fn wait<V: Strategy>(self, wait: V) -> Options<V, S> {
+        Options { wait, start: self.start, stats: self.stats }
+    }
+
+    /// What the queue counts: [`Counting`] makes it offer `stats()`.
+    pub fn stats<R: Recorder>(self) -> Options<W, R> {
+        Options { wait: self.wait, start: self.start, stats: PhantomData }
+    }
+
+    /// Lets positions start here instead of at 0, so that a test reaches their wrap-around.
+    #[doc(hidden)]
+    pub fn start_at(mut self, position: usize) -> Self {
+        self.start = position;
+        self
+    }
+}
+
+/// The greatest capacity of a bounded queue; [`capacity`](Queue::capacity) of one without a bound.
+pub const UNBOUNDED: usize = isize::MAX as usize / 2;
+
+/// Makes a queue of any design, named by the type parameter `D`. A design without a bound has memory for `capacity` items from the start.
+///
+/// # Errors
+/// A capacity of 0 or beyond what positions hold, or no memory.
+pub fn queue_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
+    capacity: usize,
+    options: Options<W, S>,
+) -> Result<Queue<T, D, W, S>, ChannelError> {
+    if capacity == 0 {
+        return Err(ChannelError::ZeroCapacity);
+    }
+    if capacity > UNBOUNDED {
+        return Err(ChannelError::TooLarge);
+    }
+    Ok(Queue {
+        body: D::create(capacity, options.start)?,
+        wait: options.wait,
+        stats: S::default(),
+        #[cfg(feature = "std")]
+        producers: Padded(Sleepers::new()),
+        #[cfg(feature = "std")]
+        consumers: Padded(Sleepers::new()),
+    })
+}
+
+/// A first-in first-out queue between any number of producers and consumers, which share it by reference or in an `Arc`. See the
+/// [module](super).
+pub struct Queue<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+    body: D::Body,
+    wait: W,
+    stats: S,
+    /// Who waits for room.
+    #[cfg(feature = "std")]
+    producers: Padded<Sleepers>,
+    /// Who waits for items.
+    #[cfg(feature = "std")]
+    consumers: Padded<Sleepers>,
+}
+
+impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
+    /// How long an attempt of a waiting call stays.
+    const STAY: Stay = match D::Body::WAITING {
+        Waiting::Parked | Waiting::Busy => Stay::ForLock,
+        #[cfg(feature = "std")]
+        Waiting::Inside => Stay::Until(None),
+    };
+
+    /// Pushes an item if there is room. Never waits.
+    ///
+    /// # Errors
+    /// `Full` if `capacity` items are inside, `Closed` once the queue is closed, `Busy` if this call had to wait for another
+    /// thread in the middle of its call. The item comes back.
+    #[inline]
+    pub fn try_push(&self, item: T) -> Result<(), TryPushError<T>> {
+        self.attempt_push(item, Stay::No)
+    }
+
+    /// Pops the oldest item. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for another
+    /// thread in the middle of its call.
+    #[inline]
+    pub fn try_pop(&self) -> Result<T, TryPopError> {
+        self.attempt_pop(Stay::No)
+    }
+
+    /// Pushes items from the front of the vector, as many as there is room for, in one step; they leave the vector. Returns how many: all,
+    /// unless the queue got full. Never waits.
+    ///
+    /// # Errors
+    /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
+    pub fn try_push_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+        let mut supply = Supply::new(items);
+        if supply.len() == 0 {
+            return Ok(0);
+        }
+        self.attempt_push_run(&mut supply, Stay::No)
+    }
+
+    /// Pops up to `max` items in one step and appends them to `items`. Returns how many, which is 0 only if `max` is. Never waits.
+    ///
+    /// # Errors
+    /// Nothing was popped, for the same reasons as in [`try_pop`](Self::try_pop).
+    pub fn try_pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        self.attempt_pop_run(items, max, Stay::No)
+    }
+
+    /// Closes the queue: no later push succeeds, those who wait are woken. What is inside can still be popped. A queue that is closed stays
+    /// closed.
+    pub fn close(&self) {
+        self.body.close();
+        #[cfg(feature = "std")]
+        {
+            self.producers.wake_all();
+            self.consumers.wake_all();
+        }
+    }
+
+    /// True once the queue is closed. Then it stays so, and no push succeeds.
+    pub fn is_closed(&self) -> bool {
+        self.body.is_closed()
+    }
+
+    /// Items inside, at some moment of the call; at most [`capacity`](Self::capacity). An item whose push or pop has not returned may count
+    /// or not.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// True if [`len`](Self::len) is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest number of items the queue can hold; [`UNBOUNDED`] where there is no bound but memory.
+    pub fn capacity(&self) -> usize {
+        self.body.capacity()
+    }
+
+    #[inline(always)]
+    fn attempt_push(&self, item: T, stay: Stay) -> Result<(), TryPushError<T>> {
+        let outcome = self.body.push(item, stay, &self.stats);
+        self.stats.tried(Side::Push, usize::from(outcome.is_ok()));
+        if outcome.is_ok() {
+            self.wake(Side::Pop);
+        }
+        outcome
+    }
+
+    #[inline(always)]
+    fn attempt_pop(&self, stay: Stay) -> Result<T, TryPopError> {
+        let outcome = self.body.pop(stay, &self.stats);
+        self.stats.tried(Side::Pop, usize::from(outcome.is_ok()));
+        if outcome.is_ok() {
+            self.wake(Side::Push);
+        }
+        outcome
+    }
+
+    #[inline(always)]
+    fn attempt_push_run(&self, supply: &mut Supply<'_, T>, stay: Stay) -> Result<usize, TryPushError<()>> {
+        let outcome = self.body.push_run(supply, stay, &self.stats);
+        self.stats.tried(Side::Push, outcome.as_ref().map_or(0, |&items| items));
+        if outcome.is_ok() {
+            self.wake(Side::Pop);
+        }
+        outcome
+    }
+
+    #[inline(always)]
+    fn attempt_pop_run(&self, items: &mut Vec<T>, max: usize, stay: Stay) -> Result<usize, TryPopError> {
+        let outcome = self.body.pop_run(items, max, stay, &self.stats);
+        self.stats.tried(Side::Pop, outcome.unwrap_or(0));
+        if outcome.is_ok() {
+            self.wake(Side::Push);
+        }
+        outcome
+    }
+
+    /// To be called after a change that somebody at this side may wait for.
+    #[inline(always)]
+    fn wake(&self, side: Side) {
+        let _ = side;
+        #[cfg(feature = "std")]
+        if matches!(D::Body::WAITING, Waiting::Parked) && (D::Body::BOUNDED || side == Side::Pop) {
+            self.sleepers(side).wake();
+        }
+    }
+
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn sleepers(&self, side: Side) -> &Sleepers {
+        match side {
+            Side::Push => &self.producers,
+            Side::Pop => &self.consumers,
+        }
+    }
+}
+
+/// A deadline, where there is a clock.
+#[cfg(feature = "std")]
+type Deadline = Option<Instant>;
+#[cfg(not(feature = "std"))]
+type Deadline = ();
+#[cfg(feature = "std")]
+const NEVER: Deadline = None;
+#[cfg(not(feature = "std"))]
+const NEVER: Deadline = ();
+
+/// Why a wait for room ended without a push.
+enum Refused {
+    Closed,
+    /// Never without a clock.
+    TimedOut,
+}
+
+impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
+    /// Pushes an item; waits while the queue is full.
+    ///
+    /// # Errors
+    /// The queue is closed. The item comes back.
+    #[inline]
+    pub fn push(&self, item: T) -> Result<(), Closed<T>> {
+        match self.attempt_push(item, Self::STAY) {
+            Ok(()) => Ok(()),
+            Err(TryPushError::Closed(item)) => Err(Closed(item)),
+            Err(TryPushError::Full(item) | TryPushError::Busy(item)) => {
+                self.push_later(item, NEVER).map_err(|(_, item)| Closed(item))
+            }
+        }
+    }
+
+    /// Pops the oldest item; waits while the queue is empty.
+    ///
+    /// # Errors
+    /// The queue is closed and drained.
+    #[inline]
+    pub fn pop(&self) -> Result<T, Drained> {
+        match self.attempt_pop(Self::STAY) {
+            Ok(item) => Ok(item),
+            Err(TryPopError::Closed) => Err(Drained),
+            Err(TryPopError::Empty | TryPopError::Busy) => {
+                self.wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop(stay))).unwrap_or(Err(Drained))
+            }
+        }
+    }
+
+    /// Pushes an item; waits at most this long while the queue is full. Never gives up early; how late depends on the strategy and the
+    /// scheduler.
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed. The item comes back.
+    #[cfg(feature = "std")]
+    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
+        self.push_later(item, Instant::now().checked_add(timeout)).map_err(|(why, item)| match why {
+            Refused::Closed => PushTimeoutError::Closed(item),
+            Refused::TimedOut => PushTimeoutError::Timeout(item),
+        })
+    }
+
+    /// Pops the oldest item; waits at most this long while the queue is empty. Never gives up early; how late depends on the strategy and the
+    /// scheduler.
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        match self.wait_for(Side::Pop, deadline(timeout), |stay| decided(self.attempt_pop(stay))) {
+            Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
+            None => Err(PopTimeoutError::Timeout),
+        }
+    }
+
+    /// Pushes all items of the vector, in order; waits while the queue is full. What fits goes in one step, so a batch that fits whole is one
+    /// synchronization. Other threads' items may come between the steps.
+    ///
+    /// # Errors
+    /// The queue is closed. The items that were not pushed are still in the vector, in order.
+    pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed<()>> {
+        self.push_all(items, NEVER).map_err(|_| Closed(()))
+    }
+
+    /// Pushes all items of the vector; waits at most this long while the queue is full.
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed. The items that were not pushed are still in the vector, in order.
+    #[cfg(feature = "std")]
+    pub fn push_batch_timeout(&self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
+        self.push_all(items, deadline(timeout)).map_err(|why| match why {
+            Refused::Closed => PushTimeoutError::Closed(()),
+            Refused::TimedOut => PushTimeoutError::Timeout(()),
+        })
+    }
+
+    /// Pushes all items of an iterator as one [batch](Self::push_batch). They are collected first: if the iterator panics nothing was
+    /// pushed.
+    ///
+    /// # Errors
+    /// The queue is closed. The items that were not pushed come back.
+    pub fn push_iter(&self, items: impl IntoIterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
+        let mut items = items.into_iter().collect();
+        match self.push_batch(&mut items) {
+            Ok(()) => Ok(()),
+            Err(Closed(())) => Err(Closed(items)),
+        }
+    }
+
+    /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how many, which is 0 only if
+    /// `max` is.
+    ///
+    /// # Errors
+    /// The queue is closed and drained.
+    pub fn pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, Drained> {
+        if max == 0 {
+            return Ok(0);
+        }
+        match self.attempt_pop_run(items, max, Self::STAY) {
+            Ok(popped) => Ok(popped),
+            Err(TryPopError::Closed) => Err(Drained),
+            Err(TryPopError::Empty | TryPopError::Busy) => self
+                .wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop_run(items, max, stay)))
+                .unwrap_or(Err(Drained)),
+        }
+    }
+
+    /// Pops up to `max` items in one step and appends them to `items`; waits at most this long while the queue is empty. Returns how many,
+    /// which is 0 only if `max` is.
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_batch_timeout(
+        &self,
+        items: &mut Vec<T>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, PopTimeoutError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        match self.wait_for(Side::Pop, deadline(timeout), |stay| decided(self.attempt_pop_run(items, max, stay))) {
+            Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
+            None => Err(PopTimeoutError::Timeout),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_later(&self, item: T, deadline: Deadline) -> Result<(), (Refused, T)> {
+        let mut item = Some(item);
+        let outcome = self.wait_for(Side::Push, deadline, |stay| {
+            let refused = match self.attempt_push(item.take()?, stay) {
+                Ok(()) => return Some(true),
+                Err(refused) => refused,
+            };
+            let closed = refused.is_closed();
+            item = Some(refused.into_inner());
+            closed.then_some(false)
+        });
+        match (outcome, item) {
+            (None, Some(item)) => Err((Refused::TimedOut, item)),
+            (Some(_), Some(item)) => Err((Refused::Closed, item)),
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn push_all(&self, items: &mut Vec<T>, deadline: Deadline) -> Result<(), Refused> {
+        let mut supply = Supply::new(items);
+        while supply.len() != 0 {
+            let outcome = self.wait_for(Side::Push, deadline, |stay| match self.attempt_push_run(&mut supply, stay) {
+                Ok(_) => Some(Ok(())),
+                Err(TryPushError::Closed(())) => Some(Err(Refused::Closed)),
+                Err(TryPushError::Full(()) | TryPushError::Busy(())) => None,
+            });
+            outcome.unwrap_or(Err(Refused::TimedOut))?;
+        }
+        Ok(())
+    }
+
+    /// Makes attempts until one decides, or the time is up.
+    #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "there is no clock"))]
+    fn wait_for<R>(&self, side: Side, deadline: Deadline, mut attempt: impl FnMut(Stay) -> Option<R>) -> Option<R> {
+        #[cfg(feature = "std")]
+        if matches!(D::Body::WAITING, Waiting::Inside) {
+            return attempt(Stay::Until(deadline));
+        }
+        let mut spell = Spell::new();
+        let mut looks = 0_u32;
+        // Whether somebody has woken this thread since its last attempt.
+        let mut woken = false;
+        loop {
+            let outcome = attempt(Stay::ForLock);
+            if outcome.is_some() {
+                if woken {
+                    self.wake_next(side);
+                }
+                return outcome;
+            }
+            woken = false;
+            #[cfg(feature = "std")]
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                return None;
+            }
+            if matches!(D::Body::WAITING, Waiting::Busy) {
+                looks = looks.wrapping_add(1);
+                pause(looks);
+                continue;
+            }
+            match self.wait.next(&mut spell) {
+                Next::Look => {}
+                #[cfg(feature = "std")]
+                Next::Park => {
+                    let seat = self.sleepers(side).sit_down();
+                    let outcome = attempt(Stay::ForLock);
+                    if outcome.is_none() {
+                        self.stats.slept(side);
+                        seat.parker().park(deadline);
+                    }
+                    woken = seat.leave();
+                    if outcome.is_some() {
+                        if woken {
+                            self.wake_next(side);
+                        }
+                        return outcome;
+                    }
+                    spell = Spell::new();
+                }
+            }
+        }
+    }
+
+    /// Called by a thread that was woken and has got what it waited for: there may be more, and nobody else was told.
+    fn wake_next(&self, side: Side) {
+        let more = match side {
+            Side::Push => self.len() < self.capacity(),
+            Side::Pop => !self.is_empty(),
+        };
+        if more || self.is_closed() {
+            self.wake(side);
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+fn deadline(timeout: Duration) -> Deadline {
+    Instant::now().checked_add(timeout)
+}
+
+/// What ends a wait for an item.
+fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Drained>> {
+    match outcome {
+        Ok(popped) => Some(Ok(popped)),
+        Err(TryPopError::Closed) => Some(Err(Drained)),
+        Err(TryPopError::Empty | TryPopError::Busy) => None,
+    }
+}
+
+impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
+    /// What the queue has counted: attempts, failures, lost races, items, sleeps.
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
+    }
+}
+
+impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for Queue<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("design", &core::any::type_name::<D>())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! The threads that sleep because a queue has nothing for them.
+//!
+//! # How it works
+//!
+//! 1. A thread that is to sleep puts its parker into the list, passes the heavy half of the asymmetric barrier, looks at the queue once
+//!    more, and sleeps if there is still nothing.
+//! 2. Who has changed the queue passes the light half, which is no instruction, and reads how many sleep. If any do, it takes the one that
+//!    has slept longest out of the list and wakes it. By the barrier's argument (`sync.rs`) one of the two sees the other.
+//! 3. One thread is woken a change, however many items it brought. A thread that finds itself taken out of the list tries again after that,
+//!    and if it gets something and leaves more behind, it wakes the next. So of all who sleep as many are woken as find work; and a change
+//!    that woke a thread which gave up in the meantime was looked at by that thread once more, and is not lost.
+//!
+//! # Synchronization
+//!
+//! - count: a read-modify-write here, a load behind the light barrier there. It orders nothing but what the barrier does.
+//! - list: under its lock. Who is out of the list knows all that the one did before who took it out.
+
+use crate::sync::{AcqRel, AtomicU32, Mutex, heavy_barrier, load_after_store};
+use crate::wait::Parker;
+use alloc::collections::VecDeque;
+
+/// The threads that sleep at one side of a queue.
+pub(super) struct Sleepers {
+    /// As many as are in the list. Read after every change of the queue, written when a thread goes to sleep or is woken.
+    count: AtomicU32,
+    list: Mutex<VecDeque<Parker>>,
+}
+
+impl Sleepers {
+    pub(super) fn new() -> Self {
+        // Registers for membarrier here rather than at the first park.
+        let _ = crate::sync::parks_are_bounded();
+        Self { count: AtomicU32::new(0), list: Mutex::new(VecDeque::new()) }
+    }
+
+    fn list(&self) -> impl core::ops::DerefMut<Target = VecDeque<Parker>> + '_ {
+        self.list.lock().expect("nothing panics under this lock")
+    }
+
+    /// To be called after a change of the queue that some of these may wait for: wakes the first.
+    #[inline(always)]
+    pub(super) fn wake(&self) {
+        if load_after_store(&self.count) != 0 {
+            self.wake_first();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_first(&self) {
+        let first = {
+            let mut list = self.list();
+            let first = list.pop_front();
+            if first.is_some() {
+                self.count.fetch_sub(1, AcqRel);
+            }
+            first
+        };
+        if let Some(parker) = first {
+            parker.unpark();
+        }
+    }
+
+    /// Wakes all. A thread that comes to the list later sees what the caller did before.
+    pub(super) fn wake_all(&self) {
+        let all = {
+            let mut list = self.list();
+            self.count.fetch_sub(list.len() as u32, AcqRel);
+            core::mem::take(&mut *list)
+        };
+        for parker in all {
+            parker.unpark();
+        }
+    }
+
+    /// The caller wants to be woken. It looks at the queue once more before it sleeps on its [parker](Seat::parker).
+    pub(super) fn sit_down(&self) -> Seat<'_> {
+        let parker = own_parker();
+        {
+            let mut list = self.list();
+            list.push_back(parker.clone());
+            self.count.fetch_add(1, AcqRel);
+        }
+        heavy_barrier();
+        Seat { sleepers: self, parker, left: false }
+    }
+}
+
+/// A place in the list.
+pub(super) struct Seat<'a> {
+    sleepers: &'a Sleepers,
+    parker: Parker,
+    left: bool,
+}
+
+impl Seat<'_> {
+    pub(super) fn parker(&self) -> &Parker {
+        &self.parker
+    }
+
+    /// Gives the place up. True if somebody woke this thread, or was about to: it then looks at the queue once more, and if it
+    /// takes something and there is more, wakes the next.
+    pub(super) fn leave(mut self) -> bool {
+        self.give_up()
+    }
+
+    fn give_up(&mut self) -> bool {
+        self.left = true;
+        let mut list = self.sleepers.list();
+        let Some(at) = list.iter().position(|parker| parker.is(&self.parker)) else { return true };
+        list.remove(at);
+        self.sleepers.count.fetch_sub(1, AcqRel);
+        false
+    }
+}
+
+impl Drop for Seat<'_> {
+    /// Reached without [`leave`](Self::leave) when the look at the queue panicked: another thread has to look, then.
+    fn drop(&mut self) {
+        if !self.left && self.give_up() {
+            self.sleepers.wake_first();
+        }
+    }
+}
+
+/// This thread's, for all its waits.
+#[cfg(not(any(loom, shuttle)))]
+fn own_parker() -> Parker {
+    std::thread_local! {
+        static OWN: Parker = Parker::new();
+    }
+    // In a thread that is about to end: one for this call.
+    OWN.try_with(Parker::clone).unwrap_or_default()
+}
+
+/// A model's is made in the model.
+#[cfg(any(loom, shuttle))]
+fn own_parker() -> Parker {
+    Parker::new()
+}

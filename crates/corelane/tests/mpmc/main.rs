@@ -1,0 +1,115 @@
+//! The contract every queue of `corelane::mpmc` keeps, proven from outside: one suite, run over every design.
+//!
+//! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`] and its name in
+//! the list. A test that hangs ends the process and is named.
+#![cfg(not(any(loom, shuttle)))]
+
+mod batches;
+mod calls;
+mod case;
+mod closing;
+mod drops;
+mod items;
+mod order;
+mod waiting;
+#[path = "../contract/watchdog.rs"]
+mod watchdog;
+
+macro_rules! tests {
+    ($($family:ident { $($test:ident)+ })+) => {
+        $(mod $family {
+            $(#[test]
+            fn $test() {
+                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
+            })+
+        })+
+    };
+}
+
+/// The whole suite for a design: `suite!(name, Design, has a bound, sleeps)`.
+macro_rules! suite {
+    ($name:ident, $design:ident, $bounded:literal, $sleeps:literal) => {
+        mod $name {
+            pub(super) struct This;
+
+            impl crate::case::Case for This {
+                type Design = corelane::mpmc::$design;
+                const BOUNDED: bool = $bounded;
+                const SLEEPS: bool = $sleeps;
+            }
+
+            tests! {
+                calls {
+                    it_is_a_queue
+                    a_full_queue_refuses
+                    an_item_comes_back
+                    random_calls_behave_like_a_deque
+                    positions_wrap_around
+                    capacity_zero_and_absurd_ones_are_refused
+                    what_is_counted
+                    a_thread_pops_what_it_pushed
+                    debug_shows_no_item
+                }
+                batches {
+                    a_batch_goes_in_order
+                    what_does_not_fit_stays_in_the_vector
+                    a_pop_takes_at_most_max_and_appends
+                    nothing_is_a_batch_too
+                    a_batch_larger_than_the_queue_waits_for_room
+                    an_iterator_that_panics_has_pushed_nothing
+                    an_iterator_may_use_the_queue
+                    batches_meet_the_wrap_around
+                    a_batch_against_the_close
+                }
+                order {
+                    single_items_between_many_threads
+                    batches_between_many_threads
+                    try_calls_between_many_threads
+                    singles_and_batches_mix
+                    a_push_that_returned_is_found
+                    a_pop_that_returned_leaves_room
+                    len_is_never_more_than_the_capacity
+                }
+                closing {
+                    what_is_inside_is_drained
+                    pushes_come_back
+                    parked_pops_are_woken
+                    parked_pushes_are_woken
+                    a_close_races_pushes_and_pops
+                    a_close_races_batches
+                    closing_twice_changes_nothing
+                }
+                waiting {
+                    every_strategy_hands_over
+                    a_sleeping_pop_is_woken_by_everything
+                    a_sleeping_push_is_woken_by_everything
+                    one_batch_wakes_all_it_has_items_for
+                    one_batch_makes_room_for_all
+                    timed_pops_are_not_early
+                    timed_pushes_are_not_early
+                    timed_waits_end_by_success
+                    no_wake_up_is_lost
+                    no_wake_up_is_lost_among_many
+                    wake_ups_survive_time_outs
+                    an_idle_wait_sleeps
+                }
+                items {
+                    items_of_every_size_come_out_as_they_went_in
+                    zero_sized_items_are_counted
+                    items_that_own_memory_cross_threads
+                }
+                drops {
+                    what_is_left_inside_is_dropped_once
+                    a_panicking_drop_leaves_no_other_item_behind
+                    refused_items_are_the_callers
+                    each_item_is_dropped_once_between_threads
+                }
+            }
+        }
+    };
+}
+
+suite!(ticket, Ticket, true, true);
+suite!(two_lock, TwoLock, false, true);
+suite!(condvar, Condvar, true, true);
+suite!(busy_wait, BusyWait, true, false);
