@@ -48,8 +48,9 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
-//! | producers that must never wait | [`mpmc::two_lock`] | no bound; memory is what is inside |
-//! | a comparison with what the paper on batch queues compares | [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
+//! | producers that must never wait, threads that may be stopped anywhere | [`mpmc::michael_scott`] | lock-free; no bound |
+//! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
+//! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
 //!
 //! Several threads on one side only: give each its own queue and let the other side serve them all;
 //! [`wait::any`] sleeps once for many queues.
@@ -72,7 +73,7 @@
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
 //! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with
-//! `tests/mpmc`.
+//! `tests/mpmc` and `tests/loom_mpmc.rs`.
 //!
 //! # Features
 //!
@@ -87,6 +88,8 @@ extern crate std;
 pub mod error;
 #[cfg(target_has_atomic = "64")]
 pub mod handoff;
+#[cfg(target_has_atomic = "64")]
+mod link;
 #[cfg(target_has_atomic = "64")]
 pub mod mpmc;
 #[doc(hidden)]

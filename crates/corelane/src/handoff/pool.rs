@@ -43,6 +43,8 @@
 //! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of at
 //! most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
 
+use crate::link::INDEX_BITS;
+pub(super) use crate::link::{AtomicLink, Index, Link, NULL};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, UnsafeCell, look, set};
 #[cfg(feature = "std")]
 use crate::wait::Token;
@@ -51,81 +53,6 @@ use core::mem::MaybeUninit;
 use core::ptr;
 // Not the model's: nothing is ordered by these two, and every access to a node would be a choice for it.
 use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
-
-/// The name of a node; [`NULL`] is none.
-pub(super) type Index = u32;
-pub(super) const NULL: Index = 0;
-
-const INDEX_BITS: u32 = 28;
-const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
-const FLAGS: u64 = 0b11 << INDEX_BITS;
-const TAG: u64 = 1 << (INDEX_BITS + 2);
-
-/// What a link points to, and how often it was changed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link(u64);
-
-impl Link {
-    /// The meaning is the structure's that sets it.
-    pub(super) const FLAG_A: u64 = 1 << INDEX_BITS;
-    /// The meaning is the structure's that sets it.
-    pub(super) const FLAG_B: u64 = 1 << (INDEX_BITS + 1);
-
-    pub(super) fn index(self) -> Index {
-        (self.0 & INDEX_MASK) as Index
-    }
-
-    pub(super) fn is_null(self) -> bool {
-        self.index() == NULL
-    }
-
-    pub(super) fn has(self, flag: u64) -> bool {
-        self.0 & flag != 0
-    }
-
-    pub(super) fn flags(self) -> u64 {
-        self.0 & FLAGS
-    }
-
-    /// This link after a change.
-    pub(super) fn to(self, index: Index, flags: u64) -> Self {
-        Self((self.0 & !(INDEX_MASK | FLAGS)).wrapping_add(TAG) | flags | u64::from(index))
-    }
-}
-
-/// A link in memory.
-pub(super) struct AtomicLink(AtomicU64);
-
-impl AtomicLink {
-    pub(super) fn new(index: Index) -> Self {
-        Self(AtomicU64::new(index.into()))
-    }
-
-    #[inline(always)]
-    pub(super) fn load(&self) -> Link {
-        Link(look(&self.0))
-    }
-
-    /// For the owner of a node that nothing links to. Release: see "late readers" in the [module](self)'s header.
-    pub(super) fn set(&self, link: Link) {
-        set(&self.0, link.0);
-    }
-
-    #[inline(always)]
-    pub(super) fn change(&self, from: Link, to: Link) -> bool {
-        self.0.compare_exchange(from.0, to.0, AcqRel, Relaxed).is_ok()
-    }
-
-    /// Sets [`Link::FLAG_A`] and leaves the rest alone.
-    pub(super) fn freeze(&self, link: Link) -> bool {
-        self.change(link, Link(link.0 | Link::FLAG_A))
-    }
-
-    /// Sets a flag and leaves the rest alone, whatever it is.
-    pub(super) fn raise(&self, flag: u64) -> Link {
-        Link(self.0.fetch_or(flag, AcqRel))
-    }
-}
 
 /// What a node is, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -506,7 +433,7 @@ impl<T> Pool<T> {
             // SAFETY: the nodes are ours until they are published.
             let node = unsafe { &*nodes.add(offset) };
             node.word.store(Word::HELD, Relaxed);
-            node.next.set(Link(u64::from(if offset + 1 < count { first + offset as Index + 1 } else { NULL })));
+            node.next.set(Link::new(if offset + 1 < count { first + offset as Index + 1 } else { NULL }));
         }
         if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
             // SAFETY: made by `segment` with this length and not published.

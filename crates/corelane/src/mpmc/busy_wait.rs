@@ -99,7 +99,7 @@ impl<T: Send> Design<T> for BusyWait {
 
 impl<T: Send> Raw<T> for Locked<T> {
     const WAITING: Waiting = Waiting::Busy;
-    const BOUNDED: bool = true;
+    const MAY_BE_FULL: bool = true;
 
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
         match self.enter_to_push(stay) {

@@ -227,7 +227,7 @@ impl<T: Send> Design<T> for Condvar {
 
 impl<T: Send> Raw<T> for Monitor<T> {
     const WAITING: Waiting = Waiting::Inside;
-    const BOUNDED: bool = true;
+    const MAY_BE_FULL: bool = true;
 
     fn push<S: Recorder>(&self, item: T, stay: Stay, stats: &S) -> Result<(), TryPushError<T>> {
         match self.enter_to_push(stay, stats) {

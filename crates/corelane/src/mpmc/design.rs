@@ -62,8 +62,8 @@ pub enum Waiting {
 #[doc(hidden)]
 pub trait Raw<T>: Send + Sync {
     const WAITING: Waiting;
-    /// Whether a push may find the queue full.
-    const BOUNDED: bool;
+    /// Whether a push may have to wait for pops.
+    const MAY_BE_FULL: bool;
 
     /// One attempt to push.
     fn push<S: Recorder>(&self, item: T, stay: Stay, stats: &S) -> Result<(), TryPushError<T>>;

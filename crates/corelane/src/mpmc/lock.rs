@@ -1,7 +1,9 @@
 //! The lock of the designs that do not sleep under it: test and test-and-set.
 
 use super::design::Stay;
-use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell, pause};
+#[cfg(not(loom))]
+use crate::sync::pause;
+use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
@@ -14,7 +16,18 @@ use core::ptr::NonNull;
 pub(super) struct Lock<P> {
     /// [`FREE`] or [`HELD`].
     state: AtomicU32,
+    #[cfg(loom)]
+    queue: Queue,
     protected: UnsafeCell<P>,
+}
+
+/// In a model two threads that spin may let each other run for ever. So a thread that finds the lock held sleeps until it was free: nothing
+/// that the lock orders depends on it.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+struct Queue {
+    gate: loom::sync::Mutex<()>,
+    was_free: loom::sync::Condvar,
 }
 
 const FREE: u32 = 0;
@@ -25,7 +38,12 @@ unsafe impl<P: Send> Sync for Lock<P> {}
 
 impl<P> Lock<P> {
     pub(super) fn new(protected: P) -> Self {
-        Self { state: AtomicU32::new(FREE), protected: UnsafeCell::new(protected) }
+        Self {
+            state: AtomicU32::new(FREE),
+            #[cfg(loom)]
+            queue: Queue::default(),
+            protected: UnsafeCell::new(protected),
+        }
     }
 
     /// Takes the lock; none if another thread has it and the caller will not stay.
@@ -39,7 +57,7 @@ impl<P> Lock<P> {
         }
         // The pointer stays valid: loom only checks the moment, so the lock itself is what its models prove.
         let protected = self.protected.with_mut(|protected| NonNull::new(protected).expect("a cell has an address"));
-        Some(Guard { state: &self.state, protected })
+        Some(Guard { lock: self, protected })
     }
 
     /// Takes the lock.
@@ -54,24 +72,29 @@ impl<P> Lock<P> {
         self.protected.with_mut(|protected| unsafe { &mut *protected })
     }
 
+    #[cfg(not(loom))]
     #[cold]
     #[inline(never)]
     fn wait(&self) {
         let mut looks = 0_u32;
-        loop {
+        while self.state.load(Relaxed) != FREE {
             looks = looks.wrapping_add(1);
             pause(looks);
-            // As in `spsc::locked`: the read orders nothing, and a model goes without.
-            if cfg!(loom) || self.state.load(Relaxed) == FREE {
-                return;
-            }
+        }
+    }
+
+    #[cfg(loom)]
+    fn wait(&self) {
+        let gate = self.queue.gate.lock().expect("nothing panics under this lock");
+        if self.state.load(Relaxed) != FREE {
+            drop(self.queue.was_free.wait(gate));
         }
     }
 }
 
 /// Who holds the lock, until this is dropped.
 pub(super) struct Guard<'a, P> {
-    state: &'a AtomicU32,
+    lock: &'a Lock<P>,
     protected: NonNull<P>,
 }
 
@@ -96,6 +119,11 @@ impl<P> DerefMut for Guard<'_, P> {
 impl<P> Drop for Guard<'_, P> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.state.store(FREE, Release);
+        self.lock.state.store(FREE, Release);
+        #[cfg(loom)]
+        {
+            let _gate = self.lock.queue.gate.lock();
+            self.lock.queue.was_free.notify_all();
+        }
     }
 }

@@ -34,12 +34,14 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
-//! | producers that must never wait, and items that pile up for a while | [`two_lock`] | no bound but memory, which is what is inside |
-//! | a comparison with what the paper on batch queues compares | [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
+//! | producers that must never wait, and threads that may be stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
+//! | items that pile up for a while, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
+//! | a comparison with what the paper on batch queues compares | [`michael_scott`], [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
 //!
 //! | | bounded | progress | memory |
 //! |---|---|---|---|
 //! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
+//! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
 //! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
 //! | [`condvar`] | yes | blocking | the capacity, from the start |
 //! | [`busy_wait`] | yes | blocking; threads that wait never sleep | the capacity, from the start |
@@ -181,6 +183,8 @@ pub mod busy_wait;
 #[cfg(feature = "std")]
 pub mod condvar;
 mod lock;
+pub mod michael_scott;
+mod nodes;
 pub mod ticket;
 pub mod two_lock;
 
@@ -188,6 +192,7 @@ pub use busy_wait::BusyWait;
 #[cfg(feature = "std")]
 pub use condvar::Condvar;
 pub use design::Design;
+pub use michael_scott::MichaelScott;
 pub use queue::{Options, Queue, UNBOUNDED, queue_with};
 pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
 pub use ticket::{Ticket, queue, try_queue};

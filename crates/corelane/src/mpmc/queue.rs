@@ -131,8 +131,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.attempt_pop(Stay::No)
     }
 
-    /// Pushes items from the front of the vector, as many as there is room for, in one step; they leave the vector. Returns how many: all,
-    /// unless the queue got full. Never waits.
+    /// Pushes items from the front of the vector, as many as there is room for, in one step; they leave the vector. Returns how many: fewer
+    /// than all where the queue got full, or another thread is in the middle of freeing the next slot. Never waits.
     ///
     /// # Errors
     /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
@@ -232,7 +232,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     fn wake(&self, side: Side) {
         let _ = side;
         #[cfg(feature = "std")]
-        if matches!(D::Body::WAITING, Waiting::Parked) && (D::Body::BOUNDED || side == Side::Pop) {
+        if matches!(D::Body::WAITING, Waiting::Parked) && (D::Body::MAY_BE_FULL || side == Side::Pop) {
             self.sleepers(side).wake();
         }
     }
@@ -479,7 +479,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// Called by a thread that was woken and has got what it waited for: there may be more, and nobody else was told.
+    /// Called by a thread that was woken and whose wait is over: there may be more, and nobody else was told. And a closed queue may be at its
+    /// end only now: a thread that sleeps since the close found the last item still on its way, and this one has taken it.
     fn wake_next(&self, side: Side) {
         let more = match side {
             Side::Push => self.len() < self.capacity(),

@@ -7,7 +7,7 @@
 //! 2. Who has changed the queue passes the light half, which is no instruction, and reads how many sleep. If any do, it takes the one that
 //!    has slept longest out of the list and wakes it. By the barrier's argument (`sync.rs`) one of the two sees the other.
 //! 3. One thread is woken a change, however many items it brought. A thread that finds itself taken out of the list tries again after that,
-//!    and if it gets something and leaves more behind, it wakes the next. So of all who sleep as many are woken as find work; and a change
+//!    and if it gets something and leaves more behind, or finds the queue closed, it wakes the next. So of all who sleep as many are woken as find work; and a change
 //!    that woke a thread which gave up in the meantime was looked at by that thread once more, and is not lost.
 //!
 //! # Synchronization

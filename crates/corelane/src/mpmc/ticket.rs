@@ -287,7 +287,7 @@ impl<T: Send> Design<T> for Ticket {
 
 impl<T: Send> Raw<T> for Ring<T> {
     const WAITING: Waiting = Waiting::Parked;
-    const BOUNDED: bool = true;
+    const MAY_BE_FULL: bool = true;
 
     #[inline(always)]
     fn push<S: Recorder>(&self, item: T, _: Stay, stats: &S) -> Result<(), TryPushError<T>> {

@@ -162,7 +162,7 @@ impl<T: Send> Design<T> for TwoLock {
 
 impl<T: Send> Raw<T> for List<T> {
     const WAITING: Waiting = Waiting::Parked;
-    const BOUNDED: bool = false;
+    const MAY_BE_FULL: bool = false;
 
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
         let node = Node::new(MaybeUninit::new(item));

@@ -2,6 +2,7 @@
 
 use corelane::mpmc::{self, Design, NoStats, Options, Queue};
 use corelane::wait::{Adaptive, Strategy};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ carries!(
     Box<u64>,
     Option<Box<u64>>,
     String,
+    Cell<u64>,
     Tracked
 );
 

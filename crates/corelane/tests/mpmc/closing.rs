@@ -74,7 +74,7 @@ pub(crate) fn parked_pushes_are_woken<C: Case>() {
 
 /// What was accepted and what was popped, against the close.
 fn race<C: Case>(push: impl Fn(&crate::case::Under<C, u64>, u64) -> u64 + Sync) {
-    for round in 0..300 {
+    for round in 0..60 {
         let queue = queue::<C, u64>([1, 4, 64][round % 3]);
         let accepted = AtomicU64::new(0);
         let popped = thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn race<C: Case>(push: impl Fn(&crate::case::Under<C, u64>, u64) -> u64 + Sync) 
                     popped
                 })
             });
-            (0..round % 50).for_each(|_| thread::yield_now());
+            (0..round % 6).for_each(|_| thread::yield_now());
             queue.close();
             poppers.into_iter().map(|popper| popper.join().unwrap()).sum::<u64>()
         });

@@ -3,6 +3,7 @@
 use crate::case::{Case, Page, STARTS, Wide, queue, queue_from};
 use corelane::error::{TryPopError, TryPushError};
 use corelane::mpmc::Design;
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::thread;
 
@@ -87,4 +88,12 @@ pub(crate) fn items_that_own_memory_cross_threads<C: Case>() {
         items.dedup();
         assert_eq!(items.len(), 2 * 500 * 4);
     });
+}
+
+pub(crate) fn items_need_not_be_shareable<C: Case>() {
+    fn is_shareable(_: &(impl Send + Sync)) {}
+    let queue = queue::<C, Cell<u64>>(1);
+    is_shareable(&queue);
+    queue.push(Cell::new(7)).unwrap();
+    assert_eq!(queue.pop().unwrap().get(), 7);
 }

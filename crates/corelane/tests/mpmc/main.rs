@@ -9,6 +9,7 @@ mod calls;
 mod case;
 mod closing;
 mod drops;
+mod history;
 mod items;
 mod order;
 mod waiting;
@@ -96,7 +97,13 @@ macro_rules! suite {
                 items {
                     items_of_every_size_come_out_as_they_went_in
                     zero_sized_items_are_counted
+                    items_need_not_be_shareable
                     items_that_own_memory_cross_threads
+                }
+                history {
+                    single_calls_are_linearizable
+                    batches_are_linearizable
+                    waiting_calls_are_linearizable
                 }
                 drops {
                     what_is_left_inside_is_dropped_once
@@ -110,6 +117,7 @@ macro_rules! suite {
 }
 
 suite!(ticket, Ticket, true, true);
+suite!(michael_scott, MichaelScott, false, true);
 suite!(two_lock, TwoLock, false, true);
 suite!(condvar, Condvar, true, true);
 suite!(busy_wait, BusyWait, true, false);

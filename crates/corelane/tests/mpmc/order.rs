@@ -5,7 +5,7 @@ use corelane::error::{TryPopError, TryPushError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
 
-const ITEMS: u64 = 3_000;
+const ITEMS: u64 = 2_000;
 
 /// More threads than the machine has cores, in any mix of a few.
 const THREADS: [(usize, usize); 4] = [(1, 1), (3, 1), (1, 3), (4, 4)];

@@ -1,0 +1,265 @@
+//! Recorded histories, judged by a checker of linearizability (Wing and Gong's algorithm with Lowe's improvements).
+//!
+//! A few threads make a few random calls each; every call and every answer takes a number from one clock. The checker looks for an order of
+//! the calls in which each takes effect between its two numbers and the answers are those of a queue. `Busy` claims nothing and is
+//! left out. A batch that is made in one step is one call, with all its items at one moment, which is more than is promised.
+
+use crate::case::{Case, Random, Under, queue_from};
+use corelane::error::{PopTimeoutError, TryPopError, TryPushError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::Duration;
+use todc_utils::{Action, History, Specification, WGLChecker};
+
+const THREADS: usize = 3;
+const CALLS: usize = 6;
+const HISTORIES: usize = 700;
+
+/// A call and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Call {
+    Push(Vec<u64>),
+    Full,
+    PushClosed,
+    Pop(Vec<u64>),
+    Empty,
+    PopClosed,
+    Close,
+    IsClosed(bool),
+}
+
+/// A queue of at most `BOUND` items.
+struct Fifo<const BOUND: usize>;
+
+/// No bound.
+const NONE: usize = usize::MAX;
+
+impl<const BOUND: usize> Specification for Fifo<BOUND> {
+    type State = (VecDeque<u64>, bool);
+    type Operation = Call;
+
+    fn init() -> Self::State {
+        (VecDeque::new(), false)
+    }
+
+    fn apply(call: &Call, state: &Self::State) -> (bool, Self::State) {
+        let (items, closed) = state;
+        let mut next = state.clone();
+        let holds = match call {
+            Call::Push(pushed) => {
+                next.0.extend(pushed);
+                !closed && next.0.len() <= BOUND
+            }
+            Call::Full => !closed && items.len() == BOUND,
+            Call::PushClosed => *closed,
+            Call::Pop(popped) => popped.iter().all(|&item| next.0.pop_front() == Some(item)),
+            Call::Empty => !closed && items.is_empty(),
+            Call::PopClosed => *closed && items.is_empty(),
+            Call::Close => {
+                next.1 = true;
+                true
+            }
+            Call::IsClosed(answer) => answer == closed,
+        };
+        if holds { (true, next) } else { (false, state.clone()) }
+    }
+}
+
+/// What a thread may do.
+#[derive(Clone, Copy)]
+struct Mix {
+    batches: bool,
+    waits: bool,
+}
+
+/// One call, chosen at random, and what it answered; none if that was `Busy`, or a wait in vain.
+fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mut u64) -> Option<Call> {
+    const MOMENT: Duration = Duration::from_micros(1);
+    let kinds = if mix.batches { 4 } else { 2 };
+    if random.below(40) == 0 {
+        queue.close();
+        return Some(Call::Close);
+    }
+    if random.below(20) == 0 {
+        return Some(Call::IsClosed(queue.is_closed()));
+    }
+    match random.below(kinds) {
+        0 => {
+            *next += 1;
+            let item = *next;
+            let outcome = if mix.waits {
+                queue.push_timeout(item, MOMENT).map_err(|error| match error {
+                    corelane::error::PushTimeoutError::Timeout(item) => TryPushError::Busy(item),
+                    corelane::error::PushTimeoutError::Closed(item) => TryPushError::Closed(item),
+                })
+            } else {
+                queue.try_push(item)
+            };
+            match outcome {
+                Ok(()) => Some(Call::Push(vec![item])),
+                Err(TryPushError::Full(_)) => Some(Call::Full),
+                Err(TryPushError::Closed(_)) => Some(Call::PushClosed),
+                Err(TryPushError::Busy(_)) => None,
+            }
+        }
+        1 => {
+            let outcome = if mix.waits {
+                queue.pop_timeout(MOMENT).map_err(|error| match error {
+                    PopTimeoutError::Timeout => TryPopError::Busy,
+                    PopTimeoutError::Closed => TryPopError::Closed,
+                })
+            } else {
+                queue.try_pop()
+            };
+            match outcome {
+                Ok(item) => Some(Call::Pop(vec![item])),
+                Err(TryPopError::Empty) => Some(Call::Empty),
+                Err(TryPopError::Closed) => Some(Call::PopClosed),
+                Err(TryPopError::Busy) => None,
+            }
+        }
+        2 => {
+            let count = 1 + random.below(3) as u64;
+            let items: Vec<_> = (*next + 1..=*next + count).collect();
+            *next += count;
+            let mut batch = items.clone();
+            match queue.try_push_batch(&mut batch) {
+                Ok(pushed) => Some(Call::Push(items[..pushed].to_vec())),
+                Err(TryPushError::Full(())) => Some(Call::Full),
+                Err(TryPushError::Closed(())) => Some(Call::PushClosed),
+                Err(TryPushError::Busy(())) => None,
+            }
+        }
+        _ => {
+            let mut items = Vec::new();
+            match queue.try_pop_batch(&mut items, 1 + random.below(3)) {
+                Ok(_) => Some(Call::Pop(items)),
+                Err(TryPopError::Empty) => Some(Call::Empty),
+                Err(TryPopError::Closed) => Some(Call::PopClosed),
+                Err(TryPopError::Busy) => None,
+            }
+        }
+    }
+}
+
+/// A call's beginning and end, by the clock.
+type Event = (usize, usize, Call);
+
+fn is_linearizable<const BOUND: usize>(histories: &[Vec<Event>]) -> bool {
+    let mut actions: Vec<_> = histories
+        .iter()
+        .enumerate()
+        .flat_map(|(thread, events)| events.iter().map(move |event| (thread, event)))
+        .flat_map(|(thread, (begin, end, call))| {
+            [(*begin, thread, Action::Call(call.clone())), (*end, thread, Action::Response(call.clone()))]
+        })
+        .collect();
+    if actions.is_empty() {
+        return true;
+    }
+    actions.sort_by_key(|&(at, ..)| at);
+    let actions = actions.into_iter().map(|(_, thread, action)| (thread, action)).collect();
+    WGLChecker::<Fifo<BOUND>>::is_linearizable(History::from_actions(actions))
+}
+
+fn histories<C: Case, const BOUND: usize>(mix: Mix) {
+    let capacity = if BOUND == NONE { 2 } else { BOUND };
+    let (start, end) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    let clock = AtomicUsize::new(0);
+    let current = Mutex::new(None);
+    let recorded = Mutex::new(Vec::new());
+    let mut wrong = None;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (start, end, clock, current, recorded) = (&start, &end, &clock, &current, &recorded);
+            scope.spawn(move || {
+                let mut random = Random::new(1 + thread as u64);
+                for _ in 0..HISTORIES {
+                    start.wait();
+                    let queue: std::sync::Arc<Under<C, u64>> =
+                        current.lock().unwrap().clone().expect("made by the other thread");
+                    let mut events = Vec::with_capacity(CALLS);
+                    let mut next = 1000 * thread as u64;
+                    for _ in 0..CALLS {
+                        let begin = clock.fetch_add(1, SeqCst);
+                        let answer = call::<C>(&queue, &mut random, mix, &mut next);
+                        let end = clock.fetch_add(1, SeqCst);
+                        events.extend(answer.map(|answer| (begin, end, answer)));
+                        (0..random.below(30)).for_each(|_| std::hint::spin_loop());
+                    }
+                    recorded.lock().unwrap().push(events);
+                    end.wait();
+                }
+            });
+        }
+        for round in 0..HISTORIES {
+            let start_at = [0, usize::MAX - 3][round % 2];
+            *current.lock().unwrap() = Some(std::sync::Arc::new(queue_from::<C, u64>(capacity, start_at)));
+            start.wait();
+            end.wait();
+            let events = std::mem::take(&mut *recorded.lock().unwrap());
+            // The others wait for the next round: a panic comes afterwards.
+            if wrong.is_none() && !is_linearizable::<BOUND>(&events) {
+                wrong = Some(events);
+            }
+        }
+    });
+    assert_eq!(wrong, None, "not linearizable: begin, end, call and answer, by thread");
+}
+
+fn both<C: Case>(mix: Mix) {
+    if C::BOUNDED {
+        histories::<C, 1>(mix);
+        histories::<C, 2>(mix);
+    } else {
+        histories::<C, NONE>(mix);
+    }
+}
+
+pub(crate) fn single_calls_are_linearizable<C: Case>() {
+    both::<C>(Mix { batches: false, waits: false });
+}
+
+pub(crate) fn batches_are_linearizable<C: Case>() {
+    both::<C>(Mix { batches: true, waits: false });
+}
+
+pub(crate) fn waiting_calls_are_linearizable<C: Case>() {
+    both::<C>(Mix { batches: true, waits: true });
+}
+
+/// The checker itself: what no queue may do is found.
+#[test]
+fn the_checker_refuses_what_is_wrong() {
+    use Call::{Close, Empty, Full, IsClosed, Pop, PopClosed, Push, PushClosed};
+    let sequence = |calls: &[Call]| {
+        vec![calls.iter().enumerate().map(|(i, call)| (2 * i, 2 * i + 1, call.clone())).collect::<Vec<_>>()]
+    };
+    let push = |items: &[u64]| Push(items.to_vec());
+    let pop = |items: &[u64]| Pop(items.to_vec());
+    for right in [
+        &[push(&[1]), push(&[2]), Full, pop(&[1, 2]), Empty][..],
+        &[push(&[1, 2]), pop(&[1]), Close, PushClosed, pop(&[2]), PopClosed, IsClosed(true)],
+    ] {
+        assert!(is_linearizable::<2>(&sequence(right)), "{right:?}");
+    }
+    for wrong in [
+        &[push(&[1]), push(&[2]), pop(&[2])][..],
+        &[push(&[1]), Full],
+        &[push(&[1]), Empty],
+        &[push(&[1]), pop(&[1]), pop(&[1])],
+        &[push(&[1]), Close, PopClosed],
+        &[push(&[1, 2, 3])],
+        &[Close, push(&[1])],
+        &[IsClosed(true)],
+        &[PushClosed],
+    ] {
+        assert!(!is_linearizable::<2>(&sequence(wrong)), "{wrong:?}");
+    }
+    // The first push of two has begun and not ended, the second one has ended: Empty is wrong, see `ticket.rs`.
+    let stopped = |answer| vec![vec![(0, 9, push(&[1]))], vec![(1, 2, push(&[2]))], vec![(3, 4, answer)]];
+    assert!(!is_linearizable::<NONE>(&stopped(Empty)));
+    assert!(is_linearizable::<NONE>(&stopped(pop(&[2]))));
+}

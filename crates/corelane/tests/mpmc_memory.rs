@@ -1,0 +1,156 @@
+//! The shared queues and the allocator: what a burst leaves behind, memory that is refused, calls that need none.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "support/allocator.rs"]
+mod allocator;
+
+use allocator::{CALLS, LIMIT, LIVE};
+use corelane::error::{ChannelError, TryPushError};
+use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
+use corelane::wait::Park;
+use std::time::Duration;
+
+type Page = [u8; 4096];
+
+fn make<T: Send, D: Design<T>>(capacity: usize) -> Result<Queue<T, D, Park>, ChannelError> {
+    mpmc::queue_with(capacity, Options::new().wait(Park))
+}
+
+fn live(since: isize) -> usize {
+    (LIVE.get() - since) as usize
+}
+
+/// 10,000 items and batches of them come and go.
+fn burst(queue: &Queue<u64, impl Design<u64>, Park>, high: impl FnOnce()) {
+    (0..5_000).for_each(|item| queue.try_push(item).unwrap());
+    let mut batch: Vec<_> = (5_000..10_000).collect();
+    while !batch.is_empty() {
+        queue.try_push_batch(&mut batch).unwrap();
+    }
+    drop(batch);
+    high();
+    let mut items = Vec::new();
+    (0..2_000).for_each(|item| assert_eq!(queue.try_pop(), Ok(item)));
+    while queue.try_pop_batch(&mut items, 700).is_ok() {}
+    assert!(items.into_iter().eq(2_000..10_000));
+}
+
+#[test]
+fn two_lock_gives_memory_back_after_a_burst() {
+    let before = LIVE.get();
+    let queue = make::<u64, TwoLock>(1).unwrap();
+    let least = live(before);
+    for _ in 0..3 {
+        burst(&queue, || assert!(live(before) >= 10_000 * 16));
+        assert_eq!(live(before), least, "the dummy");
+    }
+    drop(queue);
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn michael_scott_uses_memory_again_after_a_burst() {
+    let before = LIVE.get();
+    let queue = make::<u64, MichaelScott>(64).unwrap();
+    let mut most = 0;
+    for round in 0..4 {
+        burst(&queue, || most = live(before));
+        assert!(most < 2 * 32 * 10_001 + 4096, "{most} bytes: the nodes in use, rounded up to a power of two");
+        assert_eq!(live(before), most, "kept for the next burst");
+        let calls = CALLS.get();
+        (0..5_000).for_each(|item| queue.try_push(item).unwrap());
+        (0..5_000).for_each(|item| assert_eq!(queue.try_pop(), Ok(item)));
+        assert_eq!(CALLS.get(), calls, "in round {round}");
+    }
+    drop(queue);
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn memory_that_is_refused_gives_the_item_back() {
+    // The first wait of a thread makes its parker, which it keeps.
+    make::<u64, Ticket>(1).unwrap().pop_timeout(Duration::from_millis(1)).unwrap_err();
+    let before = LIVE.get();
+    let queue = make::<Page, MichaelScott>(7).unwrap();
+    LIMIT.set(4 * 4096);
+    let mut inside = 0;
+    let refused = loop {
+        match queue.try_push([inside; 4096]) {
+            Ok(()) => inside += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(inside, 7, "eight nodes are there from the start, and one is the dummy");
+    assert_eq!(refused, TryPushError::Full([7; 4096]));
+    let mut batch = vec![[8; 4096]; 2];
+    assert_eq!(queue.try_push_batch(&mut batch), Err(TryPushError::Full(())));
+    assert!(queue.push_timeout([9; 4096], Duration::from_millis(2)).is_err());
+    assert_eq!(queue.try_pop(), Ok([0; 4096]));
+    assert_eq!(queue.try_push_batch(&mut batch), Ok(1), "as many as there is memory for");
+    assert_eq!(batch.len(), 1);
+    LIMIT.set(usize::MAX);
+    queue.push_batch(&mut batch).unwrap();
+    (1..7).for_each(|item| assert_eq!(queue.try_pop(), Ok([item; 4096])));
+    (0..2).for_each(|_| assert_eq!(queue.try_pop(), Ok([8; 4096])));
+    drop((queue, batch));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn a_push_without_memory_waits_for_a_pop() {
+    let queue = make::<Page, MichaelScott>(3).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            LIMIT.set(4 * 4096);
+            (0..100).for_each(|item| queue.push([item; 4096]).unwrap());
+            LIMIT.set(usize::MAX);
+        });
+        std::thread::sleep(Duration::from_millis(5));
+        (0..100).for_each(|item| assert_eq!(queue.pop(), Ok([item; 4096])));
+    });
+}
+
+fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
+    drop(make::<Page, D>(2));
+    let before = LIVE.get();
+    LIMIT.set(64 << 20);
+    let error = make::<Page, D>(100_000).err();
+    LIMIT.set(usize::MAX);
+    assert_eq!(error, Some(ChannelError::NoMemory));
+    assert_eq!(LIVE.get(), before);
+}
+
+#[test]
+fn a_queue_without_memory_is_not_made() {
+    refused_memory_is_an_error_and_leaves_nothing::<Ticket>();
+    refused_memory_is_an_error_and_leaves_nothing::<MichaelScott>();
+    refused_memory_is_an_error_and_leaves_nothing::<Condvar>();
+    refused_memory_is_an_error_and_leaves_nothing::<BusyWait>();
+}
+
+fn calls_allocate_nothing<D: Design<u64>>() {
+    let queue = make::<u64, D>(100).unwrap();
+    let (mut batch, mut items) = (Vec::with_capacity(100), Vec::with_capacity(100));
+    let wait = || queue.pop_timeout(Duration::from_micros(10)).unwrap_err();
+    // The first wait of a thread makes its parker, the first of a queue its list.
+    wait();
+    let before = CALLS.get();
+    for _ in 0..100 {
+        batch.extend(0..50);
+        queue.push_batch(&mut batch).unwrap();
+        (0..50).for_each(|item| queue.push(item).unwrap());
+        items.clear();
+        assert_eq!(queue.pop_batch(&mut items, 60), Ok(60));
+        (10..50).for_each(|item| assert_eq!(queue.pop(), Ok(item)));
+        wait();
+    }
+    assert_eq!(CALLS.get(), before);
+}
+
+#[test]
+fn pushing_popping_and_waiting_allocate_nothing() {
+    calls_allocate_nothing::<Ticket>();
+    calls_allocate_nothing::<MichaelScott>();
+    calls_allocate_nothing::<Condvar>();
+    calls_allocate_nothing::<BusyWait>();
+}
