@@ -1,0 +1,494 @@
+//! The shared queues under every interleaving of small cases, each of them. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_mpmc`.
+//!
+//! A thread parks at once, so every wait goes through the list of sleepers. The lock-free list begins with two nodes, so nodes are used
+//! again in almost every model. There is no time: a time-out of zero is one that may come at any moment. See `loom.rs` for what
+//! loom cannot show.
+#![cfg(all(loom, feature = "std"))]
+
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use corelane::Barrier;
+use corelane::error::{Closed, Drained, TryPopError, TryPushError};
+use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
+use corelane::wait::Park;
+use explore::explore_with;
+use ledger::{Item, Ledger};
+use loom::thread;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A design under test: how many preemptions its models are given, beside the few that need more.
+trait Tested: Design<Item> + Design<usize> {
+    const PREEMPTIONS: usize;
+    const BOUNDED: bool = true;
+}
+
+impl Tested for Ticket {
+    const PREEMPTIONS: usize = 3;
+}
+
+impl Tested for MichaelScott {
+    const PREEMPTIONS: usize = 3;
+    const BOUNDED: bool = false;
+}
+
+impl Tested for TwoLock {
+    const PREEMPTIONS: usize = 3;
+    const BOUNDED: bool = false;
+}
+
+impl Tested for Condvar {
+    const PREEMPTIONS: usize = 3;
+}
+
+impl Tested for BusyWait {
+    const PREEMPTIONS: usize = 3;
+}
+
+/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which hides less.
+fn explore<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
+    explore_with(Barrier::Fences, preemptions, model.clone());
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+/// Explores a model in which nobody parks.
+fn explore_try_calls<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
+    explore_with(Barrier::Nothing, preemptions, model.clone());
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+type Shared<T, D> = Arc<Queue<T, D, Park>>;
+
+fn queue<T: Send, D: Design<T>>(capacity: usize) -> Shared<T, D> {
+    Arc::new(mpmc::queue_with(capacity, Options::new().wait(Park)).unwrap())
+}
+
+/// Runs `f` with the queue in another thread.
+fn spawn<T: Send + 'static, D: Design<T>, R: 'static>(
+    queue: &Shared<T, D>,
+    f: impl FnOnce(&Queue<T, D, Park>) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let queue = queue.clone();
+    thread::spawn(move || f(&queue))
+}
+
+/// Again, as long as another thread is in the middle of its call.
+fn at_last<R>(mut attempt: impl FnMut() -> Option<R>) -> R {
+    loop {
+        match attempt() {
+            Some(outcome) => return outcome,
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn try_push<T: Send, D: Design<T>>(queue: &Queue<T, D, Park>, item: T) -> Result<(), TryPushError<T>> {
+    let mut item = Some(item);
+    at_last(|| match queue.try_push(item.take()?) {
+        Err(TryPushError::Busy(refused)) => {
+            item = Some(refused);
+            None
+        }
+        outcome => Some(outcome),
+    })
+}
+
+fn try_pop<T: Send, D: Design<T>>(queue: &Queue<T, D, Park>) -> Result<T, TryPopError> {
+    at_last(|| Some(queue.try_pop()).filter(|outcome| !matches!(outcome, Err(TryPopError::Busy))))
+}
+
+mod models {
+    use super::*;
+
+    /// One producer and one consumer, who wait for each other, lap after lap.
+    pub(super) fn items_are_handed_over_with_their_memory<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let items = ledger.clone();
+            let pusher = spawn(&queue, move |queue| (0..3).for_each(|id| queue.push(items.item(id)).unwrap()));
+            for id in 0..3 {
+                assert_eq!(queue.pop().unwrap().read(), id);
+            }
+            pusher.join().unwrap();
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    pub(super) fn two_producers_and_one_consumer<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let pushers = [0, 1].map(|id| {
+                let item = ledger.item(id);
+                spawn(&queue, move |queue| queue.push(item).unwrap())
+            });
+            let popped = [(); 2].map(|()| queue.pop().unwrap().read());
+            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+            assert!(popped == [0, 1] || popped == [1, 0]);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// The same, and nobody waits for room.
+    pub(super) fn two_producers_with_room_and_one_consumer<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            let pushers = [0, 1].map(|id| {
+                let item = ledger.item(id);
+                spawn(&queue, move |queue| queue.push(item).unwrap())
+            });
+            let popped = [(); 2].map(|()| queue.pop().unwrap().read());
+            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+            assert!(popped == [0, 1] || popped == [1, 0]);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// One batch, larger than the queue where that has a bound.
+    pub(super) fn a_batch_is_handed_over<D: Tested>() {
+        explore::<D>(0, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            let items = ledger.clone();
+            let pusher = spawn(&queue, move |queue| {
+                let mut batch = (0..3).map(|id| items.item(id)).collect();
+                queue.push_batch(&mut batch).unwrap();
+                assert!(batch.is_empty());
+            });
+            let mut popped = Vec::new();
+            while popped.len() < 3 {
+                queue.pop_batch(&mut popped, 2).unwrap();
+            }
+            pusher.join().unwrap();
+            assert!(popped.iter().map(Item::read).eq(0..3));
+            drop((queue, popped));
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    pub(super) fn one_producer_and_two_consumers<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let poppers = [(); 2].map(|()| spawn(&queue, |queue| queue.pop().map(|item| item.read())));
+            queue.push(ledger.item(0)).unwrap();
+            queue.push(ledger.item(1)).unwrap();
+            let mut popped = poppers.map(|popper| popper.join().unwrap());
+            popped.sort_by_key(|id| *id.as_ref().unwrap());
+            assert_eq!(popped, [Ok(0), Ok(1)]);
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Two consumers take nodes or slots out while a producer puts items into those they leave.
+    pub(super) fn places_are_used_again<D: Tested>() {
+        explore::<D>(0, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            (0..2).for_each(|id| queue.try_push(ledger.item(id)).unwrap());
+            let popper = spawn(&queue, |queue| queue.pop().unwrap().read());
+            let items = ledger.clone();
+            let pusher = spawn(&queue, move |queue| (2..4).for_each(|id| queue.push(items.item(id)).unwrap()));
+            let mut popped = vec![queue.pop().unwrap().read()];
+            popped.push(popper.join().unwrap());
+            pusher.join().unwrap();
+            popped.sort_unstable();
+            popped.extend([(); 2].map(|()| queue.try_pop().unwrap().read()));
+            assert_eq!(popped, [0, 1, 2, 3]);
+            assert!(matches!(queue.try_pop(), Err(TryPopError::Empty)));
+            drop(queue);
+            ledger.assert_each_dropped_once(4);
+        });
+    }
+
+    /// One thread pushes and pops, so that the other finds what it knows of used again, to the same picture.
+    pub(super) fn the_same_place_comes_again<D: Tested>() {
+        explore_try_calls::<D>(0, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            queue.try_push(ledger.item(0)).unwrap();
+            let items = ledger.clone();
+            let other = spawn(&queue, move |queue| {
+                let mut popped = Vec::new();
+                for id in 1..4 {
+                    try_push(queue, items.item(id)).unwrap();
+                    popped.extend(try_pop(queue).map(|item| item.read()));
+                }
+                popped
+            });
+            let mut popped = vec![try_pop(&queue).unwrap().read()];
+            popped.extend(other.join().unwrap());
+            assert!(popped[1..].is_sorted());
+            popped.extend(std::iter::from_fn(|| queue.try_pop().ok().map(|item| item.read())));
+            popped.sort_unstable();
+            assert_eq!(popped, [0, 1, 2, 3]);
+            drop(queue);
+            ledger.assert_each_dropped_once(4);
+        });
+    }
+
+    pub(super) fn a_batch_against_singles<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            let items = ledger.clone();
+            let batch = spawn(&queue, move |queue| queue.push_batch(&mut vec![items.item(0), items.item(1)]).unwrap());
+            let item = ledger.item(2);
+            let single = spawn(&queue, move |queue| queue.push(item).unwrap());
+            let mut popped = Vec::new();
+            while popped.len() < 3 {
+                queue.pop_batch(&mut popped, 2).unwrap();
+            }
+            batch.join().unwrap();
+            single.join().unwrap();
+            let ids: Vec<_> = popped.iter().map(Item::read).collect();
+            assert!([[0, 1, 2], [0, 2, 1], [2, 0, 1]].contains(&ids.clone().try_into().unwrap()), "{ids:?}");
+            drop((queue, popped));
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// Batches taken while batches come.
+    pub(super) fn batches_race<D: Tested>() {
+        explore::<D>(0, || {
+            let (queue, ledger) = (queue::<Item, D>(3), Ledger::default());
+            queue.try_push(ledger.item(0)).unwrap();
+            let items = ledger.clone();
+            let pusher = spawn(&queue, move |queue| {
+                queue.push_batch(&mut vec![items.item(1), items.item(2)]).unwrap();
+            });
+            let pop = |queue: &Queue<Item, D, Park>| {
+                let mut popped = Vec::new();
+                queue.pop_batch(&mut popped, 2).unwrap();
+                popped.iter().map(Item::read).collect::<Vec<_>>()
+            };
+            let popper = spawn(&queue, pop);
+            let mut ids = pop(&queue);
+            let others = popper.join().unwrap();
+            assert!(ids.is_sorted() && others.is_sorted());
+            ids.extend(others);
+            pusher.join().unwrap();
+            ids.extend(queue.try_pop().map(|item| item.read()));
+            ids.sort_unstable();
+            assert_eq!(ids, [0, 1, 2]);
+            drop(queue);
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// Two consumers sleep; one batch comes, and nothing after it.
+    pub(super) fn one_batch_wakes_two<D: Tested>() {
+        explore::<D>(-1, || {
+            let queue = queue::<usize, D>(2);
+            let poppers = [(); 2].map(|()| spawn(&queue, |queue| queue.pop().unwrap()));
+            queue.push_batch(&mut vec![0, 1]).unwrap();
+            let popped = poppers.map(|popper| popper.join().unwrap());
+            assert!(popped == [0, 1] || popped == [1, 0]);
+        });
+    }
+
+    /// Two producers sleep; one pop makes room for both.
+    pub(super) fn one_pop_of_many_wakes_two<D: Tested>() {
+        if !D::BOUNDED {
+            return;
+        }
+        explore::<D>(-1, || {
+            let queue = queue::<usize, D>(2);
+            queue.try_push_batch(&mut vec![0, 1]).unwrap();
+            let pushers = [2, 3].map(|item| spawn(&queue, move |queue| queue.push(item).unwrap()));
+            let mut popped = Vec::new();
+            while !matches!(queue.try_pop_batch(&mut popped, 2), Ok(_)) {
+                thread::yield_now();
+            }
+            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+            assert_eq!(popped.len() + queue.len(), 4);
+        });
+    }
+
+    /// A consumer that may give up at any moment, another one that waits, and one item for each.
+    pub(super) fn a_time_out_takes_no_wake_up_along<D: Tested>() {
+        explore::<D>(-1, || {
+            let queue = queue::<usize, D>(2);
+            let waits = spawn(&queue, |queue| queue.pop().unwrap());
+            let gives_up = spawn(&queue, |queue| queue.pop_timeout(Duration::from_nanos(1)).is_ok());
+            queue.push(1).unwrap();
+            if gives_up.join().unwrap() {
+                queue.push(2).unwrap();
+            }
+            waits.join().unwrap();
+            assert!(queue.is_empty());
+        });
+    }
+
+    pub(super) fn close_against_a_parked_pop<D: Tested>() {
+        explore::<D>(1, || {
+            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let popper = spawn(&queue, |queue| {
+                let first = queue.pop().map(|item| item.read());
+                (first, queue.pop().map(|item| item.read()))
+            });
+            queue.push(ledger.item(0)).unwrap();
+            queue.close();
+            assert_eq!(popper.join().unwrap(), (Ok(0), Err(Drained)));
+            drop(queue);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    pub(super) fn close_against_a_parked_push<D: Tested>() {
+        if !D::BOUNDED {
+            return;
+        }
+        explore::<D>(1, || {
+            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            queue.try_push(ledger.item(0)).unwrap();
+            let item = ledger.item(1);
+            let pusher = spawn(&queue, move |queue| queue.push(item).map_err(|Closed(item)| item.read()));
+            queue.close();
+            assert_eq!(pusher.join().unwrap(), Err(1));
+            assert_eq!(queue.pop().unwrap().read(), 0);
+            assert_eq!(queue.pop().map(|item| item.read()), Err(Drained));
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// The last item may still be on its way when both find the queue closed: who takes it tells the other.
+    pub(super) fn close_against_two_parked_pops<D: Tested>() {
+        explore::<D>(-1, || {
+            let queue = queue::<usize, D>(2);
+            let poppers = [(); 2].map(|()| spawn(&queue, |queue| usize::from(queue.pop().is_ok())));
+            let pusher = spawn(&queue, |queue| usize::from(queue.push(1).is_ok()));
+            queue.close();
+            let popped: usize = poppers.into_iter().map(|popper| popper.join().unwrap()).sum();
+            assert_eq!(pusher.join().unwrap(), popped);
+            assert_eq!(queue.pop(), Err(Drained));
+        });
+    }
+
+    /// Each push comes before the close, then its item is popped, or after it, then it comes back.
+    pub(super) fn close_against_pushes<D: Tested>() {
+        explore::<D>(-1, || {
+            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
+            let item = ledger.item(0);
+            let single = spawn(&queue, move |queue| usize::from(queue.push(item).is_ok()));
+            let items = ledger.clone();
+            let batch = spawn(&queue, move |queue| {
+                let mut batch = vec![items.item(1), items.item(2)];
+                queue.push_batch(&mut batch).ok();
+                2 - batch.len()
+            });
+            queue.close();
+            let mut popped = Vec::new();
+            while queue.pop_batch(&mut popped, 2).is_ok() {}
+            assert_eq!(popped.len(), single.join().unwrap() + batch.join().unwrap());
+            assert_eq!(queue.try_pop().map(|item| item.read()), Err(TryPopError::Closed));
+            drop((queue, popped));
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the same for Full.
+    pub(super) fn what_has_returned_counts<D: Tested>() {
+        explore_try_calls::<D>(1, || {
+            let queue = queue::<usize, D>(2);
+            let other = spawn(&queue, |queue| queue.try_push(0).is_ok());
+            if queue.try_push(1).is_ok() {
+                assert_ne!(queue.try_pop(), Err(TryPopError::Empty));
+            }
+            other.join().unwrap();
+        });
+        explore_try_calls::<D>(1, || {
+            let queue = queue::<usize, D>(2);
+            queue.try_push_batch(&mut vec![0, 1]).unwrap();
+            let other = spawn(&queue, |queue| queue.try_pop().is_ok());
+            if queue.try_pop().is_ok() {
+                assert!(!matches!(queue.try_push(2), Err(TryPushError::Full(_))));
+            }
+            other.join().unwrap();
+        });
+    }
+
+    /// Each of two threads pushes to its queue and then finds the other one empty: one of them is wrong.
+    pub(super) fn two_queues_agree_on_one_order<D: Tested>() {
+        explore_with(Barrier::Nothing, D::PREEMPTIONS + 1, || {
+            let (one, two) = (queue::<usize, D>(1), queue::<usize, D>(1));
+            let (first, second) = (one.clone(), two.clone());
+            let other = thread::spawn(move || {
+                second.try_push(2).ok();
+                first.try_pop()
+            });
+            let pushed = one.try_push(1);
+            let mine = two.try_pop();
+            let theirs = other.join().unwrap();
+            assert!(pushed.is_err() || [mine, theirs] != [Err(TryPopError::Empty); 2]);
+        });
+    }
+
+    pub(super) fn len_is_never_more_than_the_capacity<D: Tested>() {
+        explore_try_calls::<D>(0, || {
+            let queue = queue::<usize, D>(1);
+            queue.try_push(0).unwrap();
+            let popper = spawn(&queue, |queue| queue.try_pop().is_ok());
+            let pusher = spawn(&queue, |queue| D::BOUNDED && queue.try_push(1).is_ok());
+            assert!(queue.len() <= 1);
+            let left = 1 + usize::from(pusher.join().unwrap()) - usize::from(popper.join().unwrap());
+            assert_eq!(queue.len(), left);
+        });
+    }
+}
+
+macro_rules! suite {
+    ($($name:ident: $design:ty),+ => $models:tt) => {
+        $(suite!(@one $name, $design, $models);)+
+    };
+    (@one $name:ident, $design:ty, [$($model:ident)+]) => {
+        mod $name {
+            use super::*;
+
+            $(#[test]
+            fn $model() {
+                models::$model::<$design>();
+            })+
+        }
+    };
+}
+
+suite!(ticket: Ticket, michael_scott: MichaelScott, two_lock: TwoLock, condvar: Condvar => [
+    items_are_handed_over_with_their_memory
+    two_producers_and_one_consumer
+    two_producers_with_room_and_one_consumer
+    one_producer_and_two_consumers
+    places_are_used_again
+    the_same_place_comes_again
+    a_batch_is_handed_over
+    a_batch_against_singles
+    batches_race
+    one_batch_wakes_two
+    one_pop_of_many_wakes_two
+    a_time_out_takes_no_wake_up_along
+    close_against_a_parked_pop
+    close_against_a_parked_push
+    close_against_two_parked_pops
+    close_against_pushes
+    what_has_returned_counts
+    two_queues_agree_on_one_order
+    len_is_never_more_than_the_capacity
+]);
+
+// Two threads that ask again and again may let each other run for ever, in a model: here there is one at a time.
+suite!(busy_wait: BusyWait => [
+    items_are_handed_over_with_their_memory
+    two_producers_with_room_and_one_consumer
+    the_same_place_comes_again
+    a_batch_is_handed_over
+    close_against_a_parked_pop
+    close_against_a_parked_push
+    what_has_returned_counts
+    two_queues_agree_on_one_order
+    len_is_never_more_than_the_capacity
+]);
