@@ -1,8 +1,8 @@
 //! Every design under every interleaving of small cases. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
 //!
-//! Under loom the lane's blocks hold two items, it looks two blocks ahead, and blocks of words count as one line, those of
-//! larger items as several, so the few items of a model reach every path.
+//! Under loom the lane's blocks hold two items, its consumer takes two blocks at once, a failed slip is a single look, and blocks
+//! of words count as one line, those of larger items as several, so the few items of a model reach every path.
 //!
 //! What loom cannot show: there is no time, loads are never reordered behind later stores, and `SeqCst` accesses are
 //! modelled as acquire and release (the crate uses none). The membarrier of the park protocol is modelled by less than it
@@ -65,9 +65,9 @@ fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
     queue_from(0, capacity, Park)
 }
 
-/// A queue of 4 in which a lane's consumer has found whole blocks and asked for them: the next single item is published
-/// beside its block.
-fn streaming<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
+/// A queue of 4 through which whole blocks have gone: a lane's consumer stands in a block that the producer has not entered,
+/// and the end of the ring lies four items ahead.
+fn after_blocks<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
     let (mut producer, mut consumer) = queue_from::<usize, D, _>(0, 4, wait);
     assert_eq!(producer.push_slice(&[0; 4]), 4);
     assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
@@ -188,10 +188,10 @@ mod models {
         });
     }
 
-    /// A lane's consumer that finds single items changes the way of publishing while they come.
+    /// Single items behind whole blocks, across the end of a lane's ring.
     pub(super) fn traffic_changes_from_blocks_to_single_items<D: Tested>() {
         explore_without_barrier(2, || {
-            let (mut producer, mut consumer) = streaming::<D, _>(Spin);
+            let (mut producer, mut consumer) = after_blocks::<D, _>(Spin);
             let pusher = thread::spawn(move || {
                 (0..5).for_each(|item| push(&mut producer, item));
                 producer
@@ -352,10 +352,10 @@ mod models {
         });
     }
 
-    /// As above, with the items published beside a lane's block.
-    pub(super) fn consumer_closes_while_items_are_pushed_beside_their_block<D: Tested>() {
+    /// As above, with the consumer in a block that a lane's producer has not entered.
+    pub(super) fn consumer_closes_while_items_are_pushed_behind_popped_blocks<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = streaming::<D, _>(Spin);
+            let (mut producer, mut consumer) = after_blocks::<D, _>(Spin);
             let pusher = thread::spawn(move || (0..4).take_while(|&item| producer.try_push(item).is_ok()).count());
             consumer.close();
             let mut drained = 0;
@@ -364,6 +364,33 @@ mod models {
                 drained += 1;
             }
             assert_eq!(pusher.join().unwrap(), drained);
+        });
+    }
+
+    /// The end lies behind what was popped of a lane's block, and in front of what is still pushed to it.
+    pub(super) fn consumer_closes_in_the_middle_of_a_block<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            assert!(producer.try_push(ledger.item(0)).is_ok());
+            assert_eq!(consumer.try_pop().unwrap().read(), 0);
+            let pushed = ledger.clone();
+            let pusher =
+                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
+            let mut popped = 1;
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item.read(), popped);
+                popped += 1;
+            }
+            consumer.close();
+            while let Ok(item) = consumer.try_pop() {
+                assert_eq!(item.read(), popped);
+                popped += 1;
+            }
+            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(pusher.join().unwrap() + 1, popped);
+            drop(consumer);
+            ledger.assert_each_dropped_once((popped + 1).min(4));
         });
     }
 
@@ -572,9 +599,9 @@ mod models {
         });
     }
 
-    pub(super) fn a_push_beside_its_block_wakes_the_parked_consumer<D: Tested>() {
+    pub(super) fn a_push_behind_popped_blocks_wakes_the_parked_consumer<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = streaming::<D, _>(Park);
+            let (mut producer, mut consumer) = after_blocks::<D, _>(Park);
             let pusher = thread::spawn(move || {
                 producer.try_push(1).unwrap();
                 producer.try_push(2).unwrap();
@@ -685,8 +712,8 @@ mod models {
         late_publication(queue::<usize, D>);
     }
 
-    pub(super) fn what_was_pushed_beside_its_block_is_never_held_back<D: Tested>() {
-        late_publication(|_| streaming::<D, _>(Spin));
+    pub(super) fn what_was_pushed_behind_popped_blocks_is_never_held_back<D: Tested>() {
+        late_publication(|_| after_blocks::<D, _>(Spin));
     }
 
     fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
@@ -777,6 +804,59 @@ mod tight {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
             assert_eq!(consumer.try_pop(), Err(PopError::Empty));
+            drop(producer);
+        });
+    }
+}
+
+/// A lane large enough that its consumer tells of free slots every four blocks, and so may take two blocks at once.
+mod runs {
+    use super::*;
+
+    /// Blocks of two items in a ring of 64. From block 61 on a run of two is taken, and the next one ends with the ring.
+    #[test]
+    fn blocks_are_taken_two_at_a_time_across_the_end_of_the_ring() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue_from::<Item, Lane, _>(61, 64, Spin);
+            let ledger = Ledger::default();
+            for id in 0..3 {
+                assert!(producer.try_push(ledger.item(id)).is_ok());
+            }
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                (3..8).for_each(|id| push(&mut producer, pushed.item(id)));
+                producer
+            });
+            for id in 0..8 {
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            drop(pusher.join().unwrap());
+            drop(consumer);
+            ledger.assert_each_dropped_once(8);
+        });
+    }
+
+    /// All blocks but one are full. The producer goes on through that one into the block that the consumer was the first to
+    /// leave, within a run of two.
+    #[test]
+    fn blocks_of_a_run_are_used_again() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue::<usize, Lane>(126);
+            assert_eq!(producer.push_slice(&[9; 126]), 126);
+            let pusher = thread::spawn(move || {
+                (0..4).for_each(|item| push(&mut producer, item));
+                producer
+            });
+            for _ in 0..9 {
+                assert_eq!(pop(&mut consumer), Some(9));
+            }
+            let producer = pusher.join().unwrap();
+            for _ in 9..126 {
+                assert_eq!(pop(&mut consumer), Some(9));
+            }
+            for item in 0..4 {
+                assert_eq!(pop(&mut consumer), Some(item));
+            }
             drop(producer);
         });
     }
@@ -876,6 +956,26 @@ mod segments {
         });
     }
 
+    /// The consumer takes both blocks of a segment at once, and the producer uses it again, or a fresh one.
+    #[test]
+    fn blocks_are_taken_two_at_a_time_and_used_again() {
+        explore_without_barrier(2, || {
+            let tuning = Tuning { segment: Some(4), cached: Some(1) };
+            let (mut producer, mut consumer) =
+                linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
+            // Both segments but for the last item.
+            assert_eq!(producer.push_iter(&mut (0..7)), 7);
+            let pusher = thread::spawn(move || {
+                (7..13).for_each(|item| push(&mut producer, item));
+                producer
+            });
+            for item in 0..13 {
+                assert_eq!(pop(&mut consumer), Some(item));
+            }
+            drop(pusher.join().unwrap());
+        });
+    }
+
     /// What is counted and sealed is looked for in the producer's segment, while that changes.
     #[test]
     fn lengths_are_bounds_across_segments() {
@@ -961,7 +1061,7 @@ mod segments {
         });
     }
 
-    /// As in the other designs, where a block was asked for: items beside their block, across segments.
+    /// As in the other designs: single items behind whole blocks, here across segments.
     #[test]
     fn traffic_changes_from_blocks_to_single_items_across_segments() {
         explore_without_barrier(2, || {
@@ -1324,7 +1424,8 @@ designs! {
         an_open_guard_keeps_nobody_out,
         consumer_closes_while_items_are_pushed,
         closed_is_final,
-        consumer_closes_while_items_are_pushed_beside_their_block,
+        consumer_closes_while_items_are_pushed_behind_popped_blocks,
+        consumer_closes_in_the_middle_of_a_block,
         consumer_closes_while_a_batch_is_pushed,
         consumer_closes_while_an_iterator_is_pushed,
         consumer_goes_while_an_iterator_is_pushed,
@@ -1338,14 +1439,14 @@ designs! {
         a_push_wakes_the_parked_consumer,
         a_pop_wakes_the_parked_producer,
         both_ends_park_in_turn,
-        a_push_beside_its_block_wakes_the_parked_consumer,
+        a_push_behind_popped_blocks_wakes_the_parked_consumer,
         a_late_release_wakes_the_parked_producer,
         two_free_slots_wake_the_producer_that_waits_for_them,
         an_empty_queue_wakes_the_producer_that_waits_for_all_of_it,
         one_parker_serves_two_queues,
         one_parker_serves_two_threads,
         what_was_pushed_is_never_held_back,
-        what_was_pushed_beside_its_block_is_never_held_back,
+        what_was_pushed_behind_popped_blocks_is_never_held_back,
         what_was_popped_is_free,
     ]
 }
@@ -1363,7 +1464,8 @@ designs! {
         items_are_written_and_read_in_place,
         an_open_guard_keeps_nobody_out,
         consumer_closes_while_items_are_pushed,
-        consumer_closes_while_items_are_pushed_beside_their_block,
+        consumer_closes_while_items_are_pushed_behind_popped_blocks,
+        consumer_closes_in_the_middle_of_a_block,
         consumer_closes_while_a_batch_is_pushed,
         consumer_closes_while_an_iterator_is_pushed,
         consumer_goes_while_an_iterator_is_pushed,
@@ -1373,10 +1475,10 @@ designs! {
         producer_goes_while_items_are_popped,
         producer_goes_while_the_consumer_parks,
         a_push_wakes_the_parked_consumer,
-        a_push_beside_its_block_wakes_the_parked_consumer,
+        a_push_behind_popped_blocks_wakes_the_parked_consumer,
         one_parker_serves_two_queues,
         one_parker_serves_two_threads,
         what_was_pushed_is_never_held_back,
-        what_was_pushed_beside_its_block_is_never_held_back,
+        what_was_pushed_behind_popped_blocks_is_never_held_back,
     ]
 }

@@ -12,14 +12,9 @@ const CLOSED: u32 = 1 << 1;
 /// The consumer, which has closed or was dropped, has said behind which item it will never look.
 const SEALED: u32 = 1 << 2;
 
-/// The consumer would rather have items in blocks than each at once. A hint: it changes no promise.
-const STREAMING: u32 = 1 << 3;
-/// What a publisher has to act on.
-const CONCERNS: u32 = PARKED | CLOSED | SEALED;
-
 /// One end as the other end sees it.
 ///
-/// `state` holds nothing that concerns a publisher while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
+/// `state` is 0 while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
 /// when it wakes the sleeper. Both do so in cold paths only, so the other end's load of it after every publication hits
 /// its own cache.
 pub(crate) struct End {
@@ -47,22 +42,7 @@ impl End {
     /// `CLOSED` looks again by [`acquire`](Self::acquire).
     #[inline(always)]
     pub(crate) fn after_publication(&self) -> u32 {
-        load_after_store(&self.state) & CONCERNS
-    }
-
-    /// See [`set_streaming`](Self::set_streaming).
-    #[inline(always)]
-    pub(crate) fn is_streaming(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & STREAMING != 0
-    }
-
-    /// Tells the producer whether the consumer finds many items at a time.
-    pub(crate) fn set_streaming(&self, streaming: bool) {
-        if streaming {
-            self.state.fetch_or(STREAMING, Ordering::Relaxed);
-        } else {
-            self.state.fetch_and(!STREAMING, Ordering::Relaxed);
-        }
+        load_after_store(&self.state)
     }
 
     /// The state, with everything its end did before it set the bits.

@@ -67,12 +67,12 @@
 //! Blocks of 64 bytes for `(64 - 8) / size` items, or of 7 items rounded up to whole lines; their number is a power of two,
 //! so between once and twice the capacity plus one block.
 
+use super::blocks::{Block, Notes, Place, Run, leave, position};
 use super::buffer::{Buffer, drop_all};
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use crate::error::ChannelError;
-use crate::prefetch;
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, spin_loop};
+use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Release, Slot, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr;
@@ -82,113 +82,6 @@ use core::ptr;
 pub struct Lane;
 
 super::aliases!(Lane);
-
-/// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
-const FETCH_AHEAD_BYTES: usize = 8 * LINE;
-/// Blocks of one line that the consumer takes at once if the last of them is full.
-pub(super) const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
-/// Bytes in longer blocks that it takes at once. As far as it stays behind the producer then, it does not fetch the lines
-/// that are being written. Items of 1 KiB went through at twice the rate of an index ring; with 8 and with 32 KiB at the same.
-const TAKE_BYTES: usize = 16 * 1024;
-/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a producer
-/// at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40 they wait 0.2,
-/// and the rate at full speed is the same.
-pub(super) const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
-/// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
-pub(super) const MOST_FAILURES: u32 = 10;
-const LINE: usize = 64;
-
-/// The layout of blocks for items of type `T`.
-struct Block<T>(PhantomData<T>);
-
-impl<T> Block<T> {
-    const HEADER: usize = size_of::<AtomicUsize>();
-    /// Distance of two items. Items of size 0 are counted by their places too.
-    const ITEM: usize = if size_of::<Slot<T>>() == 0 { align_of::<Slot<T>>() } else { size_of::<Slot<T>>() };
-    /// The least offset of the first item.
-    const LEAST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
-    /// Items in a block.
-    const ITEMS: usize = {
-        let in_a_line = LINE.saturating_sub(Self::LEAST) / Self::ITEM;
-        // An item that fills a line to three quarters is best alone in it. Smaller and larger ones would waste up to half
-        // of it, where seven behind one header waste an eighth.
-        let alone = in_a_line == 1 && Self::ITEM >= 40;
-        if cfg!(loom) {
-            2
-        } else if in_a_line >= 2 || alone {
-            in_a_line
-        } else {
-            7
-        }
-    };
-    const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
-    const STRIDE: usize = (Self::LEAST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
-    /// Offset behind the last item, and the header of a full block less its tag.
-    const FULL: usize = if Self::IS_LINE { Self::LEAST + Self::ITEMS * Self::ITEM } else { Self::STRIDE };
-    /// Offset of the first item. In a block of several lines what is left over lies in front of it: so items of whole lines lie in lines of
-    /// their own, where no item shares one with the next, which the other end may be busy with.
-    const FIRST: usize = Self::FULL - Self::ITEMS * Self::ITEM;
-    /// A block is one line. Loom has larger words, and has models of both.
-    const IS_LINE: bool = if cfg!(loom) { size_of::<T>() <= size_of::<usize>() } else { Self::STRIDE == LINE };
-    /// Blocks that the consumer takes at once.
-    const TAKE: usize = if Self::IS_LINE || cfg!(loom) {
-        TAKE
-    } else {
-        let blocks = TAKE_BYTES / Self::STRIDE;
-        if blocks == 0 { 1 } else { blocks }
-    };
-    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
-
-    /// The place of block number `at` in bytes, which wraps around: what its headers are counted from.
-    #[inline(always)]
-    fn tag(at: usize) -> usize {
-        at.wrapping_mul(Self::STRIDE)
-    }
-
-    /// The header of the block that starts here.
-    ///
-    /// # Safety
-    /// `block` is the start of a block of a living ring.
-    #[inline(always)]
-    unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
-        // SAFETY: every block starts with an initialised header.
-        unsafe { &*block.cast() }
-    }
-
-    /// How many items lie between two places.
-    ///
-    /// # Safety
-    /// Both are places of items, or behind the last one, of one block, `from` not behind `to`.
-    #[inline(always)]
-    unsafe fn items(from: *mut u8, to: *mut u8) -> usize {
-        if size_of::<Slot<T>>() == 0 {
-            return (to.addr() - from.addr()) / Self::ITEM;
-        }
-        // SAFETY: the caller's. Not a division: the compiler knows it to be exact, so a comparison with 0 costs none.
-        unsafe { to.cast::<Slot<T>>().offset_from_unsigned(from.cast()) }
-    }
-}
-
-/// A block number and an item in it. Positions wrap around, so they cannot be divided back into these.
-pub(super) struct Place {
-    block: AtomicUsize,
-    item: AtomicUsize,
-}
-
-impl Place {
-    pub(super) fn new(block: usize) -> Self {
-        Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0) }
-    }
-
-    pub(super) fn store(&self, (block, item): (usize, usize)) {
-        self.block.store(block, Relaxed);
-        self.item.store(item, Relaxed);
-    }
-
-    pub(super) fn load(&self) -> (usize, usize) {
-        (self.block.load(Relaxed), self.item.load(Relaxed))
-    }
-}
 
 struct Ring<T> {
     buffer: Buffer,
@@ -244,15 +137,7 @@ impl<T> Ring<T> {
             // As if filled in the lap before: a place that no reader of this lap takes for one of its own.
             let header = Block::<T>::tag(at.wrapping_sub(blocks)).wrapping_add(Block::<T>::FULL);
             // SAFETY: the block lies inside the buffer, nobody else knows it yet.
-            unsafe {
-                block.cast::<AtomicUsize>().write(AtomicUsize::new(header));
-                // Outside of loom an empty slot is any memory.
-                #[cfg(loom)]
-                for i in 0..Block::<T>::ITEMS {
-                    let slot = ring.item(at, i).cast_mut();
-                    slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
-                }
-            }
+            unsafe { Block::<T>::init(block, header) };
         }
         Ok(ring)
     }
@@ -269,20 +154,11 @@ impl<T> Ring<T> {
         self.block(self.mask)
     }
 
-    /// Item `i` of block number `at`, `i` below [`Block::ITEMS`].
-    fn item(&self, at: usize, i: usize) -> *const Slot<T> {
-        debug_assert!(i < Block::<T>::ITEMS);
-        // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
-        unsafe { self.block(at).add(Block::<T>::FIRST + i * Block::<T>::ITEM).cast() }
-    }
-
     /// How many items of block number `at` are published.
     #[inline(always)]
     fn published(&self, at: usize) -> usize {
-        // SAFETY: `block` gives a block of this ring.
-        let header = unsafe { Block::<T>::header(self.block(at)) }.load(Acquire);
-        let filled = header.wrapping_sub(Block::<T>::tag(at));
-        if filled <= Block::<T>::FULL { (filled - Block::<T>::FIRST) / Block::<T>::ITEM } else { 0 }
+        // SAFETY: `block` gives a block of this ring; all their headers are written.
+        unsafe { Block::<T>::published(self.block(at), at) }
     }
 
     #[inline(always)]
@@ -294,11 +170,47 @@ impl<T> Ring<T> {
     #[cold]
     #[inline(never)]
     fn free_run(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
-        let run = Run::empty(self, next, line, lap);
-        let inside = position::<T>(run.place(self)).wrapping_sub(self.consumed.load(Acquire));
+        let run = self.run_at(next, line, lap);
+        let inside = position::<T>(run.place()).wrapping_sub(self.consumed.load(Acquire));
         let free = self.capacity - inside;
         let room = run.room();
-        if free <= room { run.until(free) } else { run.through(self, 1 + (free - room) / Block::<T>::ITEMS) }
+        if free <= room {
+            run.until(free)
+        } else {
+            run.through(1 + (free - room) / Block::<T>::ITEMS, self.last_block())
+        }
+    }
+
+    /// The empty run at a place; at the start of the next block if it is the end of one.
+    fn run_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        let run = Run::at(self.buffer.start(), lap, line, next);
+        if run.room() == 0 { self.run_from(run.place().0.wrapping_add(1)) } else { run }
+    }
+
+    /// The empty run at the start of block `at`.
+    fn run_from(&self, at: usize) -> Run<T> {
+        Run::at_start(self.buffer.start(), at & !self.mask, self.block(at))
+    }
+
+    /// The place behind the last published item, seen from block `at`; never the end of a block, but the start of the next
+    /// one.
+    fn published_end(&self, at: usize) -> (usize, usize) {
+        // Full blocks are a prefix of those ahead: the last one is found by bisection.
+        let (mut full, mut not) = (0, self.mask + 2);
+        while not - full > 1 {
+            let middle = full + (not - full) / 2;
+            if self.is_full(at.wrapping_add(middle - 1)) {
+                full = middle;
+            } else {
+                not = middle;
+            }
+        }
+        let block = at.wrapping_add(full);
+        match self.published(block) {
+            // Filled up since the bisection saw it.
+            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
+            n => (block, n),
+        }
     }
 }
 
@@ -310,112 +222,17 @@ impl<T> Drop for Ring<T> {
         // A consumer that has drained a full block stands in the next one, where the producer does not yet.
         let count = position::<T>((last.wrapping_sub(first), pushed)).wrapping_sub(popped);
         drop_all(count, |i| {
-            let slot = self.item(first.wrapping_add((popped + i) / per), (popped + i) % per);
             // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours.
-            unsafe { (*slot).with_mut(|slot| (*slot).assume_init_drop()) };
+            unsafe {
+                let slot = Block::<T>::item(self.block(first.wrapping_add((popped + i) / per)), (popped + i) % per);
+                (*slot).with_mut(|slot| (*slot).assume_init_drop());
+            }
         });
         #[cfg(loom)]
         for at in 0..=self.mask {
-            // SAFETY: loom's headers and cells own memory; they were initialised in `new` and are dropped once, here.
-            unsafe {
-                core::ptr::drop_in_place(self.block(at).cast::<AtomicUsize>());
-                for i in 0..per {
-                    core::ptr::drop_in_place(self.item(at, i).cast_mut());
-                }
-            }
+            // SAFETY: initialised in `new`, undone once, here.
+            unsafe { Block::<T>::deinit(self.block(at)) };
         }
-    }
-}
-
-/// What an end may use without a look at the other: the rest of a block, and whole blocks behind it (step 5).
-struct Run<T> {
-    /// The slot of the next item, or behind the last of the block.
-    next: *mut u8,
-    /// Behind the last slot of this block that may be used.
-    end: *mut u8,
-    /// The start of this block, and of the last one of the run. All blocks but the last may be used to their ends.
-    line: *mut u8,
-    last: *mut u8,
-    /// A header less the pointer behind the last item it covers: the same for all blocks of a lap.
-    delta: usize,
-    /// The number of the block that lies first in memory, in this lap.
-    lap: usize,
-    items: PhantomData<*mut T>,
-}
-
-impl<T> Clone for Run<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Run<T> {}
-
-impl<T> Run<T> {
-    /// Field by field: the compiler would let a call that returns a run write it right here, and so know the address.
-    #[inline(always)]
-    fn set(&mut self, Self { next, end, line, last, delta, lap, items: PhantomData }: Self) {
-        self.next = next;
-        self.end = end;
-        self.line = line;
-        self.last = last;
-        self.delta = delta;
-        self.lap = lap;
-    }
-
-    /// The empty run at the start of block `at`.
-    fn new(ring: &Ring<T>, at: usize) -> Self {
-        let line = ring.block(at);
-        Self::empty(ring, line.wrapping_add(Block::<T>::FIRST), line, at & !ring.mask)
-    }
-
-    /// The empty run at a place; at the start of the next block if it is the end of one.
-    fn empty(ring: &Ring<T>, next: *mut u8, line: *mut u8, lap: usize) -> Self {
-        let delta = Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr());
-        let run = Self { next, end: next, line, last: line, delta, lap, items: PhantomData };
-        if run.room() == 0 { Self::new(ring, run.place(ring).0.wrapping_add(1)) } else { run }
-    }
-
-    /// The block and the item at which it stands.
-    fn place(&self, ring: &Ring<T>) -> (usize, usize) {
-        let block = (self.line.addr() - ring.buffer.start().addr()) / Block::<T>::STRIDE;
-        // SAFETY: `next` is in the block that starts at `line`.
-        (self.lap.wrapping_add(block), unsafe {
-            Block::<T>::items(self.line.wrapping_add(Block::<T>::FIRST), self.next)
-        })
-    }
-
-    /// How many slots the block has from here.
-    fn room(&self) -> usize {
-        // SAFETY: `next` is in the block that starts at `line`.
-        unsafe { Block::<T>::items(self.next, self.line.wrapping_add(Block::<T>::FULL)) }
-    }
-
-    /// How many slots may be used now.
-    #[inline(always)]
-    fn len(&self) -> usize {
-        // SAFETY: both are in the block that starts at `line`, and `next` does not pass `end`.
-        unsafe { Block::<T>::items(self.next, self.end) }
-    }
-
-    /// Goes on to the next block of the run; there is one.
-    #[inline(always)]
-    fn step(&mut self) {
-        self.line = self.line.wrapping_add(Block::<T>::STRIDE);
-        self.next = self.line.wrapping_add(Block::<T>::FIRST);
-        self.end = self.line.wrapping_add(Block::<T>::FULL);
-    }
-
-    /// The run of `count` slots of this block, at most as many as it has.
-    fn until(self, count: usize) -> Self {
-        Self { end: self.next.wrapping_add(count * Block::<T>::ITEM), last: self.line, ..self }
-    }
-
-    /// The run to the end of the `blocks`-th block from here, this one included, or the end of the ring's memory.
-    fn through(self, ring: &Ring<T>, blocks: usize) -> Self {
-        let left = (ring.last_block().addr() - self.line.addr()) / Block::<T>::STRIDE;
-        let last = self.line.wrapping_add((blocks - 1).min(left) * Block::<T>::STRIDE);
-        Self { end: self.line.wrapping_add(Block::<T>::FULL), last, ..self }
     }
 }
 
@@ -429,7 +246,7 @@ impl<T: Send> Design<T> for Lane {
     fn create(request: Request<'_, ()>) -> Result<(LaneProducer<T>, LaneConsumer<T>), ChannelError> {
         let Request { capacity, start, control, .. } = request;
         let shared = Shared::new(control, Ring::new(capacity, start)?);
-        let run = Run::new(&shared.body, start);
+        let run = shared.body.run_from(start);
         let exact = shared.body.release_every == 0;
         let producer = LaneProducer { run, halted: false, shared: shared.clone() };
         Ok((producer, LaneConsumer { told: run.next, run, exact, sealed: false, shared }))
@@ -445,12 +262,6 @@ impl<T: Send> Design<T> for Lane {
 fn release_every<T>(capacity: usize) -> usize {
     let blocks = capacity / 8 / Block::<T>::ITEMS;
     if capacity < 64 || blocks == 0 { 0 } else { 1 << blocks.ilog2() }
-}
-
-/// Position of a block's item: a count of items that wraps around.
-#[inline(always)]
-fn position<T>((at, item): (usize, usize)) -> usize {
-    at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 
 /// The producer's half.
@@ -474,15 +285,14 @@ impl<T> LaneProducer<T> {
     /// Called when the run of this block is used up. Returns whether there is more.
     #[inline(always)]
     fn refill(&mut self) -> bool {
-        if self.run.line != self.run.last {
-            self.run.step();
+        if self.run.enter_next() {
             return true;
         }
         if !self.halted {
-            let found = self.ring().free_run(self.run.next, self.run.line, self.run.lap);
+            let found = self.ring().free_run(self.run.next, self.run.line, self.run.base);
             self.run.set(found);
         }
-        self.run.next != self.run.end
+        !self.run.is_empty()
     }
 }
 
@@ -493,7 +303,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 
     #[inline(always)]
     fn is_writable(&mut self) -> bool {
-        self.run.next != self.run.end || self.refill()
+        !self.run.is_empty() || self.refill()
     }
 
     #[inline(always)]
@@ -508,32 +318,28 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 
     #[inline(always)]
     unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.next.wrapping_add(i * Block::<T>::ITEM).cast()
+        self.run.slot(i)
     }
 
     #[inline(always)]
     unsafe fn publish(&mut self, n: usize) {
-        self.run.next = self.run.next.wrapping_add(n * Block::<T>::ITEM);
-        let header = self.run.next.addr().wrapping_add(self.run.delta);
-        // SAFETY: `line` is the current block of the ring.
-        unsafe { Block::<T>::header(self.run.line) }.store(header, Release);
+        // SAFETY: the caller's.
+        unsafe { self.run.publish(n) };
     }
 
     #[inline(always)]
     unsafe fn retract(&mut self, n: usize) {
-        // The consumer, which has sealed, does not read the header any more.
-        self.run.next = self.run.next.wrapping_sub(n * Block::<T>::ITEM);
+        self.run.retract(n);
     }
 
     #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
-        self.run.end = self.run.next;
-        self.run.last = self.run.line;
+        self.run.halt();
     }
 
     fn position(&self) -> usize {
-        position::<T>(self.run.place(self.ring()))
+        position::<T>(self.run.place())
     }
 
     fn len(&mut self) -> usize {
@@ -552,7 +358,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     #[inline(always)]
     unsafe fn retire(&mut self) {
         // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.lap) };
+        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
     }
 }
 
@@ -560,58 +366,8 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 #[cold]
 #[inline(never)]
 fn retire_producer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
-    shared.body.pushed_to.store(Run::empty(&shared.body, next, line, lap).place(&shared.body));
+    shared.body.pushed_to.store(shared.body.run_at(next, line, lap).place());
     shared.control.close_by_producer();
-}
-
-/// What the consumer keeps in mind from one run to the next.
-#[derive(Clone, Copy)]
-struct Notes {
-    /// Blocks before this one are full.
-    full_until: usize,
-    /// For the blocks ahead.
-    ahead: Slip,
-    /// For the items of one block.
-    within: Slip,
-    /// Block and item behind the last item that may be popped.
-    sealed: Option<(usize, usize)>,
-}
-
-impl Notes {
-    fn new(start: usize) -> Self {
-        let slip = Slip { failures: 0, abstain: 0 };
-        Self { full_until: start, ahead: slip, within: slip, sealed: None }
-    }
-}
-
-/// When to wait a moment for what is missing.
-#[derive(Clone, Copy)]
-struct Slip {
-    /// Slips that failed in a row, and looks until the next one.
-    failures: u32,
-    abstain: u32,
-}
-
-impl Slip {
-    /// Waits until `is_there`, or for as long as a slip may be; returns what `helped` then says of its use. Not at all while it
-    /// abstains: false.
-    #[inline(always)]
-    fn wait(&mut self, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) -> bool {
-        if self.abstain > 0 {
-            self.abstain -= 1;
-            return false;
-        }
-        for _ in 0..SLIP_LOOKS {
-            spin_loop();
-            if is_there() {
-                break;
-            }
-        }
-        let helped = helped();
-        self.failures = if helped { 0 } else { (self.failures + 1).min(MOST_FAILURES) };
-        self.abstain = if helped { 0 } else { 1 << self.failures };
-        helped
-    }
 }
 
 /// The consumer's half.
@@ -637,39 +393,16 @@ impl<T> LaneConsumer<T> {
         &self.shared.body
     }
 
-    #[inline(always)]
-    fn at(&self) -> (usize, usize) {
-        self.run.place(self.ring())
-    }
-
     /// Called when the run of this block is used up. Returns whether there is more.
     #[inline(always)]
     fn refill(&mut self) -> bool {
-        if self.run.line != self.run.last {
-            leave::<T>(self.run.line, self.run.delta);
-            self.run.step();
-            let ahead = self.run.line.wrapping_add(Block::<T>::FETCH_AHEAD);
-            // Not behind the run: there it would take the line away from the producer that still fills it.
-            if ahead <= self.run.last {
-                prefetch::read(ahead);
-            }
-            return true;
+        if let Some(more) = self.run.advance(self.sealed, self.told) {
+            return more;
         }
-        // More of a block that was begun, or nothing new in it: the case of small items that come singly, without a call.
-        let popped = self.run.next.addr() - self.run.line.addr();
-        if Block::<T>::IS_LINE && popped != Block::<T>::FIRST && popped != Block::<T>::FULL && !self.sealed {
-            // SAFETY: `line` is the current block of the ring.
-            let header = unsafe { Block::<T>::header(self.run.line) }.load(Acquire);
-            let filled = header.wrapping_sub(self.run.delta).wrapping_sub(self.run.line.addr());
-            self.run.end = self.run.line.wrapping_add(filled);
-            if filled != popped || self.told == self.run.next {
-                return filled != popped;
-            }
-        }
-        let (found, told) = self.shared.next_run(self.run.next, self.run.line, self.run.lap, self.told);
+        let (found, told) = self.shared.next_run(self.run.next, self.run.line, self.run.base, self.told);
         self.run.set(found);
         self.told = told;
-        self.run.next != self.run.end
+        !self.run.is_empty()
     }
 }
 
@@ -680,19 +413,24 @@ impl<T> Shared<Ring<T>> {
     #[inline(never)]
     fn next_run(&self, next: *mut u8, line: *mut u8, lap: usize, told: *mut u8) -> (Run<T>, *mut u8) {
         let ring = &self.body;
-        let run = Run::empty(ring, next, line, lap);
+        let run = ring.run_at(next, line, lap);
         if run.line != line {
             leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr()));
         }
-        let (at, popped) = run.place(ring);
+        let (at, popped) = run.place();
         // The end of a block is the start of the next one.
         let mut told = if told == next { run.next } else { told };
         if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
             told = self.publish_position(&run);
         }
+        // No further than to the next publication of the position.
+        let every = ring.release_every.max(1);
+        let published = |ahead| ring.published(at.wrapping_add(ahead));
         // SAFETY: only the consumer reaches its notes, and nothing in here does a second time.
-        let found = ring.notes.with_mut(|notes| ring.find(run, at, popped, unsafe { &mut *notes }));
-        if found.next == found.end && found.next != told {
+        let found = ring.notes.with_mut(|notes| unsafe {
+            (*notes).find(run, ring.take, every - at % every, ring.last_block(), published)
+        });
+        if found.is_empty() && found.next != told {
             told = self.publish_position(&found);
         }
         (found, told)
@@ -702,85 +440,16 @@ impl<T> Shared<Ring<T>> {
     #[cold]
     #[inline(never)]
     fn publish_exactly(&self, next: *mut u8, line: *mut u8, lap: usize) {
-        self.publish_position(&Run::empty(&self.body, next, line, lap));
+        self.publish_position(&self.body.run_at(next, line, lap));
     }
 
     /// Returns the place.
     #[inline(always)]
     fn publish_position(&self, run: &Run<T>) -> *mut u8 {
-        let released = position::<T>(run.place(&self.body));
+        let released = position::<T>(run.place());
         self.body.consumed.store(released, Release);
         self.control.slots_freed(released);
         run.next
-    }
-}
-
-/// Stores the header of a block that is full and used up once more, to take the line along: see step 2.
-#[inline(always)]
-fn leave<T>(line: *mut u8, delta: usize) {
-    let header = line.addr().wrapping_add(Block::<T>::FULL).wrapping_add(delta);
-    // SAFETY: `line` is the current block of the ring.
-    unsafe { Block::<T>::header(line) }.store(header, Relaxed);
-}
-
-impl<T> Ring<T> {
-    /// The run of items that may be popped from a place on.
-    #[inline(always)]
-    fn find(&self, run: Run<T>, at: usize, popped: usize, notes: &mut Notes) -> Run<T> {
-        if let Some((block, item)) = notes.sealed {
-            return if at == block { run.until(item - popped) } else { run.until(run.room()) };
-        }
-        if notes.full_until.wrapping_sub(at) as isize <= 0 {
-            let mut published = self.published(at);
-            if !Block::<T>::IS_LINE && published == popped + 1 && published != Block::<T>::ITEMS {
-                // Waits for the next block, to leave the line of this header alone.
-                let more = || self.published(at) >= popped + 3;
-                notes.within.wait(|| self.published(at.wrapping_add(1)) != 0, more);
-                published = self.published(at);
-            }
-            if published != Block::<T>::ITEMS {
-                // Never far behind, or it would count as ahead once the numbers have gone half their way round.
-                notes.full_until = at;
-                return run.until(published.saturating_sub(popped));
-            }
-            self.look_ahead(at, notes);
-        }
-        // No further than to the next publication of the position.
-        let most = self.release_every.max(1) - at % self.release_every.max(1);
-        run.through(self, notes.full_until.wrapping_sub(at).min(most))
-    }
-
-    /// Finds out how many blocks from `at` on, which is full, are full: `take` or one.
-    #[inline(always)]
-    fn look_ahead(&self, at: usize, notes: &mut Notes) {
-        notes.full_until = at.wrapping_add(1);
-        let all = at.wrapping_add(self.take);
-        let last = all.wrapping_sub(1);
-        let full = || self.is_full(last);
-        if full() || notes.ahead.wait(full, full) {
-            notes.full_until = all;
-        }
-    }
-
-    /// The place behind the last published item, seen from block `at`; never the end of a block, but the start of the next
-    /// one.
-    fn published_end(&self, at: usize) -> (usize, usize) {
-        // Full blocks are a prefix of those ahead: the last one is found by bisection.
-        let (mut full, mut not) = (0, self.mask + 2);
-        while not - full > 1 {
-            let middle = full + (not - full) / 2;
-            if self.is_full(at.wrapping_add(middle - 1)) {
-                full = middle;
-            } else {
-                not = middle;
-            }
-        }
-        let block = at.wrapping_add(full);
-        match self.published(block) {
-            // Filled up since the bisection saw it.
-            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
-            n => (block, n),
-        }
     }
 }
 
@@ -791,7 +460,7 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
 
     #[inline(always)]
     fn is_readable(&mut self) -> bool {
-        self.run.next != self.run.end || self.refill()
+        !self.run.is_empty() || self.refill()
     }
 
     #[inline(always)]
@@ -806,32 +475,32 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
 
     #[inline(always)]
     unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.next.wrapping_add(i * Block::<T>::ITEM).cast()
+        self.run.slot(i)
     }
 
     #[inline(always)]
     unsafe fn release(&mut self, n: usize) {
-        self.run.next = self.run.next.wrapping_add(n * Block::<T>::ITEM);
+        self.run.pass(n);
         if self.exact {
-            self.shared.publish_exactly(self.run.next, self.run.line, self.run.lap);
+            self.shared.publish_exactly(self.run.next, self.run.line, self.run.base);
             self.told = self.run.next;
         }
     }
 
     #[inline(always)]
     fn position(&self) -> usize {
-        position::<T>(self.at())
+        position::<T>(self.run.place())
     }
 
     fn len(&mut self) -> usize {
         // SAFETY: only the consumer reaches its notes.
         let sealed = self.ring().notes.with(|notes| unsafe { (*notes).sealed });
-        let end = sealed.unwrap_or_else(|| self.ring().published_end(self.at().0));
+        let end = sealed.unwrap_or_else(|| self.ring().published_end(self.run.place().0));
         position::<T>(end).wrapping_sub(self.position())
     }
 
     fn seal(&mut self) -> usize {
-        let end = self.ring().published_end(self.at().0);
+        let end = self.ring().published_end(self.run.place().0);
         // SAFETY: only the consumer reaches its notes.
         self.ring().notes.with_mut(|notes| unsafe { (*notes).sealed = Some(end) });
         self.sealed = true;
@@ -850,7 +519,7 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
     #[inline(always)]
     unsafe fn retire(&mut self) {
         // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.lap) };
+        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
     }
 }
 
@@ -858,19 +527,19 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
 #[cold]
 #[inline(never)]
 fn retire_consumer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
-    let place = Run::empty(&shared.body, next, line, lap).place(&shared.body);
+    let place = shared.body.run_at(next, line, lap).place();
     shared.body.popped_to.store(place);
     shared.control.close_by_consumer(position::<T>(place));
 }
 
 impl<T> fmt::Debug for LaneProducer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneProducer").field("place", &self.run.place(self.ring())).finish_non_exhaustive()
+        f.debug_struct("LaneProducer").field("place", &self.run.place()).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for LaneConsumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneConsumer").field("place", &self.at()).finish_non_exhaustive()
+        f.debug_struct("LaneConsumer").field("place", &self.run.place()).finish_non_exhaustive()
     }
 }

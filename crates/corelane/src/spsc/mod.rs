@@ -110,6 +110,7 @@ macro_rules! aliases {
 }
 use aliases;
 
+mod blocks;
 pub(crate) mod buffer;
 mod cells;
 mod control;

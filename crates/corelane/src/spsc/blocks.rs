@@ -1,0 +1,470 @@
+//! Blocks of items behind a header, and the runs of them that an end of a queue works in: what the [`lane`](super::lane) and
+//! the [`linked`](super::linked) one have in common. How they work is told there.
+
+use crate::prefetch;
+use crate::sync::{Acquire, AtomicUsize, Relaxed, Release, Slot, spin_loop};
+use core::marker::PhantomData;
+
+/// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
+const FETCH_AHEAD_BYTES: usize = 8 * LINE;
+/// Blocks of one line that the consumer takes at once if the last of them is full.
+const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
+/// Bytes in longer blocks that it takes at once. As far as it stays behind the producer then, it does not fetch the lines
+/// that are being written. Items of 1 KiB went through at twice the rate of an index ring; with 8 and with 32 KiB at the same.
+const TAKE_BYTES: usize = 16 * 1024;
+/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a producer
+/// at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40 they wait 0.2,
+/// and the rate at full speed is the same.
+const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
+/// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
+const MOST_FAILURES: u32 = 10;
+const LINE: usize = 64;
+
+/// What a model finds in a header that nobody has written.
+#[cfg(loom)]
+pub(super) const UNWRITTEN: usize = usize::MAX;
+
+/// The layout of blocks for items of type `T`.
+pub(super) struct Block<T>(PhantomData<T>);
+
+impl<T> Block<T> {
+    const HEADER: usize = size_of::<AtomicUsize>();
+    /// Distance of two items. Items of size 0 are counted by their places too.
+    pub(super) const ITEM: usize = if size_of::<Slot<T>>() == 0 { align_of::<Slot<T>>() } else { size_of::<Slot<T>>() };
+    /// The least offset of the first item.
+    const LEAST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
+    /// Items in a block.
+    pub(super) const ITEMS: usize = {
+        let in_a_line = LINE.saturating_sub(Self::LEAST) / Self::ITEM;
+        // An item that fills a line to three quarters is best alone in it. Smaller and larger ones would waste up to half
+        // of it, where seven behind one header waste an eighth.
+        let alone = in_a_line == 1 && Self::ITEM >= 40;
+        if cfg!(loom) {
+            2
+        } else if in_a_line >= 2 || alone {
+            in_a_line
+        } else {
+            7
+        }
+    };
+    pub(super) const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
+    pub(super) const STRIDE: usize = (Self::LEAST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
+    /// Offset behind the last item, and the header of a full block less its tag.
+    pub(super) const FULL: usize = if Self::IS_LINE { Self::LEAST + Self::ITEMS * Self::ITEM } else { Self::STRIDE };
+    /// Offset of the first item. In a block of several lines what is left over lies in front of it: so items of whole lines lie in lines of
+    /// their own, where no item shares one with the next, which the other end may be busy with.
+    pub(super) const FIRST: usize = Self::FULL - Self::ITEMS * Self::ITEM;
+    /// A block is one line. Loom has larger words, and has models of both.
+    const IS_LINE: bool = if cfg!(loom) { size_of::<T>() <= size_of::<usize>() } else { Self::STRIDE == LINE };
+    /// Blocks that the consumer takes at once.
+    pub(super) const TAKE: usize = if Self::IS_LINE || cfg!(loom) {
+        TAKE
+    } else {
+        let blocks = TAKE_BYTES / Self::STRIDE;
+        if blocks == 0 { 1 } else { blocks }
+    };
+    /// From a block of which it has seen an item, a consumer looks at the headers of so many blocks at most, that one included.
+    pub(super) const REACH: usize = if Self::TAKE < 2 { 2 } else { Self::TAKE };
+    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
+
+    /// The place of block number `at` in bytes, which wraps around: what its headers are counted from.
+    #[inline(always)]
+    pub(super) fn tag(at: usize) -> usize {
+        at.wrapping_mul(Self::STRIDE)
+    }
+
+    /// The header of the block that starts here.
+    ///
+    /// # Safety
+    /// `block` is the start of a living block.
+    #[inline(always)]
+    pub(super) unsafe fn header<'a>(block: *mut u8) -> &'a AtomicUsize {
+        // SAFETY: the caller's; every block starts with its header.
+        unsafe { &*block.cast() }
+    }
+
+    /// Where the block that starts here is filled to, counted from `tag`.
+    ///
+    /// # Safety
+    /// As for `header`, and the header is written.
+    #[inline(always)]
+    unsafe fn filled(block: *mut u8, tag: usize) -> usize {
+        // SAFETY: the caller's.
+        let header = unsafe { Self::header(block) }.load(Acquire);
+        #[cfg(loom)]
+        assert_ne!(header, UNWRITTEN, "a header was read before it was written");
+        header.wrapping_sub(tag)
+    }
+
+    /// How many items of block number `at`, which starts here, are published.
+    ///
+    /// # Safety
+    /// As for `filled`.
+    #[inline(always)]
+    pub(super) unsafe fn published(block: *mut u8, at: usize) -> usize {
+        // SAFETY: the caller's.
+        let filled = unsafe { Self::filled(block, Self::tag(at)) };
+        // A header from before, of a block with a lower number, is a place far ahead of this one.
+        if filled <= Self::FULL { (filled - Self::FIRST) / Self::ITEM } else { 0 }
+    }
+
+    /// Item `i` of the block that starts here.
+    ///
+    /// # Safety
+    /// As for `header`, and `i` is below [`ITEMS`](Self::ITEMS).
+    #[inline(always)]
+    pub(super) unsafe fn item(block: *mut u8, i: usize) -> *const Slot<T> {
+        debug_assert!(i < Self::ITEMS);
+        // SAFETY: the slot lies inside the block and is aligned, because the block and FIRST are.
+        unsafe { block.add(Self::FIRST + i * Self::ITEM).cast() }
+    }
+
+    /// How many items lie between two places.
+    ///
+    /// # Safety
+    /// Both are places of items, or behind the last one, of one block, `from` not behind `to`.
+    #[inline(always)]
+    unsafe fn items(from: *mut u8, to: *mut u8) -> usize {
+        if size_of::<Slot<T>>() == 0 {
+            return (to.addr() - from.addr()) / Self::ITEM;
+        }
+        // SAFETY: the caller's. Not a division: the compiler knows it to be exact, so a comparison with 0 costs none.
+        unsafe { to.cast::<Slot<T>>().offset_from_unsigned(from.cast()) }
+    }
+
+    /// Writes a block's header for the first time. Loom's headers and cells own memory; outside of loom an empty slot is
+    /// any memory.
+    ///
+    /// # Safety
+    /// `block` is the start of a block's memory that nobody else knows.
+    pub(super) unsafe fn init(block: *mut u8, header: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            block.cast::<AtomicUsize>().write(AtomicUsize::new(header));
+            #[cfg(loom)]
+            for i in 0..Self::ITEMS {
+                let slot = Self::item(block, i).cast_mut();
+                slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
+            }
+        }
+    }
+
+    /// Undoes [`init`](Self::init).
+    ///
+    /// # Safety
+    /// `block` was initialised, and nobody will use it any more. What its slots hold is not dropped.
+    #[cfg(loom)]
+    pub(super) unsafe fn deinit(block: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            core::ptr::drop_in_place(block.cast::<AtomicUsize>());
+            for i in 0..Self::ITEMS {
+                core::ptr::drop_in_place(Self::item(block, i).cast_mut());
+            }
+        }
+    }
+}
+
+/// Position of a block's item: a count of items that wraps around.
+#[inline(always)]
+pub(super) fn position<T>((at, item): (usize, usize)) -> usize {
+    at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
+}
+
+/// A block number and an item in it. Positions wrap around, so they cannot be divided back into these.
+pub(super) struct Place {
+    block: AtomicUsize,
+    item: AtomicUsize,
+}
+
+impl Place {
+    pub(super) fn new(block: usize) -> Self {
+        Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn store(&self, (block, item): (usize, usize)) {
+        self.block.store(block, Relaxed);
+        self.item.store(item, Relaxed);
+    }
+
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.block.load(Relaxed), self.item.load(Relaxed))
+    }
+}
+
+/// What an end may use without a look at the other: the rest of a block, and whole blocks behind it.
+///
+/// Its blocks lie side by side in memory, among others that are numbered on in the same way: those of a ring in one lap, or
+/// of a segment.
+pub(super) struct Run<T> {
+    /// The slot of the next item, or behind the last of the block.
+    pub(super) next: *mut u8,
+    /// Behind the last slot of this block that may be used.
+    pub(super) end: *mut u8,
+    /// The start of this block, and of the last one of the run. All blocks but the last may be used to their ends.
+    pub(super) line: *mut u8,
+    pub(super) last: *mut u8,
+    /// A header less the pointer behind the last item it covers: the same for all blocks numbered on.
+    pub(super) delta: usize,
+    /// The number of the block that lies first in memory.
+    pub(super) base: usize,
+    items: PhantomData<*mut T>,
+}
+
+impl<T> Clone for Run<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Run<T> {}
+
+impl<T> Run<T> {
+    /// Field by field: the compiler would let a call that returns a run write it right here, and so know the address.
+    #[inline(always)]
+    pub(super) fn set(&mut self, Self { next, end, line, last, delta, base, items: PhantomData }: Self) {
+        self.next = next;
+        self.end = end;
+        self.line = line;
+        self.last = last;
+        self.delta = delta;
+        self.base = base;
+    }
+
+    /// The empty run at a place in the block that starts at `line`, among those numbered from `base` that lie from `first` on.
+    pub(super) fn at(first: *mut u8, base: usize, line: *mut u8, next: *mut u8) -> Self {
+        let delta = Block::<T>::tag(base).wrapping_sub(first.addr());
+        Self { next, end: next, line, last: line, delta, base, items: PhantomData }
+    }
+
+    /// As `at`, at the start of a block.
+    pub(super) fn at_start(first: *mut u8, base: usize, line: *mut u8) -> Self {
+        Self::at(first, base, line, line.wrapping_add(Block::<T>::FIRST))
+    }
+
+    /// The block and the item at which it stands.
+    #[inline(always)]
+    pub(super) fn place(&self) -> (usize, usize) {
+        let ahead = self.line.addr().wrapping_add(self.delta).wrapping_sub(Block::<T>::tag(self.base));
+        // SAFETY: `next` is in the block that starts at `line`.
+        let item = unsafe { Block::<T>::items(self.line.wrapping_add(Block::<T>::FIRST), self.next) };
+        (self.base.wrapping_add(ahead / Block::<T>::STRIDE), item)
+    }
+
+    /// How many slots the block has from here.
+    pub(super) fn room(&self) -> usize {
+        // SAFETY: `next` is in the block that starts at `line`.
+        unsafe { Block::<T>::items(self.next, self.line.wrapping_add(Block::<T>::FULL)) }
+    }
+
+    /// How many slots may be used now.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        // SAFETY: both are in the block that starts at `line`, and `next` does not pass `end`.
+        unsafe { Block::<T>::items(self.next, self.end) }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
+
+    /// Goes on to the next block of the run; there is one.
+    #[inline(always)]
+    fn step(&mut self) {
+        self.line = self.line.wrapping_add(Block::<T>::STRIDE);
+        self.next = self.line.wrapping_add(Block::<T>::FIRST);
+        self.end = self.line.wrapping_add(Block::<T>::FULL);
+    }
+
+    /// The run of `count` slots of this block, at most as many as it has.
+    pub(super) fn until(self, count: usize) -> Self {
+        Self { end: self.next.wrapping_add(count * Block::<T>::ITEM), last: self.line, ..self }
+    }
+
+    /// How many blocks lie behind this one up to `last`.
+    pub(super) fn blocks_to(&self, last: *mut u8) -> usize {
+        (last.addr() - self.line.addr()) / Block::<T>::STRIDE
+    }
+
+    /// The run to the end of the `blocks`-th block from here, this one included, but not beyond the block at `most`.
+    pub(super) fn through(self, blocks: usize, most: *mut u8) -> Self {
+        let last = self.line.wrapping_add((blocks - 1).min(self.blocks_to(most)) * Block::<T>::STRIDE);
+        Self { end: self.line.wrapping_add(Block::<T>::FULL), last, ..self }
+    }
+
+    /// The i-th slot from here.
+    #[inline(always)]
+    pub(super) fn slot(&self, i: usize) -> *const Slot<T> {
+        self.next.wrapping_add(i * Block::<T>::ITEM).cast()
+    }
+
+    /// Goes on by n slots.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, n: usize) {
+        self.next = self.next.wrapping_add(n * Block::<T>::ITEM);
+    }
+
+    /// Producer: goes on to the next block of the run, when this one is used up. False says that there is none.
+    #[inline(always)]
+    pub(super) fn enter_next(&mut self) -> bool {
+        let more = self.line != self.last;
+        if more {
+            self.step();
+        }
+        more
+    }
+
+    /// Producer: publishes n items.
+    ///
+    /// # Safety
+    /// The next n slots are the producer's, and hold items.
+    #[inline(always)]
+    pub(super) unsafe fn publish(&mut self, n: usize) {
+        self.pass(n);
+        let header = self.next.addr().wrapping_add(self.delta);
+        // SAFETY: `line` is the current block of a living queue.
+        unsafe { Block::<T>::header(self.line) }.store(header, Release);
+    }
+
+    /// Producer: takes back n items. The consumer, which has sealed, does not read the header any more.
+    #[inline(always)]
+    pub(super) fn retract(&mut self, n: usize) {
+        self.next = self.next.wrapping_sub(n * Block::<T>::ITEM);
+    }
+
+    /// Producer: gives up all that may still be used.
+    #[inline(always)]
+    pub(super) fn halt(&mut self) {
+        self.end = self.next;
+        self.last = self.line;
+    }
+
+    /// Consumer: goes on when this block's part of the run is used up, without a call where it can: to the next block, or to
+    /// more of this one. Returns whether there is more; `None` if the next run has to be looked for.
+    ///
+    /// `told` is the place whose position was published last: before the consumer finds nothing it publishes where it is.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, sealed: bool, told: *mut u8) -> Option<bool> {
+        if self.line != self.last {
+            leave::<T>(self.line, self.delta);
+            self.step();
+            let ahead = self.line.wrapping_add(Block::<T>::FETCH_AHEAD);
+            // Not behind the run: there it would take the line away from the producer that still fills it.
+            if ahead <= self.last {
+                prefetch::read(ahead);
+            }
+            return Some(true);
+        }
+        // More of a block that was begun, or nothing new in it: the case of small items that come singly.
+        let popped = self.next.addr() - self.line.addr();
+        if !Block::<T>::IS_LINE || popped == Block::<T>::FIRST || popped == Block::<T>::FULL || sealed {
+            return None;
+        }
+        // SAFETY: `line` is the current block of a living queue, and an item of it was published.
+        let filled = unsafe { Block::<T>::filled(self.line, self.delta.wrapping_add(self.line.addr())) };
+        self.end = self.line.wrapping_add(filled);
+        if filled != popped || told == self.next { Some(filled != popped) } else { None }
+    }
+}
+
+/// Stores the header of a block that is full and used up once more, unchanged, to take the line along: the producer then finds
+/// it in one place, the consumer's cache, and not in both.
+#[inline(always)]
+pub(super) fn leave<T>(line: *mut u8, delta: usize) {
+    let header = line.addr().wrapping_add(Block::<T>::FULL).wrapping_add(delta);
+    // SAFETY: `line` is the current block of a living queue.
+    unsafe { Block::<T>::header(line) }.store(header, Relaxed);
+}
+
+/// What a consumer keeps in mind from one run to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Notes {
+    /// Blocks before this one are full.
+    full_until: usize,
+    /// For the blocks ahead.
+    ahead: Slip,
+    /// For the items of one block.
+    within: Slip,
+    /// Block and item behind the last item that may be popped.
+    pub(super) sealed: Option<(usize, usize)>,
+}
+
+impl Notes {
+    pub(super) fn new(start: usize) -> Self {
+        let slip = Slip { failures: 0, abstain: 0 };
+        Self { full_until: start, ahead: slip, within: slip, sealed: None }
+    }
+
+    /// The run of items that may be popped from a place on: at most so many blocks, and not beyond the block at `most`.
+    /// `published` counts the items in the block so far ahead: this one, the next one, and the last of the `take` blocks from here.
+    #[inline(always)]
+    pub(super) fn find<T>(
+        &mut self,
+        run: Run<T>,
+        take: usize,
+        blocks: usize,
+        most: *mut u8,
+        published: impl Fn(usize) -> usize,
+    ) -> Run<T> {
+        let (at, popped) = run.place();
+        if let Some((block, item)) = self.sealed {
+            return if at == block { run.until(item - popped) } else { run.until(run.room()) };
+        }
+        if self.full_until.wrapping_sub(at) as isize <= 0 {
+            let mut found = published(0);
+            if !Block::<T>::IS_LINE && found == popped + 1 && found != Block::<T>::ITEMS {
+                // Waits for the next block, to leave the line of this header alone.
+                self.within.wait(|| published(1) != 0, || published(0) >= popped + 3);
+                found = published(0);
+            }
+            if found != Block::<T>::ITEMS {
+                // Never far behind, or it would count as ahead once the numbers have gone half their way round.
+                self.full_until = at;
+                return run.until(found.saturating_sub(popped));
+            }
+            self.look_ahead(at, take, |ahead| published(ahead) == Block::<T>::ITEMS);
+        }
+        run.through(self.full_until.wrapping_sub(at).min(blocks), most)
+    }
+
+    /// Finds out how many blocks from `at` on, which is full, are full: `take` or one.
+    #[inline(always)]
+    fn look_ahead(&mut self, at: usize, take: usize, is_full: impl Fn(usize) -> bool) {
+        self.full_until = at.wrapping_add(1);
+        let full = || is_full(take - 1);
+        if full() || self.ahead.wait(full, full) {
+            self.full_until = at.wrapping_add(take);
+        }
+    }
+}
+
+/// When to wait a moment for what is missing.
+#[derive(Clone, Copy)]
+struct Slip {
+    /// Slips that failed in a row, and looks until the next one.
+    failures: u32,
+    abstain: u32,
+}
+
+impl Slip {
+    /// Waits until `is_there`, or for as long as a slip may be; returns what `helped` then says of its use. Not at all while it
+    /// abstains: false.
+    #[inline(always)]
+    fn wait(&mut self, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) -> bool {
+        if self.abstain > 0 {
+            self.abstain -= 1;
+            return false;
+        }
+        for _ in 0..SLIP_LOOKS {
+            spin_loop();
+            if is_there() {
+                break;
+            }
+        }
+        let helped = helped();
+        self.failures = if helped { 0 } else { (self.failures + 1).min(MOST_FAILURES) };
+        self.abstain = if helped { 0 } else { 1 << self.failures };
+        helped
+    }
+}
