@@ -82,10 +82,10 @@ impl<T> core::ops::Deref for Padded<T> {
 
 #[cfg(loom)]
 pub use barrier::Barrier;
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", not(shuttle)))]
 pub(crate) use barrier::parks_are_bounded;
 /// A model has its barrier, see below.
-#[cfg(all(feature = "std", any(loom, shuttle)))]
+#[cfg(all(feature = "std", shuttle))]
 pub(crate) fn parks_are_bounded() -> bool {
     false
 }
@@ -181,6 +181,8 @@ mod barrier {
         ReadModifyWrite,
         /// Nothing: for models in which nobody parks, and nobody closes before the other is done.
         Nothing,
+        /// Nothing, and the algorithms know it: a system without membarrier, where only a task's waits are exact.
+        Absent,
     }
 
     std::thread_local! {
@@ -204,7 +206,7 @@ mod barrier {
         match BARRIER.get() {
             Barrier::Fences => fence(SeqCst),
             Barrier::ReadModifyWrite => return word.fetch_or(0, Release),
-            Barrier::Nothing => {}
+            Barrier::Nothing | Barrier::Absent => {}
         }
         word.load(Relaxed)
     }
@@ -213,6 +215,11 @@ mod barrier {
         if BARRIER.get() == Barrier::Fences {
             fence(SeqCst);
         }
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn parks_are_bounded() -> bool {
+        BARRIER.get() == Barrier::Absent
     }
 }
 

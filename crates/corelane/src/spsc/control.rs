@@ -3,7 +3,11 @@
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store, pause};
 #[cfg(feature = "std")]
 use crate::wait::Parker;
+#[cfg(feature = "async")]
+use crate::wait::WakerCell;
 use core::fmt;
+#[cfg(feature = "async")]
+use core::task::Waker;
 
 /// This end sleeps, or is about to.
 const PARKED: u32 = 1;
@@ -12,19 +16,30 @@ const CLOSED: u32 = 1 << 1;
 /// The consumer, which has closed or was dropped, has said behind which item it will never look.
 const SEALED: u32 = 1 << 2;
 
+/// A task of this end waits, or is about to.
+const AWAITED: u32 = if cfg!(feature = "async") { 1 << 3 } else { 0 };
+/// This end is a task's, and there is no membarrier: a publisher does not rely on a look at this word but changes it. See
+/// [`End::become_task`].
+const INSISTENT: u32 = if cfg!(feature = "async") { 1 << 4 } else { 0 };
+/// This end may have to be woken.
+const WAITS: u32 = PARKED | AWAITED | INSISTENT;
+
 /// One end as the other end sees it.
 ///
-/// `state` is 0 while the end neither sleeps nor has closed. Its own end sets bits in it; the other end takes `PARKED` down
-/// when it wakes the sleeper. Both do so in cold paths only, so the other end's load of it after every publication hits
-/// its own cache.
+/// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED` or `AWAITED`
+/// down when it wakes the one who waits. Both do so in cold paths only, so the other end's load of it after every
+/// publication hits its own cache.
 pub(crate) struct End {
     state: AtomicU32,
     /// Written once, before `SEALED` is set.
     sealed_at: AtomicUsize,
-    /// A sleeping producer wants to be woken when the consumer's position has reached this. Written before `PARKED` is set.
+    /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or `AWAITED`
+    /// is set.
     wake_at: AtomicUsize,
     #[cfg(feature = "std")]
     parker: Parker,
+    #[cfg(feature = "async")]
+    waker: WakerCell,
 }
 
 impl End {
@@ -35,6 +50,8 @@ impl End {
             wake_at: AtomicUsize::new(0),
             #[cfg(feature = "std")]
             parker: parker.unwrap_or_default(),
+            #[cfg(feature = "async")]
+            waker: WakerCell::new(),
         }
     }
 
@@ -79,7 +96,8 @@ impl End {
         heavy_barrier();
     }
 
-    /// Says when [`arm`](Self::arm)'s sleeper, a producer, wants to be woken. To be called before it.
+    /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be woken. To
+    /// be called before it.
     #[cfg(feature = "std")]
     pub(crate) fn wake_at(&self, position: usize) {
         self.wake_at.store(position, Ordering::Relaxed);
@@ -90,14 +108,70 @@ impl End {
         self.state.fetch_and(!PARKED, Ordering::AcqRel);
     }
 
-    /// Wakes this end if its flag is up. The flag comes down first, so that one sleep costs one wake-up.
+    /// Wakes this end if its flag is up. The flag comes down first, so that one wait costs one wake-up.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self) {
-        if self.state.fetch_and(!PARKED, Ordering::AcqRel) & PARKED != 0 {
-            #[cfg(feature = "std")]
+        let state = self.state.fetch_and(!(PARKED | AWAITED), Ordering::AcqRel);
+        #[cfg(feature = "std")]
+        if state & PARKED != 0 {
             self.parker.unpark();
         }
+        #[cfg(feature = "async")]
+        if state & AWAITED != 0
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+        let _ = state;
+    }
+}
+
+/// An end whose waits are a task's, see [`asynchronous`](super::asynchronous).
+#[cfg(feature = "async")]
+impl End {
+    /// Makes this end a task's. Returns true where publishers may for a moment overlook that.
+    ///
+    /// A parked thread that has missed a publication, as it can where there is no membarrier, finds it within a millisecond. A
+    /// task has nobody to wake it for that. So there each publisher, having seen `INSISTENT`, looks at the word by a
+    /// read-modify-write: it comes either after the one that raises the flag, and sees it, or before, and then that
+    /// one's end sees what was published. A publisher that has not seen the bit yet has published just now: for so long a
+    /// task must go on looking.
+    pub(crate) fn become_task(&self) -> bool {
+        let overlooked = crate::sync::parks_are_bounded();
+        if overlooked {
+            self.set(INSISTENT);
+        }
+        overlooked
+    }
+
+    /// Makes this end a thread's again.
+    pub(crate) fn become_thread(&self) {
+        self.state.fetch_and(!(AWAITED | INSISTENT), Ordering::AcqRel);
+        self.waker.exchange(None);
+    }
+
+    /// The first half of a task's wait: says whom to wake. Returns false if the other end is just waking somebody: the task must
+    /// be polled again.
+    pub(crate) fn await_with(&self, waker: &Waker) -> bool {
+        self.waker.exchange(Some(waker.clone()))
+    }
+
+    /// Whether the flag is up. It may have come down meanwhile; then whoever took it down takes the waker that is there now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & AWAITED != 0
+    }
+
+    /// The second half, if the flag is not up: raises it, so that the other end's next publication wakes the task. The caller
+    /// looks at the queue once more. Nobody has to take the flag down: at worst a task is polled once for nothing.
+    pub(crate) fn raise(&self) {
+        self.set(AWAITED);
+        heavy_barrier();
+    }
+
+    /// Lets go of a waker that is of no use any more.
+    fn forget_task(&self) {
+        self.waker.exchange(None);
     }
 }
 
@@ -123,7 +197,7 @@ impl Control {
     /// To be called by the consumer after it has published `position` as its own.
     #[inline(always)]
     pub(crate) fn slots_freed(&self, position: usize) {
-        if self.producer.after_publication() & PARKED != 0 {
+        if self.producer.after_publication() & WAITS != 0 {
             self.wake_producer(position);
         }
     }
@@ -133,19 +207,25 @@ impl Control {
     #[inline(never)]
     fn wake_producer(&self, position: usize) {
         // Acquire, for the position that was written before the flag.
-        if self.producer.acquire() & PARKED != 0
+        let state = self.producer.acquire();
+        #[cfg(feature = "async")]
+        let state = match state & INSISTENT {
+            0 => state,
+            _ => self.producer.state.fetch_or(0, Ordering::AcqRel),
+        };
+        if state & (PARKED | AWAITED) != 0
             && position.wrapping_sub(self.producer.wake_at.load(Ordering::Relaxed)) as isize >= 0
         {
             self.producer.wake();
         }
     }
 
-    /// To be called by the producer after a publication that found the consumer's `state`: asleep, or closed. Returns how much
+    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. Returns how much
     /// of what lies in front of `position` lies behind the seal of a closed queue.
     #[cold]
     #[inline(never)]
     pub(crate) fn handed_over(&self, state: u32, position: usize) -> usize {
-        if state & PARKED != 0 {
+        if state & WAITS != 0 {
             self.consumer.wake();
         }
         if state & CLOSED == 0 {
@@ -175,9 +255,11 @@ impl Control {
     /// Says that the producer pushes no more.
     pub(crate) fn close_by_producer(&self) {
         self.producer.set(CLOSED);
-        if self.consumer.after_publication() & PARKED != 0 {
+        if self.consumer.after_publication() & WAITS != 0 {
             self.consumer.wake();
         }
+        #[cfg(feature = "async")]
+        self.producer.forget_task();
     }
 
     /// First half of the consumer's close; false if it has closed before. The consumer then takes note of the last item that
@@ -191,10 +273,10 @@ impl Control {
         true
     }
 
-    /// Says that the consumer pops nothing from `position` on, to a producer that sleeps, too.
+    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too.
     pub(crate) fn seal(&self, position: usize) {
         self.consumer.seal(position);
-        if self.producer.after_publication() & PARKED != 0 {
+        if self.producer.after_publication() & WAITS != 0 {
             self.producer.wake();
         }
     }
@@ -205,6 +287,8 @@ impl Control {
             // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
             self.seal(position);
         }
+        #[cfg(feature = "async")]
+        self.consumer.forget_task();
     }
 }
 

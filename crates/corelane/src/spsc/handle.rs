@@ -563,7 +563,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// Takes the first item; there is one.
     #[inline(always)]
-    fn take(&mut self) -> T {
+    pub(super) fn take(&mut self) -> T {
         self.take_as(|item| item)
     }
 
@@ -948,7 +948,7 @@ pub(super) fn is_ready<E: Look>(end: &mut E) -> bool {
 }
 
 /// Ready, closed, or neither. A closed queue is looked at once more: the last items may have come just before.
-fn look<E: Look>(end: &mut E) -> Option<Waited> {
+pub(super) fn look<E: Look>(end: &mut E) -> Option<Waited> {
     if end.is_ready() {
         Some(Waited::Ready)
     } else if end.is_over() {

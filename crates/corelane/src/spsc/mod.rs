@@ -61,6 +61,8 @@
 //! assert_eq!(consumer.try_pop(), Ok('a'));
 //! ```
 //!
+//! With the feature `async` either end can be turned into one that a task waits for: `asynchronous`.
+//!
 //! Without membarrier (systems other than Linux, or no `std`) an item that is pushed at the very moment the consumer closes
 //! may be accepted and then dropped with the queue, and no thread sleeps longer than 1 ms at a time.
 //!
@@ -110,6 +112,8 @@ macro_rules! aliases {
 }
 use aliases;
 
+#[cfg(feature = "async")]
+pub mod asynchronous;
 mod blocks;
 pub(crate) mod buffer;
 mod cells;
@@ -133,6 +137,8 @@ pub mod mcring;
 pub mod multiline;
 pub mod stream;
 
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncConsumer, AsyncProducer};
 pub use bqueue::BQueue;
 pub use design::Design;
 pub use fastforward::FastForward;

@@ -29,14 +29,20 @@
 //!
 //! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
 //! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms.
+//!
+//! A task waits by the same protocol, with its waker in the parker's place: see `spsc::asynchronous` (feature `async`).
 
 #[cfg(feature = "std")]
 mod parker;
+#[cfg(feature = "async")]
+mod waker;
 
 #[cfg(feature = "std")]
 pub use parker::Parker;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use parker::Token;
+#[cfg(feature = "async")]
+pub(crate) use waker::WakerCell;
 
 use crate::sync;
 use core::fmt::Debug;

@@ -1,0 +1,614 @@
+//! Ends of a queue that a task waits for: futures, [`Stream`] and [`Sink`], for every design. Behind the feature `async`.
+//!
+//! ```
+//! use corelane::spsc;
+//!
+//! # futures_executor::block_on(async {
+//! let (mut producer, consumer) = spsc::channel(64);
+//! let mut consumer = consumer.into_async();
+//!
+//! // A thread that blocks feeds a task that does not.
+//! let thread = std::thread::spawn(move || {
+//!     for item in 1..=1000_u64 {
+//!         producer.push(item).expect("the task is there");
+//!     }
+//! });
+//! let mut sum = 0;
+//! while let Ok(item) = consumer.pop().await {
+//!     sum += item;
+//! }
+//! assert_eq!(sum, 500_500);
+//! # thread.join().unwrap();
+//! # });
+//! ```
+//!
+//! Each end is turned by itself, [`Producer::into_async`] and [`Consumer::into_async`], so the other one may be a thread's or a
+//! task's, on any executor; and it can be turned back. Turning moves a handle and nothing else: the queue is the same.
+//!
+//! # What a dropped future loses
+//!
+//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out or an
+//! aborted task:
+//!
+//! | future | dropped before it was ready |
+//! |---|---|
+//! | [`AsyncConsumer::pop`], [`pop_into`](AsyncConsumer::pop_into), [`wait_for_item`](AsyncConsumer::wait_for_item) | nothing was popped; the item is there for the next call |
+//! | [`AsyncProducer::push`] | the item was not pushed, and is dropped with the future unless [taken back](Push::into_item) |
+//! | [`AsyncProducer::reserve`], [`wait_for_space`](AsyncProducer::wait_for_space) | no slot is lost, and there is no item to lose |
+//!
+//! To push a value that must not be lost, [`reserve`](AsyncProducer::reserve) first: what it returns pushes without waiting.
+//!
+//! ```
+//! use corelane::spsc;
+//! use std::future::Future;
+//! use std::pin::Pin;
+//! use std::task::{Context, Waker};
+//!
+//! let (producer, mut consumer) = spsc::lamport::channel(1);
+//! let mut producer = producer.into_async();
+//! let mut context = Context::from_waker(Waker::noop());
+//! producer.try_push("first").unwrap();
+//!
+//! // Given up in the middle: the item comes back.
+//! let mut push = producer.push("second");
+//! assert!(Pin::new(&mut push).poll(&mut context).is_pending());
+//! assert_eq!(push.into_item(), Some("second"));
+//!
+//! // A slot first, and then the item.
+//! assert!(Pin::new(&mut producer.reserve()).poll(&mut context).is_pending());
+//! assert_eq!(consumer.pop(), Ok("first"));
+//! # futures_executor::block_on(async {
+//! let slot = producer.reserve().await.expect("the consumer is there");
+//! slot.write("second").expect("the consumer is there");
+//! # });
+//! assert_eq!(consumer.pop(), Ok("second"));
+//! ```
+//!
+//! # How it works
+//!
+//! 1. A call that finds an item, or a slot, takes it: what a `try_` call does, and no more.
+//! 2. One that does not leaves its task's waker in the one place that an end has for it, raises the flag in its end's word,
+//!    passes the heavy half of the barrier, looks once more, and is pending. That is the [park
+//!    protocol](crate::wait#the-park-protocol) with a waker in the parker's place, and the same argument: either that look
+//!    finds what was published, or the publisher finds the flag. It takes the flag down first and the waker then, so one
+//!    wait costs one wake-up.
+//! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While it is
+//!    up the wait is made already: a poll then exchanges the waker for that of its own task, and needs no barrier. At worst a
+//!    task is polled once for nothing. An idle task is not polled at all.
+//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: who is being woken may
+//!    be the task of an earlier poll.
+//! 5. After [`BUDGET`] ready calls in a row an end gives its executor a turn: a call is pending once, with its task woken
+//!    already. Otherwise a task whose other end is on another core, and as fast, would never let go of its executor's thread.
+//!
+//! The blocking ends are not touched by any of it: to them a waiting task is one more reason to leave the fast path, in a
+//! word they read anyway.
+//!
+//! # Without membarrier
+//!
+//! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its flag. A
+//! task cannot. So its end asks the other one to change the word after every publication, by a read-modify-write, instead of
+//! reading it, which makes the protocol exact for the price of a fence a publication. In the first millisecond, until the other
+//! end must have seen that request, a task that would wait is polled again instead.
+//!
+//! # Synchronization
+//!
+//! - Items and slots: the design's.
+//! - The waker, before the flag is raised (release) → the publisher that takes it down (acquire).
+//! - Flag and publication: [`wait`](crate::wait). The cell of the waker: `wait/waker.rs`.
+//!
+//! # Progress
+//!
+//! A poll is wait-free, as is the wake-up by the other end but for what the executor does in it.
+//!
+//! # When to use it, and when not
+//!
+//! Between a thread and tasks, or between tasks on several threads of an executor. A wait costs a system call on the waiting side
+//! and the executor's scheduling on both; a thread of its own that spins for a moment has shorter round trips. Between tasks of
+//! one thread nothing has to cross cores, and a `VecDeque` in a `RefCell` does.
+
+use super::control::End;
+use super::design::{Design, RawConsumer, RawProducer};
+use super::handle::{Consumer, Look, Peeked, Producer, Reserved, Waited, look};
+use super::lane::Lane;
+use super::stats::{Counting, NoStats, Recorder, Stats};
+use crate::error::{Closed, Drained, PopError, PushError, ReserveError};
+use crate::wait::DefaultStrategy;
+use alloc::vec::Vec;
+use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use futures_core::stream::{FusedStream, Stream};
+use futures_sink::Sink;
+use std::time::{Duration, Instant};
+
+/// Ready calls of an end after which one is pending, so that other tasks get a turn.
+pub const BUDGET: u32 = 128;
+
+/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a thread
+/// parks there at most.
+const OVERLOOKED: Duration = Duration::from_millis(1);
+
+/// What an end keeps in mind from one poll to the next.
+#[derive(Debug)]
+struct Polls {
+    /// Ready ones since the last that was pending.
+    ready: u32,
+    /// Until then the other end may overlook the flag.
+    overlooked_until: Option<Instant>,
+}
+
+impl Polls {
+    /// Those of an end that becomes a task's now.
+    fn of(end: &End) -> Self {
+        let overlooked = end.become_task() && !cfg!(loom);
+        Self { ready: 0, overlooked_until: overlooked.then(|| Instant::now() + OVERLOOKED) }
+    }
+
+    /// To be asked before a poll becomes ready: is it rather to be pending, for others' sake?
+    #[inline]
+    fn are_enough(&mut self, context: &Context<'_>) -> bool {
+        self.ready += 1;
+        if self.ready <= BUDGET {
+            return false;
+        }
+        self.ready = 0;
+        context.waker().wake_by_ref();
+        true
+    }
+
+    /// Ready when the end is, or when it never will be. Otherwise its task will be woken.
+    #[cold]
+    fn wait<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
+        // Before the look, so that there is one after that time.
+        self.overlooked_until = self.overlooked_until.filter(|&until| Instant::now() < until);
+        if let Some(waited) = look(end) {
+            return Poll::Ready(waited);
+        }
+        self.ready = 0;
+        if !end.shared().await_with(context.waker()) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // Asked after the waker was put: who has taken the flag down, and not the waker, will find that one.
+        if !end.shared().is_awaited() {
+            end.waits();
+            end.raise();
+            if let Some(waited) = look(end) {
+                return Poll::Ready(waited);
+            }
+        }
+        if self.overlooked_until.is_some() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+/// An end that a task can wait for.
+trait Awaited: Look {
+    /// What the other end sees of it.
+    fn shared(&self) -> &End;
+    /// Raises the flag.
+    fn raise(&self);
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Awaited for Producer<T, D, W, S> {
+    fn shared(&self) -> &End {
+        &self.raw.control().producer
+    }
+
+    fn raise(&self) {
+        // One free slot. The position of an earlier wait, should its flag be up still, is no later one.
+        self.shared().wake_at(self.raw.position().wrapping_add(1).wrapping_sub(self.raw.capacity()));
+        self.shared().raise();
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
+    fn shared(&self) -> &End {
+        &self.raw.control().consumer
+    }
+
+    fn raise(&self) {
+        self.shared().raise();
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
+    /// Makes this end a task's, see [`asynchronous`](self).
+    pub fn into_async(self) -> AsyncProducer<T, D, W, S> {
+        AsyncProducer { polls: Polls::of(self.shared()), producer: self }
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
+    /// Makes this end a task's, see [`asynchronous`](self).
+    pub fn into_async(self) -> AsyncConsumer<T, D, W, S> {
+        AsyncConsumer { polls: Polls::of(self.shared()), drained: false, consumer: self }
+    }
+}
+
+/// The sending end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pushes.
+///
+/// Calls that return no future never wait. Dropping it closes the queue; the consumer can still pop what is inside.
+pub struct AsyncProducer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    producer: Producer<T, D, W, S>,
+    polls: Polls,
+}
+
+// No item is ever pinned in a handle.
+impl<T, D: Design<T>, W, S: Recorder> Unpin for AsyncProducer<T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
+    /// Pushes an item, waiting for a free slot.
+    ///
+    /// The future owns the item. If it is dropped before it is ready the item was not pushed, and is dropped with it:
+    /// [`Push::into_item`] takes it back, and [`reserve`](Self::reserve) waits without it.
+    ///
+    /// # Errors
+    /// `Closed` with the item, once the consumer has closed or is gone.
+    pub fn push(&mut self, item: T) -> Push<'_, T, D, W, S> {
+        Push { producer: self, item: Some(item) }
+    }
+
+    /// Waits for a free slot, to be filled in place or [written](Reserved::write) without waiting. Nothing is pushed if it
+    /// is dropped, before or after it was there.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone.
+    pub fn reserve(&mut self) -> impl Future<Output = Result<Reserved<'_, T, D, W, S>, Closed<()>>> + Unpin {
+        let mut end = Some(self);
+        poll_fn(move |context| {
+            ready!(end.as_mut().expect(POLLED_AGAIN).poll_space(context))?;
+            let end = end.take().expect(POLLED_AGAIN);
+            Poll::Ready(end.producer.reserve().map_err(|refused| match refused {
+                ReserveError::Closed => Closed(()),
+                ReserveError::Full => unreachable!("only this end fills free slots"),
+            }))
+        })
+    }
+
+    /// Waits until [`try_push`](Self::try_push) would not say Full.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone.
+    pub fn wait_for_space(&mut self) -> impl Future<Output = Result<(), Closed<()>>> + Unpin {
+        poll_fn(|context| self.poll_space(context))
+    }
+
+    /// Ready when there is a free slot, and the queue is not closed.
+    fn poll_space(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed<()>>> {
+        ready!(self.poll_slot(context))?;
+        // There is room for what will be refused.
+        Poll::Ready(if self.is_closed() { Err(Closed(())) } else { Ok(()) })
+    }
+
+    /// Ready when there is a free slot, closed or not.
+    #[inline]
+    fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed<()>>> {
+        if !self.producer.raw.is_writable()
+            && let Waited::Closed = ready!(self.polls.wait(&mut self.producer, context))
+        {
+            return Poll::Ready(Err(Closed(())));
+        }
+        if self.polls.are_enough(context) {
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// As [`Producer::try_push`].
+    ///
+    /// # Errors
+    /// `Full` or `Closed`, with the item.
+    #[inline]
+    pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+        self.producer.try_push(item)
+    }
+
+    /// As [`Producer::push_iter`]: never waits, pushes what there is room for and returns how many.
+    pub fn push_iter<I: Iterator<Item = T>>(&mut self, items: &mut I) -> usize {
+        self.producer.push_iter(items)
+    }
+
+    /// As [`Producer::push_slice`]: never waits, pushes what there is room for and returns how many.
+    pub fn push_slice(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        self.producer.push_slice(items)
+    }
+
+    /// As [`Producer::reserve`].
+    ///
+    /// # Errors
+    /// `Full` or `Closed`.
+    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, ReserveError> {
+        self.producer.reserve()
+    }
+
+    /// As [`Producer::len`].
+    pub fn len(&mut self) -> usize {
+        self.producer.len()
+    }
+
+    /// As [`Producer::is_empty`].
+    pub fn is_empty(&mut self) -> bool {
+        self.producer.is_empty()
+    }
+
+    /// As [`Producer::capacity`].
+    pub fn capacity(&self) -> usize {
+        self.producer.capacity()
+    }
+
+    /// As [`Producer::release_lag`].
+    pub fn release_lag(&self) -> usize {
+        self.producer.release_lag()
+    }
+
+    /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
+    pub fn close(&mut self) {
+        self.producer.close();
+    }
+
+    /// As [`Producer::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.producer.is_closed()
+    }
+
+    /// The end as it was, for a thread.
+    pub fn into_blocking(self) -> Producer<T, D, W, S> {
+        self.producer.shared().become_thread();
+        self.producer
+    }
+}
+
+impl<T, D: Design<T>, W> AsyncProducer<T, D, W, Counting> {
+    /// As [`Producer::stats`]. A wait is one that left its waker.
+    pub fn stats(&self) -> Stats {
+        self.producer.stats()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for AsyncProducer<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AsyncProducer").field(&self.producer).finish()
+    }
+}
+
+/// A slot first, then the item: a sink that said ready takes one without waiting. Every item is published by its
+/// `start_send`, so there is nothing to flush; `poll_close` closes the queue.
+///
+/// The error of a closed queue has the item inside that `start_send` was given.
+///
+/// ```
+/// use corelane::spsc;
+/// use futures_util::{SinkExt, StreamExt, stream};
+///
+/// # futures_executor::block_on(async {
+/// let (producer, consumer) = spsc::channel(8);
+/// let (mut producer, consumer) = (producer.into_async(), consumer.into_async());
+/// let send = async {
+///     producer.send_all(&mut stream::iter(0..100).map(Ok)).await.expect("the consumer is there");
+///     producer.close();
+/// };
+/// let (sum, ()) = futures_util::join!(consumer.fold(0, async |sum, item| sum + item), send);
+/// assert_eq!(sum, 4950);
+/// # });
+/// ```
+impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
+    type Error = Closed<Option<T>>;
+
+    fn poll_ready(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.poll_space(context).map_err(|_| Closed(None))
+    }
+
+    /// # Panics
+    /// If there is no free slot: a `poll_ready` that says so has to come first.
+    fn start_send(mut self: Pin<&mut Self>, item: T) -> Result<(), Self::Error> {
+        self.try_push(item).map_err(|refused| match refused {
+            PushError::Closed(item) => Closed(Some(item)),
+            PushError::Full(_) => panic!("start_send without a poll_ready that said ready"),
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.close();
+        Poll::Ready(Ok(()))
+    }
+}
+
+const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
+
+/// An item on its way into the queue, see [`AsyncProducer::push`].
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Push<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    producer: &'a mut AsyncProducer<T, D, W, S>,
+    item: Option<T>,
+}
+
+// The item is not pinned: it only moves on.
+impl<T, D: Design<T>, W, S: Recorder> Unpin for Push<'_, T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> Push<'_, T, D, W, S> {
+    /// Gives up, and gives back the item; `None` if the future was ready.
+    pub fn into_item(self) -> Option<T> {
+        self.item
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Future for Push<'_, T, D, W, S> {
+    type Output = Result<(), Closed<T>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(self.item.is_some(), "{POLLED_AGAIN}");
+        let slot = ready!(self.producer.poll_slot(context));
+        let item = self.item.take().expect(POLLED_AGAIN);
+        Poll::Ready(match slot {
+            Err(_) => Err(Closed(item)),
+            Ok(()) => self.producer.try_push(item).map_err(|refused| match refused {
+                PushError::Closed(item) => Closed(item),
+                PushError::Full(_) => unreachable!("only this end fills free slots"),
+            }),
+        })
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Push").field("is_over", &self.item.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
+///
+/// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last handle.
+pub struct AsyncConsumer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+    consumer: Consumer<T, D, W, S>,
+    polls: Polls,
+    /// The stream has ended.
+    drained: bool,
+}
+
+// No item is ever pinned in a handle.
+impl<T, D: Design<T>, W, S: Recorder> Unpin for AsyncConsumer<T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
+    /// Pops the oldest item, waiting for one. An item leaves the queue only where this future is ready with it.
+    ///
+    /// # Errors
+    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop(&mut self) -> impl Future<Output = Result<T, Drained>> + Unpin {
+        poll_fn(|context| self.poll_pop(context))
+    }
+
+    #[inline]
+    fn poll_pop(&mut self, context: &Context<'_>) -> Poll<Result<T, Drained>> {
+        ready!(self.poll_item(context))?;
+        Poll::Ready(Ok(self.consumer.take()))
+    }
+
+    /// Waits for at least one item, then pops up to `max` and appends them to `items`. Returns how many; 0 only if `max` is 0.
+    ///
+    /// # Errors
+    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> impl Future<Output = Result<usize, Drained>> + Unpin {
+        poll_fn(move |context| {
+            if max == 0 {
+                return Poll::Ready(Ok(0));
+            }
+            ready!(self.poll_item(context))?;
+            Poll::Ready(Ok(self.consumer.pop_into(items, max)))
+        })
+    }
+
+    /// Waits until there is an item to pop, or to [`peek`](Self::peek) at.
+    ///
+    /// # Errors
+    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_item(&mut self) -> impl Future<Output = Result<(), Drained>> + Unpin {
+        poll_fn(|context| self.poll_item(context))
+    }
+
+    /// Ready when there is an item, or never will be.
+    #[inline]
+    fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Drained>> {
+        if !self.consumer.raw.is_readable()
+            && let Waited::Closed = ready!(self.polls.wait(&mut self.consumer, context))
+        {
+            return Poll::Ready(Err(Drained));
+        }
+        if self.polls.are_enough(context) {
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// As [`Consumer::try_pop`].
+    ///
+    /// # Errors
+    /// `Empty`, or `Closed` once the queue is closed and drained.
+    #[inline]
+    pub fn try_pop(&mut self) -> Result<T, PopError> {
+        self.consumer.try_pop()
+    }
+
+    /// As [`Consumer::pop_into`]: never waits, pops what is there and returns how many.
+    pub fn try_pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+        self.consumer.pop_into(items, max)
+    }
+
+    /// As [`Consumer::peek`].
+    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W, S>> {
+        self.consumer.peek()
+    }
+
+    /// As [`Consumer::len`].
+    pub fn len(&mut self) -> usize {
+        self.consumer.len()
+    }
+
+    /// As [`Consumer::is_empty`].
+    pub fn is_empty(&mut self) -> bool {
+        self.consumer.is_empty()
+    }
+
+    /// As [`Consumer::capacity`].
+    pub fn capacity(&self) -> usize {
+        self.consumer.capacity()
+    }
+
+    /// As [`Consumer::close`].
+    pub fn close(&mut self) {
+        self.consumer.close();
+    }
+
+    /// As [`Consumer::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.consumer.is_closed()
+    }
+
+    /// The end as it was, for a thread.
+    pub fn into_blocking(self) -> Consumer<T, D, W, S> {
+        self.consumer.shared().become_thread();
+        self.consumer
+    }
+}
+
+impl<T, D: Design<T>, W> AsyncConsumer<T, D, W, Counting> {
+    /// As [`Consumer::stats`]. A wait is one that left its waker.
+    pub fn stats(&self) -> Stats {
+        self.consumer.stats()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for AsyncConsumer<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AsyncConsumer").field(&self.consumer).finish()
+    }
+}
+
+/// The items in order. It ends once the queue is closed and drained.
+impl<T, D: Design<T>, W, S: Recorder> Stream for AsyncConsumer<T, D, W, S> {
+    type Item = T;
+
+    #[inline]
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let item = ready!(self.poll_pop(context)).ok();
+        self.drained = item.is_none();
+        Poll::Ready(item)
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> FusedStream for AsyncConsumer<T, D, W, S> {
+    fn is_terminated(&self) -> bool {
+        self.drained
+    }
+}

@@ -1,0 +1,71 @@
+//! The place where a task waits: its waker.
+//!
+//! One side, the end whose task waits, puts wakers in and takes them back; the other side takes them out to wake them. Each
+//! side is one thread at a time. Neither ever waits for the other.
+//!
+//! # How it works
+//!
+//! A side holds the cell while it touches the waker, for a few instructions.
+//! 1. The waiting side holds the cell only if nobody does. If the other side does, that one is about to wake what was put
+//!    before, and the waiting side must look again.
+//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If nobody holds the cell it takes
+//!    the waker. If the waiting side does, it leaves its mark and goes: the waiting side, when it has let go, finds the flag
+//!    down, raises it and looks again, which is what it would have been woken for.
+//!
+//! No foreign code, a waker's clone, drop or wake, runs while the cell is held.
+//!
+//! # Synchronization
+//!
+//! - `holder`, release (who lets go) → acquire (who holds next): the waker is touched by one side after the other.
+//! - `holder`, release (the waking side's mark, or its letting go) → acquire (the waiting side's letting go): the flag is down to
+//!   a waiting side whose waker will not be woken.
+
+use crate::sync::{AcqRel, Acquire, AtomicU32, Relaxed, Release, UnsafeCell};
+use core::task::Waker;
+
+const FREE: u32 = 0;
+/// The waiting side changes the waker.
+const CHANGING: u32 = 1;
+/// The waking side takes the waker.
+const TAKING: u32 = 1 << 1;
+
+/// A waker, or none.
+pub(crate) struct WakerCell {
+    holder: AtomicU32,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+// SAFETY: the waker is only touched by who holds the cell, one side at a time; wakers can be used and dropped by any thread.
+unsafe impl Sync for WakerCell {}
+
+impl WakerCell {
+    pub(crate) fn new() -> Self {
+        Self { holder: AtomicU32::new(FREE), waker: UnsafeCell::new(None) }
+    }
+
+    /// To be called by the waiting side: another waker, or none, instead of the one that is there. Returns false if the waking
+    /// side is just taking that one.
+    pub(crate) fn exchange(&self, waker: Option<Waker>) -> bool {
+        if self.holder.compare_exchange(FREE, CHANGING, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        // SAFETY: held by this side.
+        let old = self.waker.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, waker) });
+        // A store would do if nobody left a mark; an acquire of that mark is the point.
+        self.holder.swap(FREE, AcqRel);
+        drop(old);
+        true
+    }
+
+    /// To be called by the waking side, which has taken the flag down: what it is to wake. `None` also if the waiting side will
+    /// find the flag down.
+    pub(crate) fn take(&self) -> Option<Waker> {
+        if self.holder.fetch_or(TAKING, AcqRel) != FREE {
+            return None;
+        }
+        // SAFETY: held by this side.
+        let waker = self.waker.with_mut(|cell| unsafe { (*cell).take() });
+        self.holder.store(FREE, Release);
+        waker
+    }
+}

@@ -1,0 +1,131 @@
+//! What is pushed arrives, in order, whoever waits on either side.
+
+use crate::executors::Executor;
+use crate::support::{Carries, Random, async_queue, queue};
+use corelane::error::Drained;
+use std::thread;
+
+/// A queue in which every item is waited for, one with few slots, and one with a lag.
+const CAPACITIES: [usize; 3] = [1, 3, 100];
+
+pub(crate) fn items_in_order<D: Carries, E: Executor>() {
+    for capacity in CAPACITIES {
+        let (mut producer, mut consumer) = async_queue::<u64, D>(capacity);
+        let push = async move {
+            for item in 0..10_000 {
+                producer.push(item).await.unwrap();
+            }
+        };
+        let pop = async move {
+            for item in 0..10_000 {
+                assert_eq!(consumer.pop().await, Ok(item));
+            }
+            assert_eq!(consumer.pop().await, Err(Drained));
+        };
+        E::run(push, pop);
+    }
+}
+
+pub(crate) fn batches_in_order<D: Carries, E: Executor>() {
+    for capacity in CAPACITIES {
+        let (mut producer, mut consumer) = async_queue::<u64, D>(capacity);
+        let push = async move {
+            let mut items = 0..50_000;
+            while !items.is_empty() {
+                producer.wait_for_space().await.unwrap();
+                assert_ne!(producer.push_iter(&mut items), 0);
+            }
+        };
+        let pop = async move {
+            let mut random = Random::new(1);
+            let mut items = Vec::new();
+            assert_eq!(consumer.pop_into(&mut items, 0).await, Ok(0));
+            loop {
+                let (before, max) = (items.len(), 1 + random.below(70) as usize);
+                match consumer.pop_into(&mut items, max).await {
+                    Ok(popped) => assert!(popped == items.len() - before && (1..=max).contains(&popped)),
+                    Err(Drained) => return assert!(items.into_iter().eq(0..50_000)),
+                }
+            }
+        };
+        E::run(push, pop);
+    }
+}
+
+pub(crate) fn items_that_own_memory<D: Carries, E: Executor>() {
+    let (mut producer, mut consumer) = async_queue::<String, D>(7);
+    let push = async move {
+        for item in 0..5_000 {
+            producer.push(item.to_string()).await.unwrap();
+        }
+    };
+    // Leaves some inside.
+    let pop = async move {
+        for item in 0..4_995 {
+            assert_eq!(consumer.pop().await.unwrap(), item.to_string());
+        }
+        consumer.wait_for_item().await.unwrap();
+        assert_eq!(*consumer.peek().unwrap(), "4995");
+        consumer
+    };
+    E::run(push, pop);
+}
+
+pub(crate) fn a_thread_feeds_a_task<D: Carries, E: Executor>() {
+    for capacity in CAPACITIES {
+        let (mut producer, consumer) = queue::<u64, D>(capacity);
+        let mut consumer = consumer.into_async();
+        thread::scope(|scope| {
+            scope.spawn(move || (0..10_000).for_each(|item| producer.push(item).unwrap()));
+            let pop = async move {
+                for item in 0..10_000 {
+                    assert_eq!(consumer.pop().await, Ok(item));
+                }
+                assert_eq!(consumer.pop().await, Err(Drained));
+            };
+            E::run(pop, async {});
+        });
+    }
+}
+
+pub(crate) fn a_task_feeds_a_thread<D: Carries, E: Executor>() {
+    for capacity in CAPACITIES {
+        let (producer, mut consumer) = queue::<u64, D>(capacity);
+        let mut producer = producer.into_async();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                (0..10_000).for_each(|item| assert_eq!(consumer.pop(), Ok(item)));
+                assert!(consumer.pop().is_err());
+            });
+            let push = async move {
+                for item in 0..10_000 {
+                    producer.push(item).await.unwrap();
+                }
+            };
+            E::run(push, async {});
+        });
+    }
+}
+
+pub(crate) fn reserved_slots<D: Carries, E: Executor>() {
+    for capacity in CAPACITIES {
+        let (mut producer, mut consumer) = async_queue::<u64, D>(capacity);
+        let push = async move {
+            for item in 0..10_000 {
+                let slot = producer.reserve().await.unwrap();
+                if item % 3 == 0 {
+                    drop(slot);
+                    producer.push(item).await.unwrap();
+                } else {
+                    slot.write(item).unwrap();
+                }
+            }
+        };
+        let pop = async move {
+            for item in 0..10_000 {
+                assert_eq!(consumer.pop().await, Ok(item));
+            }
+        };
+        E::run(push, pop);
+    }
+}

@@ -1,0 +1,182 @@
+//! Ends that tasks wait for, over every design and on every executor at hand: what arrives, who is woken how often, and what a
+//! dropped future loses.
+//!
+//! A new design is one more line in the lists at the end of this file. A test that hangs ends the process and is named.
+
+// Guards have no destructor by design; that they are dropped is what some tests are about.
+#![allow(clippy::drop_non_drop, clippy::type_complexity)]
+#![cfg(not(any(loom, shuttle)))]
+
+mod adapters;
+mod cancel;
+mod closing;
+mod crossing;
+mod executors;
+mod support;
+mod turning;
+mod waking;
+#[path = "../contract/watchdog.rs"]
+mod watchdog;
+
+macro_rules! tests {
+    ($($family:ident { $($test:ident)+ })+) => {
+        $(mod $family {
+            $(#[test]
+            fn $test() {
+                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
+            })+
+        })+
+    };
+}
+
+/// Tests of a design on each executor: what crosses, who loses a race.
+macro_rules! on_executors {
+    ($($executor:ident)+) => {
+        tests_on_executors! { $($executor)+ => {
+            crossing {
+                items_in_order
+                batches_in_order
+                items_that_own_memory
+                a_thread_feeds_a_task
+                a_task_feeds_a_thread
+                reserved_slots
+            }
+            cancel {
+                pops_that_lose_a_race
+                pushes_that_lose_a_race
+                reservations_that_lose_a_race
+            }
+            adapters {
+                forwarded_through_two_queues
+            }
+            waking {
+                an_idle_task_is_not_polled
+            }
+        } }
+    };
+}
+
+macro_rules! tests_on_executors {
+    ($($executor:ident)+ => $tests:tt) => {
+        $(tests_on_executors! { @ $executor $tests })+
+    };
+    (@ $executor:ident { $($family:ident { $($test:ident)+ })+ }) => {
+        #[allow(non_snake_case, reason = "the executor's name")]
+        mod $executor {
+            $(mod $family {
+                $(#[test]
+                fn $test() {
+                    use crate::executors::$executor;
+                    crate::watchdog::guard(|| crate::$family::$test::<super::super::This, $executor>());
+                })+
+            })+
+        }
+    };
+}
+
+/// What needs no executor, nor a bound.
+macro_rules! suite {
+    ($($name:ident: $design:ident { $($rest:ident!($($arguments:tt)*);)* })+) => {
+        $(mod $name {
+            type This = corelane::spsc::$design;
+
+            tests! {
+                cancel {
+                    a_dropped_pop_takes_nothing
+                }
+                closing {
+                    a_consumer_that_waits_learns_that_the_producer_left
+                    a_consumer_that_waits_learns_of_a_close
+                    what_is_inside_is_popped_first
+                    the_last_item_and_the_end
+                }
+                turning {
+                    what_is_inside_stays
+                    debug_needs_nothing_of_the_item
+                }
+                waking {
+                    one_wait_costs_one_wake_up
+                    a_wait_that_is_polled_again_is_one_wait
+                    the_last_task_is_woken
+                    wakers_do_not_grow
+                    an_end_that_goes_lets_its_waker_go
+                    a_waker_may_drop_the_other_end
+                    a_turn_for_others
+                    a_task_moves_between_threads
+                }
+                adapters {
+                    a_sink_takes_what_it_was_ready_for
+                    a_sink_gives_back_what_is_refused
+                    a_closed_sink_ends_its_stream
+                    a_stream_ends_once
+                }
+            }
+            $($rest!($($arguments)*);)*
+        })+
+    };
+}
+
+/// What needs a queue that can be full.
+macro_rules! bounded {
+    () => {
+        mod bounded {
+            type This = super::This;
+
+            tests! {
+                cancel {
+                    a_dropped_push_gives_its_item_back
+                    a_dropped_reservation_takes_no_slot
+                    every_point_of_a_stream
+                }
+                closing {
+                    a_producer_that_waits_learns_that_the_consumer_left
+                    a_producer_that_waits_learns_of_a_close
+                }
+                turning {
+                    an_end_becomes_a_threads_again
+                }
+                waking {
+                    only_waits_are_counted
+                }
+                adapters {
+                    a_sink_that_is_not_ready_panics
+                }
+            }
+        }
+    };
+}
+
+// The waiting is the same for every design, so one goes through everything.
+suite! {
+    lane: Lane {
+        bounded!();
+        on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads);
+    }
+    lamport: Lamport {
+        bounded!();
+        on_executors!(TokioThreads FuturesThread);
+    }
+    linked: Linked {
+        on_executors!(TokioThreads FuturesThread);
+    }
+    mcring: McRing {
+        bounded!();
+        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
+    }
+    bqueue: BQueue {
+        bounded!();
+        tests_on_executors!(FuturesThreads => { crossing { items_in_order } });
+    }
+    locked: Locked {
+        bounded!();
+        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
+    }
+    fastforward: FastForward {
+        bounded!();
+        tests_on_executors!(FuturesThreads => { crossing { items_in_order } });
+    }
+    multiline: MultiLine {
+        bounded!();
+        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
+    }
+}

@@ -1,0 +1,123 @@
+//! Tasks that wait on a system without membarrier: a filter refuses the call to this process, before it makes a queue. One test, as
+//! the answer is remembered for the process.
+#![cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+
+#[path = "contract/watchdog.rs"]
+mod watchdog;
+
+use corelane::error::Drained;
+use corelane::spsc::{self, Design, Options};
+use std::future::{Future, poll_fn};
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// Lets membarrier fail, as on a kernel that does not know it, for this thread and those it starts. False if that is not allowed.
+fn refuse_membarrier() -> bool {
+    const LOAD_NUMBER: libc::sock_filter = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    const IF_MEMBARRIER: libc::sock_filter =
+        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_membarrier as u32 };
+    const REFUSE: libc::sock_filter =
+        libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32 };
+    const ALLOW: libc::sock_filter = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+    let mut filter = [LOAD_NUMBER, IF_MEMBARRIER, REFUSE, ALLOW];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its length are right, and both live as long as the calls; the kernel checks the rest.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+            && libc::syscall(libc::SYS_membarrier, 0, 0, 0) == -1
+    }
+}
+
+fn queue<D: Design<u64>>(capacity: usize) -> (spsc::Producer<u64, D>, spsc::Consumer<u64, D>) {
+    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default())).unwrap()
+}
+
+/// Each item is waited for on both sides: a lost wake-up would be the end of it.
+fn tasks_wake_each_other<D: Design<u64>>(capacity: usize) {
+    let (producer, consumer) = queue::<D>(capacity);
+    let (mut producer, mut consumer) = (producer.into_async(), consumer.into_async());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            futures_executor::block_on(async {
+                for item in 0..50_000 {
+                    producer.push(item).await.unwrap();
+                }
+            });
+        });
+        futures_executor::block_on(async {
+            for item in 0..50_000 {
+                assert_eq!(consumer.pop().await, Ok(item));
+            }
+            assert_eq!(consumer.pop().await, Err(Drained));
+        });
+    });
+}
+
+fn a_thread_and_a_task_wake_each_other<D: Design<u64>>(capacity: usize) {
+    let (mut producer, consumer) = queue::<D>(capacity);
+    let mut consumer = consumer.into_async();
+    thread::scope(|scope| {
+        scope.spawn(move || (0..20_000).for_each(|item| producer.push(item).unwrap()));
+        futures_executor::block_on(async {
+            for item in 0..20_000 {
+                assert_eq!(consumer.pop().await, Ok(item));
+            }
+        });
+    });
+}
+
+/// It is polled again in its first millisecond, and then no more.
+fn an_idle_task_is_not_polled<D: Design<u64>>() {
+    let (mut producer, consumer) = queue::<D>(2);
+    let mut consumer = consumer.into_async();
+    let polls = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let task = scope.spawn(|| {
+            let mut pop = consumer.pop();
+            futures_executor::block_on(poll_fn(|context| {
+                polls.fetch_add(1, SeqCst);
+                Pin::new(&mut pop).poll(context)
+            }))
+        });
+        let mut before = polls.load(SeqCst);
+        loop {
+            thread::sleep(Duration::from_millis(20));
+            let now = polls.load(SeqCst);
+            if now == before && now != 0 {
+                break;
+            }
+            before = now;
+        }
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(polls.load(SeqCst), before);
+        producer.try_push(7).unwrap();
+        assert_eq!(task.join().unwrap(), Ok(7));
+        assert_eq!(polls.load(SeqCst), before + 1);
+    });
+}
+
+fn everything<D: Design<u64>>() {
+    for capacity in [1, 3, 100] {
+        tasks_wake_each_other::<D>(capacity);
+        a_thread_and_a_task_wake_each_other::<D>(capacity);
+    }
+    an_idle_task_is_not_polled::<D>();
+}
+
+#[test]
+fn without_membarrier() {
+    if !refuse_membarrier() {
+        // Not through `eprintln!`, which a passing test swallows.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: this process may not set a filter for system calls");
+        return;
+    }
+    watchdog::guard(|| {
+        everything::<spsc::Lane>();
+        everything::<spsc::Lamport>();
+        everything::<spsc::Linked>();
+    });
+}

@@ -1,0 +1,370 @@
+//! Ends that tasks wait for, under every interleaving of small cases. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --features async --test loom_async`.
+//!
+//! What a design does with items is the business of `loom.rs`. Here it is who wakes whom: loom reports a lost wake-up as a
+//! deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any only where nobody parks.
+#![cfg(all(loom, feature = "async"))]
+
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use corelane::Barrier;
+use corelane::error::Drained;
+use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport, Lane, Linked, McRing, Options};
+use corelane::wait::Park;
+use explore::explore_with;
+use ledger::{Item, Ledger};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Explores a model in which nobody parks.
+fn explore(preemptions: usize, model: fn()) {
+    explore_with_parks(preemptions, model);
+    explore_with(Barrier::Absent, preemptions, model);
+}
+
+fn explore_with_parks(preemptions: usize, model: fn()) {
+    explore_with(Barrier::Fences, preemptions, model);
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+/// An executor of one task: a thread that sleeps while it is pending.
+#[derive(Default)]
+struct Task {
+    woken: Mutex<bool>,
+    changed: Condvar,
+    /// Loom does not see it.
+    wakes: AtomicUsize,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Relaxed);
+        *self.woken.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+}
+
+fn poll<F: Future + Unpin>(task: &Arc<Task>, future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(&Waker::from(task.clone())))
+}
+
+fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
+    let task = Arc::new(Task::default());
+    loop {
+        if let Poll::Ready(output) = poll(&task, &mut future) {
+            return output;
+        }
+        let mut woken = task.woken.lock().unwrap();
+        if *woken {
+            // It asked to be polled again: somebody else has to get on first.
+            thread::yield_now();
+        }
+        while !*woken {
+            woken = task.changed.wait(woken).unwrap();
+        }
+        *woken = false;
+    }
+}
+
+/// A design under test.
+trait Tested: Design<Item, Tuning = Self::Options> + Design<usize, Tuning = Self::Options> {
+    type Options: Clone + Default + Send + Sync + 'static;
+}
+
+impl<D, O: Clone + Default + Send + Sync + 'static> Tested for D
+where
+    D: Design<Item, Tuning = O> + Design<usize, Tuning = O>,
+{
+    type Options = O;
+}
+
+type Ends<T, D> = (spsc::Producer<T, D, Park>, spsc::Consumer<T, D, Park>);
+
+fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D> {
+    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default()).wait(Park)).unwrap()
+}
+
+type AsyncEnds<T, D> = (AsyncProducer<T, D, Park>, AsyncConsumer<T, D, Park>);
+
+fn async_queue<T: Send, D: Design<T>>(capacity: usize) -> AsyncEnds<T, D> {
+    let (producer, consumer) = queue::<T, D>(capacity);
+    (producer.into_async(), consumer.into_async())
+}
+
+mod models {
+    use super::*;
+
+    pub(super) fn a_push_wakes_the_task<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = async_queue::<Item, D>(4);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                for id in 0..3 {
+                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                }
+                producer
+            });
+            for id in 0..3 {
+                assert_eq!(block_on(consumer.pop()).unwrap().read(), id);
+            }
+            drop((pusher.join().unwrap(), consumer));
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    pub(super) fn a_batch_wakes_the_task<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(4);
+            let pusher = thread::spawn(move || {
+                assert_eq!(producer.push_slice(&[0, 1, 2]), 3);
+                producer
+            });
+            let mut items = Vec::new();
+            while items.len() < 3 {
+                block_on(consumer.pop_into(&mut items, 2)).unwrap();
+            }
+            assert_eq!(items, [0, 1, 2]);
+            pusher.join().unwrap();
+        });
+    }
+
+    pub(super) fn a_pop_wakes_the_task<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            producer.try_push(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(0));
+                consumer
+            });
+            assert!(block_on(producer.push(1)).is_ok());
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+        });
+    }
+
+    pub(super) fn a_pop_wakes_the_task_that_reserves<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            producer.try_push(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(0));
+                consumer
+            });
+            assert!(block_on(producer.reserve()).is_ok_and(|slot| slot.write(1).is_ok()));
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+        });
+    }
+
+    /// The last item, and the end right behind it.
+    pub(super) fn producer_goes_while_the_task_waits<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = thread::spawn(move || producer.try_push(7).unwrap());
+            assert_eq!(block_on(consumer.pop()), Ok(7));
+            assert_eq!(block_on(consumer.pop()), Err(Drained));
+            pusher.join().unwrap();
+        });
+    }
+
+    pub(super) fn consumer_goes_while_the_task_waits<D: Tested>() {
+        explore(3, || {
+            let (mut producer, consumer) = async_queue::<usize, D>(1);
+            producer.try_push(1).unwrap();
+            let popper = thread::spawn(move || drop(consumer));
+            assert_eq!(block_on(producer.push(2)).unwrap_err().0, 2);
+            popper.join().unwrap();
+        });
+    }
+
+    pub(super) fn consumer_closes_while_the_task_waits<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            producer.try_push(1).unwrap();
+            let popper = thread::spawn(move || {
+                consumer.close();
+                consumer.try_pop()
+            });
+            assert!(block_on(producer.wait_for_space()).is_err());
+            assert_eq!(popper.join().unwrap(), Ok(1));
+        });
+    }
+
+    pub(super) fn two_tasks_wait_in_turn<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            let pusher = thread::spawn(move || (0..2).for_each(|item| block_on(producer.push(item)).unwrap()));
+            for item in 0..2 {
+                assert_eq!(block_on(consumer.pop()), Ok(item));
+            }
+            assert_eq!(block_on(consumer.pop()), Err(Drained));
+            pusher.join().unwrap();
+        });
+    }
+
+    /// Where a thread parks, the barrier has to be there.
+    pub(super) fn a_task_and_a_thread_wait_in_turn<D: Tested>() {
+        explore_with_parks(2, || {
+            let (mut producer, consumer) = queue::<usize, D>(1);
+            let mut consumer = consumer.into_async();
+            let pusher = thread::spawn(move || (0..2).for_each(|item| producer.push(item).unwrap()));
+            for item in 0..2 {
+                assert_eq!(block_on(consumer.pop()), Ok(item));
+            }
+            pusher.join().unwrap();
+        });
+    }
+
+    /// Polled by one task, and then by another: the first may be woken for nothing, the second must be.
+    pub(super) fn the_waker_is_replaced<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                producer.try_push(7).unwrap();
+                producer
+            });
+            let first = Arc::new(Task::default());
+            let mut pop = consumer.pop();
+            let popped = match poll(&first, &mut pop) {
+                Poll::Ready(popped) => popped,
+                Poll::Pending => block_on(pop),
+            };
+            assert_eq!(popped, Ok(7));
+            pusher.join().unwrap();
+        });
+    }
+
+    /// Its item goes to the next pop, and so does its wake-up.
+    pub(super) fn a_pending_pop_is_dropped<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = async_queue::<Item, D>(2);
+            let ledger = Ledger::default();
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                for id in 0..2 {
+                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                }
+            });
+            let task = Arc::new(Task::default());
+            let polled = poll(&task, &mut consumer.pop());
+            let popped = match polled {
+                Poll::Ready(popped) => popped,
+                Poll::Pending => block_on(consumer.pop()),
+            };
+            assert_eq!(popped.unwrap().read(), 0);
+            assert_eq!(block_on(consumer.pop()).unwrap().read(), 1);
+            assert!(block_on(consumer.pop()).is_err());
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    pub(super) fn a_pending_reservation_is_dropped<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            producer.try_push(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(0));
+                consumer
+            });
+            let task = Arc::new(Task::default());
+            let _ = poll(&task, &mut producer.reserve());
+            assert!(block_on(producer.push(1)).is_ok());
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+        });
+    }
+
+    /// Loom checks who touches the waker, and the count that it is let go.
+    pub(super) fn an_end_goes_while_it_is_woken<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                let _ = producer.try_push(7);
+                producer
+            });
+            let task = Arc::new(Task::default());
+            let _ = poll(&task, &mut consumer.pop());
+            drop(consumer);
+            let producer = pusher.join().unwrap();
+            assert_eq!(Arc::strong_count(&task), 1);
+            assert!(task.wakes.load(Relaxed) <= 2);
+            drop(producer);
+        });
+    }
+
+    /// A thread that takes over from a task is woken in its place.
+    pub(super) fn an_end_becomes_a_threads<D: Tested>() {
+        explore_with_parks(3, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                producer.try_push(7).unwrap();
+                producer
+            });
+            let task = Arc::new(Task::default());
+            let polled = poll(&task, &mut consumer.pop());
+            let popped = match polled {
+                Poll::Ready(popped) => popped,
+                Poll::Pending => consumer.into_blocking().pop(),
+            };
+            assert_eq!(popped, Ok(7));
+            pusher.join().unwrap();
+            assert_eq!(Arc::strong_count(&task), 1);
+        });
+    }
+}
+
+macro_rules! suite {
+    ($name:ident, $design:ty { $($model:ident)+ }) => {
+        mod $name {
+            use super::*;
+
+            $(#[test]
+            fn $model() {
+                models::$model::<$design>();
+            })+
+        }
+    };
+    ($($name:ident: $design:ty)+) => {
+        $(suite! { $name, $design {
+            a_push_wakes_the_task
+            a_batch_wakes_the_task
+            a_pop_wakes_the_task
+            a_pop_wakes_the_task_that_reserves
+            producer_goes_while_the_task_waits
+            consumer_goes_while_the_task_waits
+            consumer_closes_while_the_task_waits
+            two_tasks_wait_in_turn
+            a_task_and_a_thread_wait_in_turn
+            the_waker_is_replaced
+            a_pending_pop_is_dropped
+            a_pending_reservation_is_dropped
+            an_end_goes_while_it_is_woken
+            an_end_becomes_a_threads
+        } })+
+    };
+}
+
+suite! {
+    lane: Lane
+    lamport: Lamport
+    mcring: McRing
+    bqueue: BQueue
+}
+
+// The unbounded one is never full.
+suite! { linked, Linked {
+    a_push_wakes_the_task
+    a_batch_wakes_the_task
+    producer_goes_while_the_task_waits
+    the_waker_is_replaced
+    a_pending_pop_is_dropped
+    an_end_goes_while_it_is_woken
+    an_end_becomes_a_threads
+} }
