@@ -43,14 +43,18 @@
 //!   over. So does the drop of the last handle, unless [`OnDrop`] says otherwise or a thread of the pool drops it.
 //! - Threads that have nothing to do sleep; those that came last are used first, so the others may leave.
 //!   [`Fairness::Fair`] has it the other way round.
-//! - [`execute`](ThreadPool::execute) allocates the box of its closure, [`spawn`](ThreadPool::spawn) a place for the result besides. Waiting
-//!   times are measured [if asked for](Builder::measure_waits); what is always counted, each thread counts for itself.
+//! - [`execute`](ThreadPool::execute) allocates nothing for a closure that captures three words or less, a box for another;
+//!   [`spawn`](ThreadPool::spawn) allocates a place for closure and result. Waiting times are measured [if asked for](Builder::measure_waits),
+//!   which takes two of the three words; what is always counted, each thread counts for itself.
 //!
 //! The tests in `tests/conformance` hold every kind of pool to this, and those in `tests/loom.rs` under every interleaving of small
 //! cases.
 #![deny(unsafe_code)]
 
 mod builder;
+mod chunks;
+#[allow(unsafe_code)]
+mod closure;
 mod error;
 mod hand_off;
 mod pool;

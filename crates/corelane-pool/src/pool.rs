@@ -71,7 +71,7 @@ impl ThreadPool {
         &self.0.shared
     }
 
-    /// Boxes a closure, with a clock if waits are measured.
+    /// Makes a task of a closure, with a clock if waits are measured.
     fn task(&self, task: impl FnOnce() + Send + 'static) -> Task {
         if !self.shared().config.measure_waits {
             return Task::new(task);
@@ -86,13 +86,13 @@ impl ThreadPool {
     /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says.
     ///
     /// # Errors
-    /// It was not accepted. It comes back, boxed; see [`execute_task`](Self::execute_task).
+    /// It was not accepted. It comes back as a task; see [`execute_task`](Self::execute_task).
     #[inline]
     pub fn execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
         self.shared().execute(self.task(task))
     }
 
-    /// [`execute`](Self::execute) for a task that is boxed already, such as one that was rejected. Its wait, if that is measured,
+    /// [`execute`](Self::execute) for what is a task already, such as one that was rejected. Its wait, if that is measured,
     /// began with its first call.
     ///
     /// # Errors
@@ -104,13 +104,13 @@ impl ThreadPool {
     /// [`execute`](Self::execute), but a task that is not accepted is always returned, and at once.
     ///
     /// # Errors
-    /// It was not accepted. It comes back, boxed.
+    /// It was not accepted. It comes back as a task.
     #[inline]
     pub fn try_execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
         self.try_execute_task(self.task(task))
     }
 
-    /// [`try_execute`](Self::try_execute) for a task that is boxed already.
+    /// [`try_execute`](Self::try_execute) for what is a task already.
     ///
     /// # Errors
     /// It was not accepted, and comes back.

@@ -40,20 +40,17 @@
 //!
 //! # Memory
 //!
-//! Two words a task beside its closure. The queue's memory goes back after a burst.
+//! Four words a task, and a box for one that captures more than three. The queue's memory goes back after a burst.
 
 use crate::builder::{Queueing, Rejection};
+use crate::chunks::{CHUNK, Chunks};
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, State, Work};
 use crate::sync::{Arc, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use crate::worker::{Slot, add};
 use corelane::error::{OfferError, TakeError};
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// The most tasks that a thread takes at once.
-const BATCH: usize = 64;
 
 /// How long a thread searches before it goes to sleep.
 const SEARCH: Duration = Duration::from_micros(5);
@@ -78,21 +75,19 @@ fn model_fence() {
     }
 }
 
-/// An empty queue with room for more gives its memory back.
-const KEPT: usize = 4096;
-
-/// Under the pool's lock.
+/// Under the pool's lock. What every push changes comes first: with the lock it is one line.
+#[repr(C)]
 pub(crate) struct Backlog {
-    tasks: VecDeque<Task>,
-    capacity: u64,
     /// Tasks pushed so far, less those taken back.
     accepted: u64,
     /// As many may have been pushed, by the last sum of those begun.
     limit: u64,
     /// Threads that search, or are being woken for it.
-    searching: usize,
+    searching: u32,
     /// Threads that wait in the synchronous queue, or have got up and not said so yet.
-    sleeping: usize,
+    sleeping: u32,
+    tasks: Chunks,
+    capacity: u64,
 }
 
 impl Backlog {
@@ -101,12 +96,12 @@ impl Backlog {
             Queueing::Bounded(capacity) => capacity as u64,
             Queueing::Unbounded | Queueing::HandOff(_) => u64::MAX,
         };
-        Self { tasks: VecDeque::new(), capacity, accepted: 0, limit: capacity, searching: 0, sleeping: 0 }
+        Self { accepted: 0, limit: capacity, searching: 0, sleeping: 0, tasks: Chunks::default(), capacity }
     }
 
     /// Threads that sleep, some of which may have been woken.
     pub(crate) fn sleeping(&self) -> usize {
-        self.sleeping
+        self.sleeping as usize
     }
 
     /// Tasks pushed so far that were not taken back.
@@ -237,11 +232,11 @@ impl Shared {
 
     /// Queues the task. True if a thread has to be told.
     fn push(&self, state: &mut State, task: Task) -> bool {
-        state.backlog.tasks.push_back(task);
-        state.backlog.accepted += 1;
-        if state.backlog.tasks.len() == 1 {
+        if state.backlog.tasks.is_empty() {
             self.hints.has_tasks.store(true, Relaxed);
         }
+        state.backlog.tasks.push(task);
+        state.backlog.accepted += 1;
         state.backlog.searching == 0 && state.backlog.sleeping > 0
     }
 
@@ -357,7 +352,7 @@ impl Shared {
             state = self.lock();
             state.backlog.sleeping -= 1;
             match outcome {
-                Ok(Work { task: None, reserved }) => state.backlog.searching -= usize::from(reserved),
+                Ok(Work { task: None, reserved }) => state.backlog.searching -= u32::from(reserved),
                 Ok(work) => return Some(self.woken(state, slot, work)),
                 Err(TakeError::Closed) => {}
                 Err(TakeError::Timeout | TakeError::Cancelled) => {
@@ -374,7 +369,7 @@ impl Shared {
 
     /// Goes on with what came by a ticket.
     fn woken(self: &Arc<Self>, mut state: MutexGuard<'_, State>, slot: &Slot, work: Work) -> Option<Task> {
-        state.backlog.searching -= usize::from(work.reserved);
+        state.backlog.searching -= u32::from(work.reserved);
         self.go_on(state, slot, work.task.as_ref());
         work.task
     }
@@ -412,21 +407,17 @@ impl Shared {
 
     /// Takes this thread's share of the queue, or half of another thread's batch.
     fn take_batch(&self, state: &mut State, slot: &Slot) -> bool {
-        let queued = state.backlog.tasks.len();
-        if queued > 0 {
-            let share = (queued / state.live.max(1)).clamp(1, BATCH);
-            slot.extend(state.backlog.tasks.drain(..share));
-            if share == queued {
+        if !state.backlog.tasks.is_empty() {
+            let share = (state.backlog.tasks.len() / state.live.max(1)).clamp(1, CHUNK);
+            slot.fill(|batch| state.backlog.tasks.take(share, batch));
+            if state.backlog.tasks.is_empty() {
                 self.hints.has_tasks.store(false, Relaxed);
-                if state.backlog.tasks.capacity() > KEPT {
-                    state.backlog.tasks = VecDeque::new();
-                }
             }
             return true;
         }
         let others = state.slots.iter().filter(|other| !std::ptr::eq(&***other, slot));
-        others.map(|other| other.take_half()).find(|tasks| !tasks.is_empty()).is_some_and(|tasks| {
-            slot.extend(tasks.into_iter());
+        others.map(|other| other.take_half()).find(|tasks| !tasks.is_empty()).is_some_and(|mut tasks| {
+            slot.fill(|batch| batch.append(&mut tasks));
             true
         })
     }
@@ -452,7 +443,7 @@ impl Shared {
                 break;
             }
         }
-        let task = task.or_else(|| state.backlog.tasks.pop_front())?;
+        let task = task.or_else(|| state.backlog.tasks.pop())?;
         state.backlog.accepted -= 1;
         if state.backlog.tasks.is_empty() {
             self.hints.has_tasks.store(false, Relaxed);
@@ -464,7 +455,7 @@ impl Shared {
     pub(crate) fn take_back(&self) -> Vec<Task> {
         let mut state = self.lock();
         let mut tasks: Vec<Task> = state.slots.iter().flat_map(|slot| slot.take_all()).collect();
-        tasks.extend(std::mem::take(&mut state.backlog.tasks));
+        tasks.extend(state.backlog.tasks.drain());
         self.hints.has_tasks.store(false, Relaxed);
         state.backlog.accepted -= tasks.len() as u64;
         tasks

@@ -1,4 +1,4 @@
-//! Tasks that borrow from their caller. The only file of this crate with `unsafe`.
+//! Tasks that borrow from their caller.
 //!
 //! # How it works
 //!
@@ -22,14 +22,13 @@
 //! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the standard library.
 
 use crate::ThreadPool;
+use crate::closure::Closure;
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::task::Task;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-type Closure<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// A closure, until somebody takes it.
 struct Cell {
@@ -41,7 +40,7 @@ impl Cell {
     /// Runs the closure, if it is there.
     fn run(&self) {
         let Some(closure) = lock(&self.closure).take() else { return };
-        let outcome = catch_unwind(AssertUnwindSafe(closure));
+        let outcome = catch_unwind(AssertUnwindSafe(|| closure.call()));
         let mut entries = lock(&self.scope.entries);
         if let Err(payload) = outcome {
             // The first one is told. A payload's drop is none of this lock's business.
@@ -90,7 +89,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Runs the closure in a thread of the pool, or, if none has begun it by then, in this one at the end of the scope. Never fails and never
     /// waits.
     pub fn spawn(&'scope self, task: impl FnOnce() + Send + 'scope) {
-        let closure: Closure<'scope> = Box::new(task);
+        let closure: Closure<'scope> = Closure::new(task);
         // SAFETY: the lifetime is all that changes. The closure is run or dropped before `'scope` ends, as the head of this file
         // shows.
         let closure: Closure<'static> = unsafe { std::mem::transmute(closure) };

@@ -53,7 +53,7 @@ pub(crate) enum Phase {
     ShutDown,
 }
 
-/// Under the lock. What every push looks at comes first, and lies on the lock's own line and the next.
+/// Under the lock. What every push changes lies on the lock's own line, what it only reads behind it.
 #[repr(C)]
 pub(crate) struct State {
     pub(crate) backlog: Backlog,

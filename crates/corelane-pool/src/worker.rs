@@ -69,12 +69,11 @@ impl Slot {
         task
     }
 
-    /// Adds tasks. The caller holds the pool's lock.
-    pub(crate) fn extend(&self, tasks: impl Iterator<Item = Task>) -> usize {
+    /// Has tasks added. The caller holds the pool's lock.
+    pub(crate) fn fill(&self, add: impl FnOnce(&mut VecDeque<Task>)) {
         let mut batch = lock(&self.batch);
-        batch.extend(tasks);
+        add(&mut batch);
         self.batched.store(batch.len(), Relaxed);
-        batch.len()
     }
 
     /// Takes the first half of the tasks, rounded up. The caller holds the pool's lock.

@@ -1,0 +1,61 @@
+//! What a task costs the allocator.
+
+#![cfg(not(loom))]
+
+use corelane_pool::ThreadPool;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread::yield_now;
+
+/// Counts what each thread asks for.
+struct Allocator;
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.set(CALLS.get() + 1);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's; all memory is the system's.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// Has the pool run so many tasks with `N` words besides, one after the other. How often the calling thread asked for memory.
+fn calls_for<const N: usize>(pool: &ThreadPool, tasks: usize) -> usize {
+    let (before, done) = (CALLS.get(), DONE.load(SeqCst));
+    for task in 0..tasks {
+        let words = [task; N];
+        pool.execute(move || {
+            DONE.fetch_add(1 + words.iter().filter(|&&word| word != task).count(), SeqCst);
+        })
+        .expect("it is running");
+        while DONE.load(SeqCst) <= done + task {
+            yield_now();
+        }
+    }
+    CALLS.get() - before
+}
+
+#[test]
+fn a_task_of_three_words_needs_no_memory() {
+    for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 8).expect("a thread")] {
+        // The thread, the first chunk, and the nodes of the queue that the thread sleeps in.
+        calls_for::<2>(&pool, 1000);
+        assert_eq!(calls_for::<2>(&pool, 1000), 0);
+        assert_eq!(calls_for::<3>(&pool, 1000), 1000, "the test counts");
+    }
+}
