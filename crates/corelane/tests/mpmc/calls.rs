@@ -179,7 +179,7 @@ pub(crate) fn a_thread_pops_what_it_pushed<C: Case>() {
             let queue = &queue;
             scope.spawn(move || {
                 for i in 0..2_000 {
-                    // At most four are inside, so there is room; and at least the own one is there.
+                    // At most four are inside, so there is room; and the own one or another's in its place is there.
                     queue.push(thread * 10_000 + i).unwrap();
                     loop {
                         match queue.try_pop() {
@@ -192,6 +192,26 @@ pub(crate) fn a_thread_pops_what_it_pushed<C: Case>() {
         }
     });
     assert!(queue.is_empty());
+}
+
+/// The queue is full but for what these threads have popped and not pushed back: each finds the room it made.
+pub(crate) fn a_thread_pushes_where_it_popped<C: Case>() {
+    let queue = queue::<C, u64>(4);
+    queue.push_iter(0..4).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..2_000 {
+                    let mut item = queue.pop().unwrap();
+                    while let Err(refused) = queue.try_push(item) {
+                        assert!(refused.is_busy(), "the room that a pop made was not found");
+                        item = refused.into_inner();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(queue.len(), 4);
 }
 
 pub(crate) fn debug_shows_no_item<C: Case>() {

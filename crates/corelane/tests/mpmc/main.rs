@@ -49,6 +49,7 @@ macro_rules! suite {
                     capacity_zero_and_absurd_ones_are_refused
                     what_is_counted
                     a_thread_pops_what_it_pushed
+                    a_thread_pushes_where_it_popped
                     debug_shows_no_item
                 }
                 batches {
