@@ -1,6 +1,6 @@
 //! One thread: what each call answers.
 
-use crate::case::{CAPACITIES, Case, Random, STARTS, Under, queue, queue_from};
+use crate::case::{CAPACITIES, Case, Page, Random, STARTS, Under, queue, queue_from};
 use corelane::error::{ChannelError, Closed, Drained, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::{self, Counting, Design, Options, UNBOUNDED};
 use corelane::wait::Adaptive;
@@ -194,14 +194,15 @@ pub(crate) fn a_thread_pops_what_it_pushed<C: Case>() {
     assert!(queue.is_empty());
 }
 
-/// The queue is full but for what these threads have popped and not pushed back: each finds the room it made.
+/// The queue is full but for what these threads have popped and not pushed back: each finds the room it made. A pop of a large item is in
+/// its middle for long.
 pub(crate) fn a_thread_pushes_where_it_popped<C: Case>() {
-    let queue = queue::<C, u64>(4);
-    queue.push_iter(0..4).unwrap();
+    let queue = queue::<C, Page>(4);
+    queue.push_iter((0..4).map(|item| [item; 512])).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for _ in 0..2_000 {
+                for _ in 0..3_000 {
                     let mut item = queue.pop().unwrap();
                     while let Err(refused) = queue.try_push(item) {
                         assert!(refused.is_busy(), "the room that a pop made was not found");
