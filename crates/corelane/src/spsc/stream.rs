@@ -36,6 +36,8 @@
 //!    for every eighth of the limit and before it says Empty. What it may still write is folded into the end of the
 //!    segment, and what the consumer may read before it publishes or is sealed into one pointer, so there is still one
 //!    comparison on each side.
+//! 7. What happens once a segment or less is done in a call that gets an end's place by value and gives it back, as in the
+//!    [`lane`](super::lane): a handle whose address no call ever gets lives in registers.
 //!
 //! # Why it is so
 //!
@@ -47,6 +49,9 @@
 //! | a header that is its own flag (this file) | 125 | 120 |
 //! | the same, and the producer's exact position in a word of its own | 119 | 121 |
 //! | that word alone, cached by the consumer | 114 | 145 |
+//!
+//! That was with handles whose state calls reached by address. In registers (step 7) it makes 143 where it made 103 to 118, in one
+//! process and in turns: each message waited for the last one's place to come back from memory.
 //!
 //! The word would answer at once what [`close`](Consumer::close) and [`bytes`](Consumer::bytes) now look for in the producer's
 //! segment, header by header. They are rare, and each message would pay.
@@ -102,16 +107,16 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
 use crate::error::{ChannelError, Closed, Drained, PopError};
-use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release};
+use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
 use crate::wait::{DefaultStrategy, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
-use core::ptr::null_mut;
+use core::ptr::{self, null_mut};
 #[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 
@@ -199,56 +204,47 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let pool = Pool::new(bytes, cached.unwrap_or(CACHED))?;
     let segment = pool.allocate_touched()?;
     let start = options.start;
+    let release_every = if limit == UNLIMITED { UNLIMITED } else { limit / 8 };
     let body = Body {
         pool,
         limit,
+        release_every,
         consumed: Padded(AtomicUsize::new(start)),
         tail: Padded(AtomicPtr::new(segment)),
-        head: AtomicPtr::new(segment),
+        writer: Padded(UnsafeCell::new(PushSide { segment, turn: 0 })),
+        reader: Padded(UnsafeCell::new(PopSide { segment, turn: 0, released: start, sealed: None })),
     };
     // From here on the body frees the first segment.
     let spare = body.pool.allocate_touched()?;
-    let consumer_turn = body.pool.keep_first(spare);
+    let turn = body.pool.keep_first(spare);
     let first = first_word(segment);
-    // SAFETY: the segment is alive and nobody else knows it.
-    unsafe {
+    // SAFETY: the segment is alive, and nobody else knows it nor the body.
+    let stop = unsafe {
         (*segment).base.store(start, Relaxed);
         header(first).store(EMPTY, Relaxed);
-    }
+        body.reader.with_mut(|reader| {
+            (*reader).turn = turn;
+            body.stop(&*reader)
+        })
+    };
     #[cfg(feature = "std")]
     let control = Control::new(options.producer_parker, options.consumer_parker);
     #[cfg(not(feature = "std"))]
     let control = Control::new();
+    // A clone that panics leaves no queue behind: from the handles on nothing does.
+    let wait = options.wait.clone();
     let shared = Shared::new(control, body);
-    let mut tx = Tx {
+    let end = run_end(first, last_word(segment), limit);
+    let tx = Tx { at: first, end, halted: false, shared: shared.clone() };
+    let rx = Rx {
         at: first,
-        end: first,
-        first,
-        base: start,
-        last: first.wrapping_add(words - 1),
-        segment,
-        turn: 0,
-        halted: false,
-        shared: shared.clone(),
-    };
-    tx.set_end(limit);
-    let mut rx = Rx {
-        at: first,
-        stop: NEVER,
-        first,
-        base: start,
-        segment,
-        turn: consumer_turn,
-        released: start,
-        release_every: if limit == UNLIMITED { UNLIMITED } else { limit / 8 },
-        sealed: None,
+        stop,
         #[cfg(loom)]
         lent: alloc::vec::Vec::new(),
         shared,
     };
-    rx.set_stop();
-    let producer =
-        Producer { raw: tx, wait: options.wait.clone(), need: 0, stats: S::default(), one_thread: PhantomData };
+    let (tx, rx) = (ManuallyDrop::new(tx), ManuallyDrop::new(rx));
+    let producer = Producer { raw: tx, wait, need: 0, stats: S::default(), one_thread: PhantomData };
     Ok((producer, Consumer { raw: rx, wait: options.wait, stats: S::default(), one_thread: PhantomData }))
 }
 
@@ -309,6 +305,25 @@ fn first_word(segment: *mut Segment) -> *mut Word {
     Pool::<Word>::start(segment).cast()
 }
 
+/// The last word of a segment, which is kept for the header behind the last message.
+fn last_word(segment: *mut Segment) -> *mut Word {
+    // SAFETY: whoever asks is in the segment, so it is alive.
+    let words = unsafe { (*segment).bytes } / size_of::<Word>();
+    first_word(segment).wrapping_add(words - 1)
+}
+
+/// The position of a place in a segment.
+fn position(segment: *mut Segment, at: *mut Word) -> usize {
+    // SAFETY: whoever asks is in the segment, so it is alive.
+    let base = unsafe { (*segment).base.load(Relaxed) };
+    base.wrapping_add(distance(first_word(segment), at))
+}
+
+/// Where a message may end that starts at `at`: so many words further, but not behind `last`.
+fn run_end(at: *mut Word, last: *mut Word, free: usize) -> *mut Word {
+    if distance(at, last) <= free { last } else { at.wrapping_add(free) }
+}
+
 /// Words from one place of a segment to a later one.
 #[inline(always)]
 fn distance(from: *mut Word, to: *mut Word) -> usize {
@@ -336,24 +351,213 @@ struct Body {
     pool: Pool<Word>,
     /// The most words inside.
     limit: usize,
+    /// Words popped after which the consumer publishes its position again.
+    release_every: usize,
     /// Position up to which the consumer has told that messages were popped. Written by the consumer.
     consumed: Padded<AtomicUsize>,
     /// The producer's segment. Written by the producer where it changes.
     tail: Padded<AtomicPtr<Segment>>,
-    /// The consumer's segment when its handle was dropped.
-    head: AtomicPtr<Segment>,
+    /// The producer's alone, and the consumer's.
+    writer: Padded<UnsafeCell<PushSide>>,
+    reader: Padded<UnsafeCell<PopSide>>,
 }
 
-// SAFETY: the pointers are to segments, whose owner at any time the protocol in the module's documentation says.
+/// What the producer keeps in mind beside its handle.
+struct PushSide {
+    segment: *mut Segment,
+    turn: Turn,
+}
+
+/// What the consumer keeps in mind beside its handle.
+struct PopSide {
+    segment: *mut Segment,
+    turn: Turn,
+    /// The position published last.
+    released: usize,
+    /// The position behind the last message that may be popped.
+    sealed: Option<usize>,
+}
+
+// SAFETY: the pointers are to segments, whose owner at any time the protocol in the module's documentation says; and each side
+// reaches only its own cell.
 unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
 
 impl Drop for Body {
     fn drop(&mut self) {
+        // SAFETY: both handles are gone, so nobody else reaches this.
+        let head = self.reader.with(|reader| unsafe { (*reader).segment });
         // SAFETY: both handles are gone. The consumer's segment and those behind it are alive and in no slot.
-        unsafe { self.pool.free_chain(self.head.load(Relaxed)) };
+        unsafe { self.pool.free_chain(head) };
         self.pool.free_kept();
+    }
+}
+
+/// What is cold gets an end's state by value and gives it back, see step 7.
+impl Body {
+    /// Looks for room where there seems to be none, from the producer's place on. Returns that place, which may be in another
+    /// segment then, and the end of the room.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, at: *mut Word, end: *mut Word, need: usize) -> (*mut Word, *mut Word, Result<(), PushError>) {
+        if need > self.limit {
+            let error = if self.limit == UNLIMITED { PushError::NoMemory } else { PushError::TooLarge };
+            return (at, end, Err(error));
+        }
+        // SAFETY: only the producer reaches this, and nothing in here does a second time.
+        self.writer.with_mut(|writer| unsafe {
+            let writer = &mut *writer;
+            let free = if self.limit == UNLIMITED {
+                UNLIMITED
+            } else {
+                self.limit - position(writer.segment, at).wrapping_sub(self.consumed.load(Acquire))
+            };
+            if need > free {
+                return (at, end, Err(PushError::Full));
+            }
+            let mut at = at;
+            if distance(at, last_word(writer.segment)) < need {
+                match self.next_segment(writer, at, need) {
+                    Some(first) => at = first,
+                    None => return (at, end, Err(PushError::NoMemory)),
+                }
+            }
+            (at, run_end(at, last_word(writer.segment), free), Ok(()))
+        })
+    }
+
+    /// Goes on to the oldest segment that is free, or to a new one, from a place in the producer's segment. Returns its first
+    /// word.
+    ///
+    /// # Safety
+    /// Called by the producer, which stands at that place.
+    unsafe fn next_segment(&self, writer: &mut PushSide, at: *mut Word, need: usize) -> Option<*mut Word> {
+        // And the header behind the message.
+        let bytes = need.checked_add(1).and_then(|words| words.checked_mul(size_of::<Word>())).unwrap_or(usize::MAX);
+        let mut next = null_mut();
+        if bytes <= self.pool.bytes {
+            next = self.pool.take(&mut writer.turn);
+        }
+        if next.is_null() {
+            next = self.pool.allocate(bytes.max(self.pool.bytes));
+        }
+        if next.is_null() {
+            return None;
+        }
+        let first = first_word(next);
+        // SAFETY: `next` is alive and ours alone until the header is stored; the segment is alive while this side is in it.
+        unsafe {
+            (*next).base.store(position(writer.segment, at), Relaxed);
+            (*next).next.store(null_mut(), Relaxed);
+            header(first).store(EMPTY, Relaxed);
+            self.tail.store(next, Release);
+            (*writer.segment).next.store(next, Release);
+            header(at).store(JUMP, Release);
+        }
+        writer.segment = next;
+        Some(first)
+    }
+
+    /// The consumer's `stop`.
+    fn stop(&self, reader: &PopSide) -> *mut Word {
+        let first = first_word(reader.segment);
+        let base = position(reader.segment, first);
+        let due = reader.released.wrapping_add(self.release_every).wrapping_sub(base);
+        let words = match reader.sealed {
+            Some(sealed) => due.min(sealed.wrapping_sub(base)),
+            None => due,
+        };
+        if words <= distance(first, last_word(reader.segment)) { first.wrapping_add(words) } else { NEVER }
+    }
+
+    /// The position behind the last message that is published, seen from the consumer's place in its segment.
+    fn published_end(&self, segment: *mut Segment, at: *mut Word) -> usize {
+        let tail = self.tail.load(Acquire);
+        let mut at = if tail == segment { at } else { first_word(tail) };
+        loop {
+            // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive. Behind a published
+            // message, or at the start of a segment, there is a header.
+            let found = unsafe { header(at) }.load(Acquire);
+            #[cfg(loom)]
+            assert_ne!(found, UNWRITTEN, "a header was read before it was written");
+            if found as isize <= 0 {
+                return position(tail, at);
+            }
+            at = at.wrapping_add(words(found - 1));
+        }
+    }
+}
+
+impl Shared<Body> {
+    /// Takes back what lies behind the seal of the words from `from` on, which were published last. Returns how many of the
+    /// messages, and where the producer stands then.
+    #[cold]
+    #[inline(never)]
+    fn handed_over(&self, state: u32, from: *mut Word, end: *mut Word) -> (usize, *mut Word) {
+        // SAFETY: only the producer reaches this.
+        let segment = self.body.writer.with(|writer| unsafe { (*writer).segment });
+        let behind = self.control.handed_over(state, position(segment, end)).min(distance(from, end));
+        let at = end.wrapping_sub(behind);
+        let (mut refused, mut message) = (0, at);
+        while message != end {
+            // SAFETY: a header of the words published last. The consumer, which has sealed, reads none of these any more.
+            let len = unsafe { header(message) }.load(Relaxed) - 1;
+            message = message.wrapping_add(words(len));
+            refused += 1;
+        }
+        (refused, at)
+    }
+
+    /// Called by a consumer that has come to `stop`: true if nothing behind it may be popped. And the new `stop`.
+    #[cold]
+    #[inline(never)]
+    fn stopped(&self, at: *mut Word) -> (bool, *mut Word) {
+        // SAFETY: only the consumer reaches this, and nothing in here does a second time.
+        self.body.reader.with_mut(|reader| unsafe {
+            let reader = &mut *reader;
+            let over = reader.sealed == Some(position(reader.segment, at));
+            self.publish_position(reader, at);
+            (over, self.body.stop(reader))
+        })
+    }
+
+    /// Called by a consumer that finds no message: goes on to the next segment, or says so. Returns the header that it found, its
+    /// place and the new `stop`.
+    #[cold]
+    #[inline(never)]
+    fn follow(&self, found: usize, at: *mut Word) -> (usize, *mut Word, *mut Word) {
+        // SAFETY: only the consumer reaches this, and nothing in here does a second time. It stands in its segment.
+        self.body.reader.with_mut(|reader| unsafe {
+            let reader = &mut *reader;
+            let (mut found, mut at) = (found, at);
+            while found == JUMP {
+                // The link was stored before the header that says so. Everything in the segment was popped, and the producer has
+                // left it. The only pointers to it were this side's and `tail`, which leads further since before that header.
+                let next = (*reader.segment).next.load(Acquire);
+                self.body.pool.give_back(&mut reader.turn, reader.segment);
+                reader.segment = next;
+                at = first_word(next);
+                self.publish_position(reader, at);
+                found = if reader.sealed == Some(position(next, at)) { EMPTY } else { header(at).load(Acquire) };
+                #[cfg(loom)]
+                assert_ne!(found, UNWRITTEN, "a header was read before it was written");
+            }
+            if found == EMPTY {
+                self.publish_position(reader, at);
+            }
+            (found, at, self.body.stop(reader))
+        })
+    }
+
+    /// Publishes where the consumer stands, if that is news.
+    fn publish_position(&self, reader: &mut PopSide, at: *mut Word) {
+        let position = position(reader.segment, at);
+        if reader.released != position {
+            reader.released = position;
+            self.body.consumed.store(position, Release);
+            self.control.slots_freed(position);
+        }
     }
 }
 
@@ -364,13 +568,6 @@ struct Tx {
     /// A message may be written if it ends here at the latest: the last word of the segment, which is kept for the header
     /// behind it, or less where the limit says so.
     end: *mut Word,
-    /// The first word of the segment, and its position.
-    first: *mut Word,
-    base: usize,
-    /// The last word of the segment.
-    last: *mut Word,
-    segment: *mut Segment,
-    turn: Turn,
     halted: bool,
     shared: Arc<Shared<Body>>,
 }
@@ -386,16 +583,13 @@ impl Tx {
 
     /// Words that were pushed since the queue was made, plus the start, wrapping.
     fn position(&self) -> usize {
-        self.base.wrapping_add(distance(self.first, self.at))
+        // SAFETY: only the producer reaches this.
+        position(self.shared.body.writer.with(|writer| unsafe { (*writer).segment }), self.at)
     }
 
     /// Words inside, at most.
     fn inside(&self) -> usize {
         self.position().wrapping_sub(self.shared.body.consumed.load(Acquire))
-    }
-
-    fn set_end(&mut self, free: usize) {
-        self.end = if distance(self.at, self.last) <= free { self.last } else { self.at.wrapping_add(free) };
     }
 
     /// True if a message of so many words can be written at once.
@@ -405,59 +599,15 @@ impl Tx {
     }
 
     /// Looks for room where there seems to be none.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn make_room(&mut self, need: usize) -> Result<(), PushError> {
         if self.halted {
             return Err(PushError::Closed);
         }
-        let limit = self.shared.body.limit;
-        if need > limit {
-            return Err(if limit == UNLIMITED { PushError::NoMemory } else { PushError::TooLarge });
-        }
-        let free = if limit == UNLIMITED { UNLIMITED } else { limit - self.inside() };
-        if need > free {
-            return Err(PushError::Full);
-        }
-        if distance(self.at, self.last) < need {
-            self.next_segment(need)?;
-        }
-        self.set_end(free);
-        Ok(())
-    }
-
-    /// Goes on to the oldest segment that is free, or to a new one.
-    fn next_segment(&mut self, need: usize) -> Result<(), PushError> {
-        let pool = &self.shared.body.pool;
-        // And the header behind the message.
-        let bytes = need.checked_add(1).and_then(|words| words.checked_mul(size_of::<Word>())).unwrap_or(usize::MAX);
-        let mut next = null_mut();
-        if bytes <= pool.bytes {
-            next = pool.take(&mut self.turn);
-        }
-        if next.is_null() {
-            next = pool.allocate(bytes.max(pool.bytes));
-        }
-        if next.is_null() {
-            return Err(PushError::NoMemory);
-        }
-        let position = self.position();
-        let first = first_word(next);
-        // SAFETY: `next` is alive and ours alone until the header is stored; `segment` is alive while this side is in it.
-        unsafe {
-            (*next).base.store(position, Relaxed);
-            (*next).next.store(null_mut(), Relaxed);
-            header(first).store(EMPTY, Relaxed);
-            self.shared.body.tail.store(next, Release);
-            (*self.segment).next.store(next, Release);
-            header(self.at).store(JUMP, Release);
-            self.last = first.wrapping_add((*next).bytes / size_of::<Word>() - 1);
-        }
-        self.segment = next;
-        self.first = first;
-        self.base = position;
-        self.at = first;
-        Ok(())
+        let (at, end, made) = self.shared.body.make_room(self.at, self.end, need);
+        self.at = at;
+        self.end = end;
+        made
     }
 
     /// Where the next message's bytes go.
@@ -480,23 +630,15 @@ impl Tx {
         place
     }
 
-    /// Takes back what lies behind the seal of the words published last; how many of the messages.
-    #[cold]
-    #[inline(never)]
+    /// Called after a publication that found the consumer's state; how many of the messages published last are refused.
+    #[inline(always)]
     fn handed_over(&mut self, state: u32, from: *mut Word) -> usize {
-        let behind = self.control().handed_over(state, self.position()).min(distance(from, self.at));
-        let (mut refused, end) = (0, self.at);
-        self.at = end.wrapping_sub(behind);
-        let mut message = self.at;
-        while message != end {
-            // SAFETY: a header of the words published last. The consumer, which has sealed, reads none of these any more.
-            let len = unsafe { header(message) }.load(Relaxed) - 1;
-            message = message.wrapping_add(words(len));
-            refused += 1;
-        }
+        let (refused, at) = self.shared.handed_over(state, from, self.at);
+        self.at = at;
         refused
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
         self.end = self.at;
@@ -507,7 +649,8 @@ impl Tx {
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
 pub struct Producer<W = DefaultStrategy, S: Recorder = NoStats> {
-    raw: Tx,
+    /// Dropped by value, which gets by without the handle's address.
+    raw: ManuallyDrop<Tx>,
     wait: W,
     /// Words that a wait in progress is for.
     need: usize,
@@ -538,8 +681,7 @@ impl<W, S: Recorder> Producer<W, S> {
         if self.raw.has_room(need) { Ok(()) } else { self.make_room(need) }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn make_room(&mut self, need: usize) -> Result<(), PushError> {
         let made = self.raw.make_room(need);
         if made.is_err() && self.is_closed() {
@@ -723,9 +865,18 @@ impl<W> Producer<W, Counting> {
 }
 
 impl<W, S: Recorder> Drop for Producer<W, S> {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.close();
+        // SAFETY: the last use of this half, so its share of the queue is taken out once.
+        retire_producer(unsafe { ptr::read(&self.raw.shared) });
     }
+}
+
+/// By value, as all that is cold (step 7).
+#[cold]
+#[inline(never)]
+fn retire_producer(shared: Arc<Shared<Body>>) {
+    shared.control.close_by_producer();
 }
 
 impl<W, S: Recorder> fmt::Debug for Producer<W, S> {
@@ -930,17 +1081,6 @@ struct Rx {
     /// From here on something has to be done before a header is read: the position to be published, or nothing more to be
     /// popped.
     stop: *mut Word,
-    /// The first word of the segment, and its position.
-    first: *mut Word,
-    base: usize,
-    segment: *mut Segment,
-    turn: Turn,
-    /// The position published last.
-    released: usize,
-    /// Words popped after which it is published again.
-    release_every: usize,
-    /// The position behind the last message that may be popped.
-    sealed: Option<usize>,
     /// Loom's words do not lie side by side, so what is lent is a copy.
     #[cfg(loom)]
     lent: alloc::vec::Vec<alloc::boxed::Box<[u8]>>,
@@ -951,8 +1091,13 @@ struct Rx {
 unsafe impl Send for Rx {}
 
 impl Rx {
+    fn segment(&self) -> *mut Segment {
+        // SAFETY: only the consumer reaches this.
+        self.shared.body.reader.with(|reader| unsafe { (*reader).segment })
+    }
+
     fn position(&self) -> usize {
-        self.base.wrapping_add(distance(self.first, self.at))
+        position(self.segment(), self.at)
     }
 
     /// The header of the next message; 0 if there is none.
@@ -969,46 +1114,19 @@ impl Rx {
     }
 
     /// Called at `stop`: true if nothing behind it may be popped.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn is_over(&mut self) -> bool {
-        if self.sealed == Some(self.position()) {
-            self.publish_position_before_empty();
-            return true;
-        }
-        self.publish_position();
-        false
+        let (over, stop) = self.shared.stopped(self.at);
+        self.stop = stop;
+        over
     }
 
     /// Called where no message is: goes on to the next segment, or says so.
-    #[cold]
-    #[inline(never)]
-    fn follow(&mut self, mut found: usize) -> usize {
-        while found == JUMP {
-            let position = self.position();
-            // SAFETY: the link was stored before the header that says so. Everything in the segment was popped, and the
-            // producer has left it. The only pointers to it were this side's and `tail`, which leads further since before
-            // that header.
-            unsafe {
-                let next = (*self.segment).next.load(Acquire);
-                self.shared.body.pool.give_back(&mut self.turn, self.segment);
-                self.segment = next;
-            }
-            self.first = first_word(self.segment);
-            self.at = self.first;
-            self.base = position;
-            self.publish_position();
-            if self.at >= self.stop && self.is_over() {
-                return EMPTY;
-            }
-            // SAFETY: as in `next`.
-            found = unsafe { header(self.at) }.load(Acquire);
-            #[cfg(loom)]
-            assert_ne!(found, UNWRITTEN, "a header was read before it was written");
-        }
-        if found == EMPTY {
-            self.publish_position_before_empty();
-        }
+    #[inline(always)]
+    fn follow(&mut self, found: usize) -> usize {
+        let (found, at, stop) = self.shared.follow(found, self.at);
+        self.at = at;
+        self.stop = stop;
         found
     }
 
@@ -1043,62 +1161,21 @@ impl Rx {
         }
     }
 
-    fn publish_position(&mut self) {
-        self.released = self.position();
-        self.shared.body.consumed.store(self.released, Release);
-        self.shared.control.slots_freed(self.released);
-        self.set_stop();
-    }
-
-    fn publish_position_before_empty(&mut self) {
-        if self.released != self.position() {
-            self.publish_position();
-        }
-    }
-
-    fn set_stop(&mut self) {
-        let due = self.released.wrapping_add(self.release_every).wrapping_sub(self.base);
-        let words = match self.sealed {
-            Some(sealed) => due.min(sealed.wrapping_sub(self.base)),
-            None => due,
-        };
-        // SAFETY: the segment is alive while this side is in it.
-        let inside = unsafe { (*self.segment).bytes } / size_of::<Word>();
-        self.stop = if words < inside { self.first.wrapping_add(words) } else { NEVER };
-    }
-
-    /// The position behind the last message that is published.
+    /// The position behind the last message that may be popped.
     fn end(&self) -> usize {
-        // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive.
-        let (tail, base) = unsafe {
-            let tail = self.shared.body.tail.load(Acquire);
-            (tail, (*tail).base.load(Relaxed))
-        };
-        let first = first_word(tail);
-        let mut at = if tail == self.segment { self.at } else { first };
-        loop {
-            // SAFETY: behind a published message, or at the start of a segment, there is a header.
-            let found = unsafe { header(at) }.load(Acquire);
-            #[cfg(loom)]
-            assert_ne!(found, UNWRITTEN, "a header was read before it was written");
-            if found as isize <= 0 {
-                return base.wrapping_add(distance(first, at));
-            }
-            at = at.wrapping_add(words(found - 1));
-        }
+        // SAFETY: only the consumer reaches this.
+        let sealed = self.shared.body.reader.with(|reader| unsafe { (*reader).sealed });
+        sealed.unwrap_or_else(|| self.shared.body.published_end(self.segment(), self.at))
     }
 
     fn seal(&mut self) -> usize {
-        let end = self.end();
-        self.sealed = Some(end);
-        self.set_stop();
+        let end = self.shared.body.published_end(self.segment(), self.at);
+        // SAFETY: only the consumer reaches this.
+        self.stop = self.shared.body.reader.with_mut(|reader| unsafe {
+            (*reader).sealed = Some(end);
+            self.shared.body.stop(&*reader)
+        });
         end
-    }
-}
-
-impl Drop for Rx {
-    fn drop(&mut self) {
-        self.shared.body.head.store(self.segment, Relaxed);
     }
 }
 
@@ -1106,7 +1183,8 @@ impl Drop for Rx {
 ///
 /// What `try_pop` and the like return is lent by the queue: it stays where it is until the consumer is used again.
 pub struct Consumer<W = DefaultStrategy, S: Recorder = NoStats> {
-    raw: Rx,
+    /// As the producer's.
+    raw: ManuallyDrop<Rx>,
     wait: W,
     stats: S,
     one_thread: PhantomData<Cell<()>>,
@@ -1141,8 +1219,7 @@ impl<W, S: Recorder> Consumer<W, S> {
     }
 
     /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn look_again(&mut self) -> Result<usize, PopError> {
         let closed = self.is_closed();
         if closed {
@@ -1190,8 +1267,7 @@ impl<W, S: Recorder> Consumer<W, S> {
     /// Bytes that the messages inside take up, each its length rounded up to 8 plus 8: a lower bound. The producer can only
     /// raise it. Looks at each message of one segment.
     pub fn bytes(&self) -> usize {
-        let end = self.raw.sealed.unwrap_or_else(|| self.raw.end());
-        end.wrapping_sub(self.raw.position()) * ALIGN
+        self.raw.end().wrapping_sub(self.raw.position()) * ALIGN
     }
 
     /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
@@ -1309,9 +1385,23 @@ impl<W> Consumer<W, Counting> {
 }
 
 impl<W, S: Recorder> Drop for Consumer<W, S> {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.raw.shared.control.close_by_consumer(self.raw.position());
+        let at = self.raw.at;
+        #[cfg(loom)]
+        drop(core::mem::take(&mut self.raw.lent));
+        // SAFETY: the last use of this half, so its share of the queue is taken out once.
+        retire_consumer(unsafe { ptr::read(&self.raw.shared) }, at);
     }
+}
+
+/// By value, as all that is cold (step 7).
+#[cold]
+#[inline(never)]
+fn retire_consumer(shared: Arc<Shared<Body>>, at: *mut Word) {
+    // SAFETY: the consumer, which stands in its segment, is the one that reaches this.
+    let segment = shared.body.reader.with(|reader| unsafe { (*reader).segment });
+    shared.control.close_by_consumer(position(segment, at));
 }
 
 impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
