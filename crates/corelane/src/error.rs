@@ -227,6 +227,43 @@ impl<T> ExchangeError<T> {
     }
 }
 
+/// Why [`try_dispatch`](crate::fanout::Dispatcher::try_dispatch) did not take the job, with the job; for a call with many jobs, with the
+/// number of those that it dispatched.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum DispatchError<T> {
+    /// No room in the queue of the job's worker, nor in another's where it might go to another; or the time was up first.
+    Full(T),
+    /// Every worker has left.
+    NoWorker(T),
+    /// A worker has panicked. Its panic is to be [taken](crate::fanout::Dispatcher::take_panic) before anything else is dispatched.
+    Panicked(T),
+}
+
+#[cfg(feature = "std")]
+impl<T> DispatchError<T> {
+    /// The refused job.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(job) | Self::NoWorker(job) | Self::Panicked(job) => job,
+        }
+    }
+
+    /// True for [`DispatchError::Full`].
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// The same reason, for something else.
+    pub(crate) fn map<U>(self, other: impl FnOnce(T) -> U) -> DispatchError<U> {
+        match self {
+            Self::Full(job) => DispatchError::Full(other(job)),
+            Self::NoWorker(job) => DispatchError::NoWorker(other(job)),
+            Self::Panicked(job) => DispatchError::Panicked(other(job)),
+        }
+    }
+}
+
 /// Why a slot could not be [reserved](crate::spsc::Producer::reserve).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveError {
@@ -293,6 +330,17 @@ impl<T> fmt::Debug for TryPushError<T> {
             Self::Full(_) => "Full(..)",
             Self::Busy(_) => "Busy(..)",
             Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T> fmt::Debug for DispatchError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full(_) => "Full(..)",
+            Self::NoWorker(_) => "NoWorker(..)",
+            Self::Panicked(_) => "Panicked(..)",
         })
     }
 }
@@ -414,6 +462,17 @@ impl<T> fmt::Display for ExchangeError<T> {
     }
 }
 
+#[cfg(feature = "std")]
+impl<T> fmt::Display for DispatchError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full(_) => "no worker has room",
+            Self::NoWorker(_) => "every worker has left",
+            Self::Panicked(_) => "a worker has panicked",
+        })
+    }
+}
+
 impl fmt::Display for TakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -460,6 +519,8 @@ impl<T> core::error::Error for OfferError<T> {}
 impl<T> core::error::Error for OfferTimeoutError<T> {}
 impl<T> core::error::Error for PutError<T> {}
 impl<T> core::error::Error for ExchangeError<T> {}
+#[cfg(feature = "std")]
+impl<T> core::error::Error for DispatchError<T> {}
 impl core::error::Error for TakeError {}
 impl core::error::Error for ReserveError {}
 impl core::error::Error for ChannelError {}

@@ -52,8 +52,17 @@
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
 //!
-//! Several threads on one side only: give each its own queue and let the other side serve them all;
-//! [`wait::any`] sleeps once for many queues.
+//! One thread that hands out work to several, with a queue for each of them: [`fanout`], over any design of [`spsc`], lanes unless another is
+//! named.
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | a stage that is to be several, and one thread in front of it | [`fanout::channel`] | workers do not contend; a job is seen at once, and many with one synchronization |
+//! | jobs of one key that are to stay in order | [`fanout::ByKey`] | one worker a key |
+//! | jobs of uneven length | [`fanout::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
+//! | results of all workers for one thread | [`fanout::Collector`] | a queue from each, taken from in turn |
+//!
+//! Several threads on the other side: give each its own queue and let one serve them all; [`wait::any`] sleeps once for many queues.
 //!
 //! # What every queue of `spsc` promises
 //!
@@ -88,6 +97,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod error;
+#[cfg(feature = "std")]
+pub mod fanout;
 #[cfg(target_has_atomic = "64")]
 pub mod handoff;
 #[cfg(target_has_atomic = "64")]

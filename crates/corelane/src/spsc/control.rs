@@ -62,6 +62,13 @@ impl End {
         load_after_store(&self.state)
     }
 
+    /// Whether this end sleeps, or is about to. A hint.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & PARKED != 0
+    }
+
     /// The state, with everything its end did before it set the bits.
     fn acquire(&self) -> u32 {
         self.state.load(Ordering::Acquire)

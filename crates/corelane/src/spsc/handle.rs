@@ -340,6 +340,20 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     pub fn is_closed(&self) -> bool {
         self.raw.control().refuses_pushes()
     }
+
+    /// How many free slots a wait for several ends at once is for. 1 unless it is set, and to be set back.
+    #[cfg(feature = "std")]
+    pub(crate) fn set_room(&mut self, slots: usize) {
+        debug_assert!(slots <= self.capacity());
+        self.room = slots;
+    }
+
+    /// Whether the consumer sleeps, or is about to. A hint: it may be over by now.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn consumer_sleeps(&self) -> bool {
+        self.raw.control().consumer.is_parked()
+    }
 }
 
 impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {

@@ -1,0 +1,163 @@
+//! Results back: a queue from each worker to one thread, which takes from all of them in turn.
+
+use crate::error::{ChannelError, PopError};
+use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
+use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
+use core::fmt;
+use std::time::Duration;
+use std::vec::Vec;
+
+/// Results that are taken from one worker before it is another's turn.
+const TURN: usize = 32;
+
+/// The end where the results of all workers come together. One thread at a time collects.
+///
+/// It takes at most 32 results of one worker before it looks at the next one's queue, so none waits for more than that of each
+/// other. A worker whose producer is gone is forgotten once its queue is drained.
+///
+/// ```
+/// use corelane::fanout::{self, Collector};
+///
+/// let (mut dispatcher, workers) = fanout::channel(3, 64);
+/// let mut squares = Collector::new(64);
+/// std::thread::scope(|scope| {
+///     for mut worker in workers {
+///         let mut results = squares.add().unwrap();
+///         scope.spawn(move || {
+///             for job in &mut worker {
+///                 results.push(job * job).expect("somebody collects");
+///             }
+///         });
+///     }
+///     for job in 1..=10_u64 {
+///         dispatcher.dispatch(job).unwrap();
+///     }
+///     dispatcher.join().unwrap();
+///     let mut sum = 0;
+///     while let Some((_worker, square)) = squares.collect() {
+///         sum += square;
+///     }
+///     assert_eq!(sum, 385);
+/// });
+/// ```
+pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = DefaultStrategy> {
+    queues: Vec<Consumer<A, D, W>>,
+    /// The number of each queue's producer.
+    numbers: Vec<usize>,
+    added: usize,
+    at: usize,
+    /// Of the turn.
+    left: usize,
+    capacity: usize,
+    wait: W,
+    parker: Parker,
+}
+
+impl<A: Send> Collector<A> {
+    /// For queues of this capacity.
+    pub fn new(capacity: usize) -> Self {
+        Self::with(capacity, DefaultStrategy::default())
+    }
+}
+
+impl<A: Send, D: Design<A, Tuning = ()>, W: Strategy> Collector<A, D, W> {
+    /// For queues of this capacity, with another way to wait, or another design.
+    pub fn with(capacity: usize, wait: W) -> Self {
+        Self::sharing(capacity, wait, Parker::new())
+    }
+
+    pub(super) fn sharing(capacity: usize, wait: W, parker: Parker) -> Self {
+        let (queues, numbers) = (Vec::new(), Vec::new());
+        Self { queues, numbers, added: 0, at: 0, left: TURN, capacity, wait, parker }
+    }
+
+    /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers do, for who adds one for each of them in
+    /// order.
+    ///
+    /// # Errors
+    /// As [`spsc::channel_with`].
+    pub fn add(&mut self) -> Result<Producer<A, D, W>, ChannelError> {
+        let options = Options::new().wait(self.wait.clone()).consumer_parker(&self.parker);
+        let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
+        self.queues.push(consumer);
+        self.numbers.push(self.added);
+        self.added += 1;
+        Ok(producer)
+    }
+}
+
+impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
+    /// Takes a result, with the number of its worker. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` only if all results that were there before the call have been taken; `Closed` if every producer is gone as well.
+    pub fn try_collect(&mut self) -> Result<(usize, A), PopError> {
+        let mut seen = 0;
+        while seen < self.queues.len() {
+            if self.at >= self.queues.len() || self.left == 0 {
+                self.at = if self.at + 1 < self.queues.len() { self.at + 1 } else { 0 };
+                self.left = TURN;
+            }
+            match self.queues[self.at].try_pop() {
+                Ok(result) => {
+                    self.left -= 1;
+                    return Ok((self.numbers[self.at], result));
+                }
+                Err(PopError::Empty) => {
+                    seen += 1;
+                    self.left = 0;
+                }
+                // The next one moves to its place.
+                Err(PopError::Closed) => {
+                    self.queues.remove(self.at);
+                    self.numbers.remove(self.at);
+                    self.left = TURN;
+                }
+            }
+        }
+        Err(if self.queues.is_empty() { PopError::Closed } else { PopError::Empty })
+    }
+
+    /// Takes a result, waiting for one. `None` once every producer is gone and all results have been taken.
+    pub fn collect(&mut self) -> Option<(usize, A)> {
+        loop {
+            match self.try_collect() {
+                Ok(result) => return Some(result),
+                Err(PopError::Closed) => return None,
+                Err(PopError::Empty) => wait::any(&mut self.queues, &self.wait, None),
+            };
+        }
+    }
+
+    /// Takes a result, waiting at most this long for one.
+    ///
+    /// # Errors
+    /// `Empty` when the time is up, `Closed` once every producer is gone and all results have been taken.
+    pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopError> {
+        match self.try_collect() {
+            Err(PopError::Empty) => {
+                let deadline = std::time::Instant::now() + timeout;
+                loop {
+                    let left = deadline.saturating_duration_since(std::time::Instant::now());
+                    let ready = wait::any(&mut self.queues, &self.wait, Some(left));
+                    match self.try_collect() {
+                        Err(PopError::Empty) if ready.is_some() => {}
+                        done => return done,
+                    }
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// The ends to wait for.
+    pub(super) fn ends(&mut self) -> impl Iterator<Item = &mut dyn Waitable> {
+        self.queues.iter_mut().map(|queue| queue as &mut dyn Waitable)
+    }
+}
+
+impl<A: Send, D: Design<A>, W: Strategy> fmt::Debug for Collector<A, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").field("workers", &self.numbers).finish_non_exhaustive()
+    }
+}

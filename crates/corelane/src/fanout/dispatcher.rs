@@ -1,0 +1,624 @@
+//! The dispatcher's side: which queue, and what to do when there is no room, or when a worker has left.
+
+use super::WorkerPanic;
+use super::collector::Collector;
+use super::queue::{Queue, Receiver, Sender};
+use super::route::{Load, RoundRobin, Route};
+use super::seat::{Desk, Seat};
+use super::worker::Worker;
+use crate::error::{ChannelError, DispatchError};
+use crate::spsc::{Design, Lane};
+use crate::sync::Arc;
+use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
+use core::ops::Range;
+use core::{fmt, mem};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+/// How a fan-out is made.
+///
+/// ```
+/// use corelane::fanout::{Builder, LeastLoaded};
+/// use corelane::spsc::McRing;
+/// use corelane::wait::Park;
+///
+/// let builder = Builder::new(3).capacity(256).batch(50).route(LeastLoaded::new()).wait(Park);
+/// let (dispatcher, workers) = builder.clone().build::<u32>().unwrap();
+/// assert_eq!((dispatcher.workers(), workers.len()), (3, 3));
+///
+/// // Any design of `spsc`, with its own options.
+/// let (dispatcher, workers) = builder.tuning(Default::default()).build_with::<u32, McRing>().unwrap();
+/// # let _ = (dispatcher, workers);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder<O = (), W = DefaultStrategy, R = RoundRobin> {
+    workers: usize,
+    capacity: usize,
+    batch: usize,
+    tuning: O,
+    wait: W,
+    route: R,
+}
+
+impl Builder {
+    /// A fan-out to so many workers, and more later. None at first is fine.
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers,
+            capacity: 1024,
+            batch: 32,
+            tuning: (),
+            wait: DefaultStrategy::default(),
+            route: RoundRobin::new(),
+        }
+    }
+}
+
+impl<O, W, R> Builder<O, W, R> {
+    /// Jobs that the queue of one worker holds at most; 1,024 unless it is set.
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.capacity = capacity;
+        self
+    }
+
+    /// Jobs that go to the same worker before it is another's turn, where the route has turns; 32 unless it is set. It delays no job.
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// The options of the queues.
+    pub fn tuning<P>(self, tuning: P) -> Builder<P, W, R> {
+        let Self { workers, capacity, batch, wait, route, .. } = self;
+        Builder { workers, capacity, batch, tuning, wait, route }
+    }
+
+    /// How the dispatcher waits for room, and the workers for jobs.
+    pub fn wait<V: Strategy>(self, wait: V) -> Builder<O, V, R> {
+        let Self { workers, capacity, batch, tuning, route, .. } = self;
+        Builder { workers, capacity, batch, tuning, wait, route }
+    }
+
+    /// Which worker gets a job: in turn unless it is set.
+    pub fn route<S>(self, route: S) -> Builder<O, W, S> {
+        let Self { workers, capacity, batch, tuning, wait, .. } = self;
+        Builder { workers, capacity, batch, tuning, wait, route }
+    }
+}
+
+/// A dispatcher and its workers.
+type FanOut<T, Q, W, R> = (Dispatcher<T, Q, W, R>, Vec<Worker<T, Q, W>>);
+
+impl<W: Strategy, R> Builder<(), W, R> {
+    /// A fan-out over lanes.
+    ///
+    /// # Errors
+    /// A capacity or a batch of 0, a capacity beyond what indices hold, or no memory.
+    pub fn build<T: Send>(self) -> Result<FanOut<T, Lane, W, R>, ChannelError>
+    where
+        R: Route<T>,
+    {
+        self.build_with()
+    }
+}
+
+impl<O, W: Strategy, R> Builder<O, W, R> {
+    /// A fan-out over another kind of queue.
+    ///
+    /// # Errors
+    /// As [`build`](Builder::build), and where the queue's options contradict its capacity.
+    pub fn build_with<T: Send, Q: Queue<T, Tuning = O>>(self) -> Result<FanOut<T, Q, W, R>, ChannelError>
+    where
+        R: Route<T>,
+    {
+        if self.batch == 0 {
+            return Err(ChannelError::BadBatch);
+        }
+        let mut dispatcher = Dispatcher {
+            lines: Vec::new(),
+            unsettled: true,
+            route: self.route,
+            desk: Desk::new(),
+            returned: VecDeque::new(),
+            panics: VecDeque::new(),
+            joined: 0,
+            capacity: self.capacity,
+            tuning: self.tuning,
+            wait: self.wait,
+        };
+        dispatcher.route.begin(self.batch);
+        let workers = (0..self.workers).map(|_| dispatcher.add_worker()).collect::<Result<_, _>>()?;
+        Ok((dispatcher, workers))
+    }
+}
+
+/// A fan-out over lanes, with the defaults.
+///
+/// # Panics
+/// If the capacity of a queue is 0 or beyond what indices hold, or if there is no memory: where [`Builder::build`] returns an error.
+#[track_caller]
+pub fn channel<T: Send>(workers: usize, capacity: usize) -> (Dispatcher<T>, Vec<Worker<T>>) {
+    Builder::new(workers).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
+}
+
+type Sends<T, Q, W> = <Q as Queue<T>>::Sender<W>;
+type Receives<T, Q, W> = <Q as Queue<T>>::Receiver<W>;
+
+/// The way to one worker.
+struct Line<T, Q: Queue<T>, W: Strategy> {
+    sender: Sends<T, Q, W>,
+    seat: Arc<Seat<Receives<T, Q, W>>>,
+    number: usize,
+}
+
+impl<T, Q: Queue<T>, W: Strategy> Load for Line<T, Q, W> {
+    fn len(&mut self) -> usize {
+        self.sender.len()
+    }
+
+    #[inline(always)]
+    fn sleeps(&self) -> bool {
+        self.sender.receiver_sleeps()
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
+    fn ready(&mut self) -> bool {
+        self.seat.is_left() || self.sender.ready()
+    }
+
+    fn arm(&self) {
+        self.sender.arm();
+    }
+
+    fn disarm(&self) {
+        self.sender.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.sender.parker()
+    }
+}
+
+/// The end that hands out jobs. `Send`, not `Sync`, not `Clone`: one thread at a time dispatches.
+///
+/// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an end that
+/// accounts for everything.
+pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+    lines: Vec<Line<T, Q, W>>,
+    /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no worker.
+    unsettled: bool,
+    route: R,
+    desk: Arc<Desk>,
+    /// Jobs of workers that have left, oldest first.
+    returned: VecDeque<T>,
+    panics: VecDeque<WorkerPanic>,
+    /// How many workers have joined so far.
+    joined: usize,
+    capacity: usize,
+    tuning: Q::Tuning,
+    wait: W,
+}
+
+impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
+    /// Hands a job to a worker. Never waits. When it returns, the job is in its worker's queue, to be seen there.
+    ///
+    /// Jobs that have come back from workers that left go out first.
+    ///
+    /// # Errors
+    /// With the job, see [`DispatchError`].
+    #[inline]
+    pub fn try_dispatch(&mut self, job: T) -> Result<(), DispatchError<T>> {
+        if self.is_unsettled()
+            && let Err(refusal) = self.settle()
+        {
+            return Err(refusal.map(|()| job));
+        }
+        let at = self.route.choose(&job, &mut self.lines);
+        match self.lines[at].sender.try_push(job) {
+            Ok(()) => {
+                self.route.sent(1);
+                Ok(())
+            }
+            Err(refused) => self.elsewhere(at, refused.into_inner()),
+        }
+    }
+
+    /// Hands a job to a worker, and waits for room if there is none.
+    ///
+    /// A dispatcher that is ahead of its workers waits until half of a queue is free, as each of its wake-ups costs a worker a
+    /// system call. Workers must not wait for this thread meanwhile: if they may, because their results' queue is full, see
+    /// [`dispatch_collecting`](Self::dispatch_collecting).
+    ///
+    /// # Errors
+    /// `NoWorker` or `Panicked`, with the job.
+    #[inline]
+    pub fn dispatch(&mut self, job: T) -> Result<(), DispatchError<T>> {
+        match self.try_dispatch(job) {
+            Err(DispatchError::Full(job)) => self.dispatch_later(job, None),
+            done => done,
+        }
+    }
+
+    /// As [`dispatch`](Self::dispatch), but waits at most this long.
+    ///
+    /// # Errors
+    /// As [`try_dispatch`](Self::try_dispatch); `Full` when the time was up first.
+    pub fn dispatch_timeout(&mut self, job: T, timeout: Duration) -> Result<(), DispatchError<T>> {
+        let deadline = Instant::now().checked_add(timeout);
+        self.dispatch_later(job, deadline)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dispatch_later(&mut self, job: T, deadline: Option<Instant>) -> Result<(), DispatchError<T>> {
+        let mut job = job;
+        loop {
+            match self.try_dispatch(job) {
+                Err(DispatchError::Full(back)) => job = back,
+                done => return done,
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(DispatchError::Full(job));
+            }
+            self.wait_for_room(Some(&job), deadline);
+        }
+    }
+
+    /// Hands out jobs as long as there is room, and says how many. As [`dispatch_slice`](Self::dispatch_slice), but never waits.
+    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let mut done = 0;
+        while done < jobs.len() {
+            match self.dispatch_run(&jobs[done..]) {
+                Ok(run) => done += run,
+                Err(_) => break,
+            }
+        }
+        done
+    }
+
+    /// Hands out jobs in batches, each with one synchronisation: a batch is copied to one worker's queue and published together, or line by
+    /// line. Where the route goes by keys there are no batches. Waits for room as [`dispatch`](Self::dispatch).
+    ///
+    /// # Errors
+    /// `NoWorker` or `Panicked`, with the number of the jobs that were handed out before.
+    #[inline]
+    pub fn dispatch_slice(&mut self, jobs: &[T]) -> Result<(), DispatchError<usize>>
+    where
+        T: Copy,
+    {
+        let mut done = 0;
+        while done < jobs.len() {
+            match self.dispatch_run(&jobs[done..]) {
+                Ok(run) => done += run,
+                Err(DispatchError::Full(())) => self.wait_for_room(Some(&jobs[done]), None),
+                Err(refusal) => return Err(refusal.map(|()| done)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out the first of some jobs, and those that may go along with it.
+    #[inline]
+    fn dispatch_run(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
+    where
+        T: Copy,
+    {
+        if self.is_unsettled() {
+            self.settle()?;
+        }
+        let at = self.route.choose(&jobs[0], &mut self.lines);
+        let run = self.route.run().1.min(jobs.len());
+        let sent = self.lines[at].sender.push_slice(&jobs[..run]);
+        if sent == 0 {
+            return self.elsewhere(at, jobs[0]).map(|()| 1).map_err(|refused| refused.map(|_| ()));
+        }
+        self.route.sent(sent);
+        Ok(sent)
+    }
+
+    /// Hands out the jobs that an iterator yields, in batches as [`dispatch_slice`](Self::dispatch_slice), and says how many. Waits for
+    /// room. If the iterator panics, what it yielded before is handed out.
+    ///
+    /// # Errors
+    /// `NoWorker` or `Panicked`, with the number of the jobs that were handed out before, and the one that was taken from the iterator and
+    /// was not.
+    pub fn dispatch_iter(&mut self, jobs: impl IntoIterator<Item = T>) -> Result<usize, DispatchError<(usize, T)>> {
+        let mut jobs = jobs.into_iter();
+        let mut done = 0;
+        while let Some(job) = jobs.next() {
+            self.dispatch(job).map_err(|refused| refused.map(|job| (done, job)))?;
+            done += 1;
+            // The rest of the batch, where there is room.
+            if !R::BOUND && !self.is_unsettled() {
+                let (at, run) = self.route.run();
+                let sent = self.lines[at].sender.push_iter(&mut jobs.by_ref().take(run));
+                self.route.sent(sent);
+                done += sent;
+            }
+        }
+        Ok(done)
+    }
+
+    /// As [`dispatch`](Self::dispatch), but takes results while it waits for room: for a thread that dispatches jobs and collects their
+    /// results, where workers may wait for it in turn. The collector must be this dispatcher's, see
+    /// [`collector`](Self::collector).
+    ///
+    /// # Errors
+    /// As [`dispatch`](Self::dispatch).
+    ///
+    /// # Panics
+    /// If the collector has another parker.
+    pub fn dispatch_collecting<A: Send, B: Design<A>>(
+        &mut self,
+        job: T,
+        results: &mut Collector<A, B, W>,
+        mut each: impl FnMut(usize, A),
+    ) -> Result<(), DispatchError<T>> {
+        let mut job = job;
+        loop {
+            match self.try_dispatch(job) {
+                Err(DispatchError::Full(back)) => job = back,
+                done => return done,
+            }
+            while let Ok((worker, result)) = results.try_collect() {
+                each(worker, result);
+            }
+            let lines = self.wanted(Some(&job));
+            let lines = self.lines[lines].iter_mut().map(|line| line as &mut dyn Waitable);
+            let mut ends = lines.chain(results.ends()).collect::<Vec<_>>();
+            wait::any(&mut ends, &self.wait, None);
+        }
+    }
+
+    /// A collector of results whose thread is this dispatcher's, with queues of this capacity.
+    pub fn collector<A: Send, B: Design<A, Tuning = ()>>(&self, capacity: usize) -> Collector<A, B, W> {
+        Collector::sharing(capacity, self.wait.clone(), self.desk.parker().clone())
+    }
+
+    /// Sends out what has come back from workers that left. Returns how many of those jobs are still here, because there is no
+    /// room, no worker, or a panic to be [taken](Self::take_panic).
+    ///
+    /// Every call that dispatches does this first. It is for a thread that dispatches nothing for a while: no other job ever waits for it.
+    pub fn flush(&mut self) -> usize {
+        let _ = self.settle();
+        self.returned.len()
+    }
+
+    /// The oldest panic of a worker that was not taken so far. Until it is, nothing is dispatched. What was in that worker's queue goes to
+    /// the others then, unless it is [taken](Self::take_returned), too.
+    pub fn take_panic(&mut self) -> Option<WorkerPanic> {
+        self.hear();
+        let panic = self.panics.pop_front();
+        self.update();
+        panic
+    }
+
+    /// The jobs that workers have left undone, oldest first, as far as they have not gone out again.
+    pub fn take_returned(&mut self) -> Vec<T> {
+        self.hear();
+        let returned = mem::take(&mut self.returned).into();
+        self.update();
+        returned
+    }
+
+    /// Lets another worker join. Its number is the next that nobody had.
+    ///
+    /// # Errors
+    /// No memory, or what [`Builder::build`] refuses.
+    pub fn add_worker(&mut self) -> Result<Worker<T, Q, W>, ChannelError> {
+        self.hear();
+        let (sender, receiver) = Q::create(self.capacity, self.tuning.clone(), self.wait.clone(), self.desk.parker())?;
+        let (seat, number) = (Seat::new(), self.joined);
+        self.joined += 1;
+        self.lines.push(Line { sender, seat: seat.clone(), number });
+        self.route.joined(self.lines.len());
+        self.update();
+        Ok(Worker::new(number, receiver, seat, self.desk.clone()))
+    }
+
+    /// How many workers there are, as far as the dispatcher knows.
+    pub fn workers(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The workers by number, with the jobs in their queues: an upper bound each.
+    pub fn loads(&mut self) -> impl Iterator<Item = (usize, usize)> {
+        self.hear();
+        self.lines.iter_mut().map(|line| (line.number, line.sender.len()))
+    }
+
+    /// Ends the fan-out: no more jobs, the workers do what is in their queues, and leave. Waits for the last of them.
+    ///
+    /// Jobs that came back before go out first. A job that comes back after that, or has nowhere to go, is in the error.
+    ///
+    /// # Errors
+    /// If a worker has panicked, or jobs are left undone.
+    pub fn join(mut self) -> Result<(), Unfinished<T>> {
+        while let Err(DispatchError::Full(())) = self.settle() {
+            self.wait_for_room(None, None);
+        }
+        self.lines.iter_mut().for_each(|line| line.sender.close());
+        loop {
+            self.hear();
+            if self.lines.is_empty() {
+                break;
+            }
+            // News that come now have left a token.
+            self.desk.parker().park(None);
+        }
+        let panics = Vec::from(mem::take(&mut self.panics));
+        let undone = Vec::from(mem::take(&mut self.returned));
+        if panics.is_empty() && undone.is_empty() { Ok(()) } else { Err(Unfinished { panics, undone }) }
+    }
+
+    #[inline(always)]
+    fn is_unsettled(&self) -> bool {
+        self.unsettled || self.desk.has_news()
+    }
+
+    /// To be called when something changed that `unsettled` depends on.
+    fn update(&mut self) {
+        self.unsettled = !self.returned.is_empty() || !self.panics.is_empty() || self.lines.is_empty();
+    }
+
+    /// Takes in what workers have left behind.
+    #[cold]
+    #[inline(never)]
+    fn hear(&mut self) {
+        if !self.desk.take_news() {
+            return;
+        }
+        // They were dispatched before what is here: that has not gone out again yet.
+        let mut undone = VecDeque::new();
+        let mut at = 0;
+        while at < self.lines.len() {
+            let Some((mut receiver, how)) = self.lines[at].seat.clear(false) else {
+                at += 1;
+                continue;
+            };
+            let line = self.lines.remove(at);
+            self.route.left(at, self.lines.len());
+            while let Ok(job) = receiver.try_pop() {
+                undone.push_back(job);
+            }
+            self.panics.extend(how.into_panic(line.number));
+        }
+        undone.append(&mut self.returned);
+        self.returned = undone;
+        self.update();
+    }
+
+    /// Does what is to be done before the next job goes out, or says why it cannot.
+    #[cold]
+    #[inline(never)]
+    fn settle(&mut self) -> Result<(), DispatchError<()>> {
+        self.hear();
+        let settled = loop {
+            if !self.panics.is_empty() {
+                break Err(DispatchError::Panicked(()));
+            }
+            if self.lines.is_empty() {
+                break Err(DispatchError::NoWorker(()));
+            }
+            let Some(job) = self.returned.pop_front() else { break Ok(()) };
+            let at = self.route.choose(&job, &mut self.lines);
+            let sent = match self.lines[at].sender.try_push(job) {
+                Ok(()) => {
+                    self.route.sent(1);
+                    Ok(())
+                }
+                Err(refused) => self.elsewhere(at, refused.into_inner()),
+            };
+            if let Err(refused) = sent {
+                self.returned.push_front(refused.into_inner());
+                break Err(DispatchError::Full(()));
+            }
+        };
+        self.update();
+        settled
+    }
+
+    /// A job for which there was no room.
+    #[cold]
+    #[inline(never)]
+    fn elsewhere(&mut self, from: usize, job: T) -> Result<(), DispatchError<T>> {
+        let mut job = job;
+        if !R::BOUND {
+            let count = self.lines.len();
+            for at in (from + 1..count).chain(0..from) {
+                match self.lines[at].sender.try_push(job) {
+                    Ok(()) => {
+                        self.route.moved(at);
+                        self.route.sent(1);
+                        return Ok(());
+                    }
+                    Err(refused) => job = refused.into_inner(),
+                }
+            }
+        }
+        Err(DispatchError::Full(job))
+    }
+
+    /// The lines a job may go to; the first that came back goes before.
+    fn wanted(&mut self, job: Option<&T>) -> Range<usize> {
+        match self.returned.front().or(job) {
+            Some(job) if R::BOUND && !self.lines.is_empty() => {
+                let at = self.route.choose(job, &mut self.lines);
+                at..at + 1
+            }
+            _ => 0..self.lines.len(),
+        }
+    }
+
+    /// Waits until there is much room for a job, or a worker of those it might go to has left.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_room(&mut self, job: Option<&T>, deadline: Option<Instant>) {
+        let wanted = self.wanted(job);
+        let lines = &mut self.lines[wanted];
+        if lines.is_empty() {
+            return;
+        }
+        for line in &mut *lines {
+            let room = self.capacity.min(line.sender.capacity()).div_ceil(2);
+            line.sender.set_room(room);
+        }
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        wait::any(lines, &self.wait, timeout);
+        lines.iter_mut().for_each(|line| line.sender.set_room(1));
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy, R> Drop for Dispatcher<T, Q, W, R> {
+    /// What came back and did not go out again is dropped; [`join`](Dispatcher::join) gives it back.
+    fn drop(&mut self) {
+        for line in self.lines.drain(..) {
+            let Line { sender, seat, .. } = line;
+            drop(sender);
+            // A worker that leaves from now on keeps what is in its queue.
+            drop(seat.clear(true));
+        }
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Dispatcher<T, Q, W, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("workers", &self.lines.iter().map(|line| line.number).collect::<Vec<_>>())
+            .field("route", &self.route)
+            .field("returned", &self.returned.len())
+            .field("panics", &self.panics)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What [`join`](Dispatcher::join) found.
+pub struct Unfinished<T> {
+    /// The workers that panicked, in the order in which the dispatcher heard of it.
+    pub panics: Vec<WorkerPanic>,
+    /// Jobs that were dispatched and that no worker has taken.
+    pub undone: Vec<T>,
+}
+
+impl<T> fmt::Debug for Unfinished<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfinished").field("panics", &self.panics).field("undone", &self.undone.len()).finish()
+    }
+}
+
+impl<T> fmt::Display for Unfinished<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.panics.first() {
+            Some(panic) => write!(f, "{panic}, ")?,
+            None => f.write_str("workers left early, ")?,
+        }
+        write!(f, "{} jobs are undone", self.undone.len())
+    }
+}
+
+impl<T> std::error::Error for Unfinished<T> {}

@@ -1,0 +1,140 @@
+//! How a worker leaves, and what it leaves behind: the only thing that dispatcher and worker share beside their queue.
+//!
+//! # How it works
+//!
+//! 1. A worker that leaves does not close its queue. It puts its receiver, with all that is inside, on its [`Seat`], says so in the
+//!    seat's flag and on the [`Desk`], and wakes the dispatcher.
+//! 2. The dispatcher looks at the desk in each call. If there is news it takes the receivers from the seats, and so has both ends of
+//!    those queues: what is inside can neither grow nor be taken by anybody else, however long after the leave the last push was.
+//! 3. When the dispatcher itself is gone the seat is abandoned. A worker that leaves later finds that, and keeps its receiver.
+//!
+//! So each job that was dispatched has been taken by its worker, or comes back to the dispatcher, or to the worker if there is no
+//! dispatcher any more.
+//!
+//! # Synchronization
+//!
+//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only.
+//! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the receiver lies on its seat
+//!   before they are set. They only say that a look is worth while. The flag of the seat is the last of the three, so a dispatcher that is
+//!   told by it not to sleep finds the news.
+//! - A dispatcher that sleeps for room, or for the last worker's leave: the worker sets the flags and then unparks, whether
+//!   anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's last look sees the flags, or
+//!   its sleep ends at once. So no barrier is needed here.
+
+use super::WorkerPanic;
+use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
+use crate::wait::Parker;
+use core::any::Any;
+use core::fmt;
+use core::mem;
+use std::boxed::Box;
+
+/// How a worker left.
+pub(super) enum Leave {
+    /// By call, by drop, or by the end of its thread.
+    Orderly,
+    /// By a panic, with the payload where it was caught.
+    Panic(Option<Box<dyn Any + Send>>),
+}
+
+impl Leave {
+    pub(super) fn into_panic(self, worker: usize) -> Option<WorkerPanic> {
+        match self {
+            Self::Orderly => None,
+            Self::Panic(payload) => Some(WorkerPanic::new(worker, payload)),
+        }
+    }
+}
+
+enum State<C> {
+    Working,
+    Left(C, Leave),
+    Abandoned,
+}
+
+/// What one worker shares with the dispatcher.
+pub(super) struct Seat<C> {
+    left: AtomicBool,
+    state: Mutex<State<C>>,
+}
+
+const NO_PANIC: &str = "nothing panics under this lock";
+
+impl<C> Seat<C> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { left: AtomicBool::new(false), state: Mutex::new(State::Working) })
+    }
+
+    /// The worker leaves, for the dispatcher to take what it leaves behind. Gives it back if there is no dispatcher.
+    pub(super) fn leave(&self, desk: &Desk, receiver: C, how: Leave) -> Result<(), (C, Leave)> {
+        {
+            let mut state = self.state.lock().expect(NO_PANIC);
+            if matches!(*state, State::Abandoned) {
+                return Err((receiver, how));
+            }
+            *state = State::Left(receiver, how);
+        }
+        desk.tell();
+        self.left.store(true, Release);
+        desk.parker.unpark();
+        Ok(())
+    }
+
+    /// Whether the worker has left.
+    pub(super) fn is_left(&self) -> bool {
+        self.left.load(Acquire)
+    }
+
+    /// What the worker has left behind. The dispatcher comes back no more if there is something, or if it says so.
+    pub(super) fn clear(&self, abandon: bool) -> Option<(C, Leave)> {
+        let mut state = self.state.lock().expect(NO_PANIC);
+        if matches!(*state, State::Working) && !abandon {
+            return None;
+        }
+        match mem::replace(&mut *state, State::Abandoned) {
+            State::Left(receiver, how) => Some((receiver, how)),
+            _ => None,
+        }
+    }
+}
+
+impl<C> fmt::Debug for Seat<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("left", &self.left.load(Relaxed)).finish_non_exhaustive()
+    }
+}
+
+/// What all workers share with the dispatcher.
+#[derive(Debug)]
+pub(super) struct Desk {
+    /// Some worker has left. Read in each call of the dispatcher, so alone on its line.
+    news: Padded<AtomicBool>,
+    /// Where the dispatcher sleeps.
+    parker: Parker,
+}
+
+impl Desk {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { news: Padded(AtomicBool::new(false)), parker: Parker::new() })
+    }
+
+    /// By a read-modify-write like [`take_news`](Self::take_news), so that the two have an order.
+    fn tell(&self) {
+        self.news.swap(true, Release);
+    }
+
+    /// Not ordered: what is there to be seen is seen by [`take_news`](Self::take_news).
+    #[inline(always)]
+    pub(super) fn has_news(&self) -> bool {
+        self.news.load(Relaxed)
+    }
+
+    /// Takes the news down: whoever leaves from now on sets it again.
+    pub(super) fn take_news(&self) -> bool {
+        self.news.swap(false, Acquire)
+    }
+
+    pub(super) fn parker(&self) -> &Parker {
+        &self.parker
+    }
+}

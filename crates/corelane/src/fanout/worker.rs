@@ -1,0 +1,204 @@
+//! The worker's side.
+
+use super::queue::{Queue, Receiver};
+use super::seat::{Desk, Leave, Seat};
+use crate::error::{Drained, PopError, PopTimeoutError};
+use crate::spsc::Lane;
+use crate::sync::Arc;
+use crate::wait::{DefaultStrategy, Strategy};
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+use std::vec::Vec;
+
+/// The end that one worker takes its jobs from. `Send`, not `Sync`, not `Clone`.
+///
+/// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked instead keeps it.
+pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy> {
+    /// Taken out once, when the worker leaves.
+    receiver: ManuallyDrop<Q::Receiver<W>>,
+    number: usize,
+    seat: Arc<Seat<Q::Receiver<W>>>,
+    desk: Arc<Desk>,
+}
+
+impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
+    pub(super) fn new(
+        number: usize,
+        receiver: Q::Receiver<W>,
+        seat: Arc<Seat<Q::Receiver<W>>>,
+        desk: Arc<Desk>,
+    ) -> Self {
+        Self { receiver: ManuallyDrop::new(receiver), number, seat, desk }
+    }
+
+    /// The number of this worker. They count up from 0; none is used twice.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Takes the oldest job. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` only if every job that was dispatched to this worker before the call has been taken. `Closed` once the dispatcher is gone
+    /// as well.
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<T, PopError> {
+        self.receiver.try_pop()
+    }
+
+    /// Takes the oldest job, waiting for one.
+    ///
+    /// # Errors
+    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Result<T, Drained> {
+        self.receiver.pop()
+    }
+
+    /// Takes the oldest job, waiting at most this long for one.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        self.receiver.pop_timeout(timeout)
+    }
+
+    /// Waits for at least one job, takes up to `max` with one synchronisation for many, and appends them to `jobs`. Says how many.
+    ///
+    /// They are the caller's then: a worker that leaves or panics gives back what is in its queue, not what it has taken.
+    ///
+    /// # Errors
+    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    #[inline]
+    pub fn take(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, Drained> {
+        loop {
+            let taken = self.receiver.pop_into(jobs, max);
+            if taken > 0 || max == 0 {
+                return Ok(taken);
+            }
+            self.receiver.wait_for_item()?;
+        }
+    }
+
+    /// Yields jobs until the dispatcher is gone and all have been taken, and waits for them. So does `for job in &mut worker`.
+    #[inline(always)]
+    pub fn jobs(&mut self) -> Jobs<'_, T, Q, W> {
+        Jobs(self)
+    }
+
+    /// Jobs in this worker's queue: a lower bound.
+    pub fn backlog(&mut self) -> usize {
+        self.receiver.len()
+    }
+
+    /// True once the dispatcher is gone. There may still be jobs.
+    pub fn is_closed(&self) -> bool {
+        self.receiver.is_closed()
+    }
+
+    /// Stops working. What is in the queue goes back to the dispatcher, which gives it to others with its next call.
+    ///
+    /// # Errors
+    /// The undone jobs, if the dispatcher is gone.
+    pub fn leave(self) -> Result<(), Vec<T>> {
+        self.depart(Leave::Orderly).map_err(|(jobs, _)| jobs)
+    }
+
+    /// Runs the worker's work, and reports its panic to the dispatcher, with the payload. `None` if it panicked; if there is no dispatcher any
+    /// more the panic goes on here.
+    ///
+    /// ```
+    /// use corelane::error::DispatchError;
+    ///
+    /// let (mut dispatcher, workers) = corelane::fanout::channel(1, 8);
+    /// for job in [4, 2, 0, 5] {
+    ///     dispatcher.dispatch(job).unwrap();
+    /// }
+    /// std::thread::scope(|scope| {
+    ///     for worker in workers {
+    ///         scope.spawn(|| worker.run(|worker| worker.jobs().for_each(|job| println!("{}", 100 / job))));
+    ///     }
+    /// });
+    /// assert_eq!(dispatcher.dispatch(6), Err(DispatchError::Panicked(6)));
+    /// let panic = dispatcher.take_panic().unwrap();
+    /// assert_eq!((panic.worker(), panic.message()), (0, Some("attempt to divide by zero")));
+    /// // The job that it was doing is gone; the others are not.
+    /// assert_eq!(dispatcher.take_returned(), [5]);
+    /// ```
+    pub fn run<O>(mut self, work: impl FnOnce(&mut Self) -> O) -> Option<O> {
+        match catch_unwind(AssertUnwindSafe(|| work(&mut self))) {
+            Ok(outcome) => Some(outcome),
+            Err(payload) => {
+                if let Err((jobs, Leave::Panic(Some(payload)))) = self.depart(Leave::Panic(Some(payload))) {
+                    drop(jobs);
+                    resume_unwind(payload);
+                }
+                None
+            }
+        }
+    }
+
+    fn depart(self, how: Leave) -> Result<(), (Vec<T>, Leave)> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is neither used again nor dropped, so each field is taken out once.
+        let (receiver, seat, desk) =
+            unsafe { (ManuallyDrop::take(&mut this.receiver), ptr::read(&this.seat), ptr::read(&this.desk)) };
+        seat.leave(&desk, receiver, how).map_err(|(mut receiver, how)| {
+            let mut jobs = Vec::new();
+            while let Ok(job) = receiver.try_pop() {
+                jobs.push(job);
+            }
+            (jobs, how)
+        })
+    }
+}
+
+/// The jobs of a worker, see [`Worker::jobs`].
+pub struct Jobs<'a, T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy>(&'a mut Worker<T, Q, W>);
+
+impl<T, Q: Queue<T>, W: Strategy> Iterator for Jobs<'_, T, Q, W> {
+    type Item = T;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+impl<'a, T, Q: Queue<T>, W: Strategy> IntoIterator for &'a mut Worker<T, Q, W> {
+    type Item = T;
+    type IntoIter = Jobs<'a, T, Q, W>;
+
+    #[inline(always)]
+    fn into_iter(self) -> Jobs<'a, T, Q, W> {
+        self.jobs()
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy> fmt::Debug for Jobs<'_, T, Q, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Jobs").field(&self.0).finish()
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy> Drop for Worker<T, Q, W> {
+    fn drop(&mut self) {
+        let how = if std::thread::panicking() { Leave::Panic(None) } else { Leave::Orderly };
+        // SAFETY: this is the last use.
+        let receiver = unsafe { ManuallyDrop::take(&mut self.receiver) };
+        // Without a dispatcher what is undone is dropped with the queue.
+        drop(self.seat.leave(&self.desk, receiver, how));
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy> fmt::Debug for Worker<T, Q, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("number", &self.number)
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! What `corelane::fanout` promises, from outside: one suite, run over several designs.
+//!
+//! A test is a function generic over [`Case`] and its name in one of the lists. A test that hangs ends the process and is named.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::type_complexity)]
+
+mod accounting;
+mod membership;
+mod panics;
+mod pressure;
+mod results;
+mod routes;
+mod stranding;
+#[path = "../contract/watchdog.rs"]
+mod watchdog;
+
+use corelane::fanout::{Builder, Dispatcher, Queue, Route, Worker};
+use corelane::wait::{DefaultStrategy, Strategy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A kind of queue under test.
+pub(crate) trait Case: 'static {
+    type Options: Clone + Default + std::fmt::Debug + Send;
+    type Queue: Queue<u64, Tuning = Self::Options>
+        + Queue<(u64, u64), Tuning = Self::Options>
+        + Queue<Item, Tuning = Self::Options>;
+}
+
+pub(crate) type Tx<T, C, R, W = DefaultStrategy> = Dispatcher<T, <C as Case>::Queue, W, R>;
+pub(crate) type Rx<T, C, W = DefaultStrategy> = Worker<T, <C as Case>::Queue, W>;
+
+/// Builds a fan-out over the case's queues with their defaults.
+pub(crate) fn build<C: Case, T: Send, W: Strategy, R: Route<T>>(
+    builder: Builder<(), W, R>,
+) -> (Tx<T, C, R, W>, Vec<Rx<T, C, W>>)
+where
+    C::Queue: Queue<T, Tuning = C::Options>,
+{
+    builder.tuning(C::Options::default()).build_with().unwrap()
+}
+
+/// What is in a worker's queue now.
+pub(crate) fn drain<T: Send, C: Case, W: Strategy>(worker: &mut Rx<T, C, W>) -> Vec<T>
+where
+    C::Queue: Queue<T>,
+{
+    std::iter::from_fn(|| worker.try_pop().ok()).collect()
+}
+
+/// Counts the drops of items.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    pub(crate) fn item(&self, number: u64) -> Item {
+        Item { number, drops: self.clone() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) number: u64,
+    drops: Drops,
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        self.drops.0.fetch_add(1, Relaxed);
+    }
+}
+
+macro_rules! tests {
+    ($($family:ident { $($test:ident)+ })+) => {
+        $(mod $family {
+            $(#[test]
+            fn $test() {
+                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
+            })+
+        })+
+    };
+}
+
+/// The suite over a design: `suite!(name, Design)`.
+macro_rules! suite {
+    ($name:ident, $design:ty) => {
+        mod $name {
+            pub(super) struct This;
+
+            impl crate::Case for This {
+                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
+                type Queue = $design;
+            }
+
+            tests! {
+                routes {
+                    round_robin_goes_by_batches
+                    slices_go_by_batches
+                    iterators_go_by_batches
+                    a_full_queue_ends_its_batch
+                    a_sleeping_worker_gets_what_another_has_no_time_for
+                    a_key_has_one_worker_and_its_order
+                    keys_are_spread_over_all_workers
+                    a_key_waits_for_its_worker
+                    a_leave_moves_the_keys_of_that_worker_only
+                    a_join_takes_keys_from_all_and_moves_no_other
+                    least_loaded_prefers_an_empty_worker
+                    least_loaded_evens_out
+                    least_loaded_takes_turns_among_equals
+                }
+                stranding {
+                    a_partial_batch_reaches_a_worker_that_waits
+                    a_partial_batch_reaches_a_worker_that_was_busy
+                    what_is_dispatched_is_there
+                    taking_waits_for_one_and_takes_what_is_there
+                    a_dropped_dispatcher_leaves_all_to_the_workers
+                    timed_pops_end
+                }
+                pressure {
+                    full_gives_the_job_back
+                    a_dispatch_waits_for_room
+                    timed_dispatches_are_not_early
+                    a_waiting_dispatch_hears_of_a_leave
+                    a_key_that_waits_hears_of_a_leave
+                    slices_and_iterators_wait_for_room
+                    a_panicking_iterator_has_dispatched_what_it_yielded
+                    nobody_there
+                }
+                membership {
+                    jobs_of_a_worker_that_leaves_go_to_the_others
+                    jobs_come_back_where_there_is_no_room_elsewhere
+                    the_last_worker_leaves_its_jobs_to_the_next_one
+                    jobs_of_one_key_keep_their_order_over_leaves
+                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
+                    what_is_pushed_after_a_leave_comes_back
+                    numbers_are_not_used_again
+                    join_waits_for_all
+                    join_gives_back_what_nobody_did
+                }
+                panics {
+                    a_panic_surfaces_with_its_payload
+                    a_panic_outside_of_run_surfaces
+                    the_others_go_on_after_a_panic
+                    join_reports_panics
+                    a_panic_without_a_dispatcher_goes_on
+                    a_waiting_dispatch_hears_of_a_panic
+                }
+                accounting {
+                    each_job_is_done_once
+                    each_job_is_done_once_while_workers_come_and_go
+                    keys_keep_their_order_under_load
+                    each_job_is_dropped_once
+                }
+                results {
+                    results_come_from_all_workers
+                    nobody_is_starved
+                    a_collector_waits
+                    a_producer_that_is_gone_is_forgotten
+                    jobs_and_results_through_one_thread
+                    another_parker_panics
+                }
+            }
+        }
+    };
+}
+
+suite!(lane, corelane::spsc::Lane);
+suite!(lamport, corelane::spsc::Lamport);
+suite!(mcring, corelane::spsc::McRing);
+suite!(bqueue, corelane::spsc::BQueue);
+suite!(locked, corelane::spsc::Locked);
+suite!(multiline, corelane::spsc::MultiLine);

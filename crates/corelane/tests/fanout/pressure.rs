@@ -1,0 +1,162 @@
+//! What happens where there is no room.
+
+use crate::{Case, build, drain};
+use corelane::error::{ChannelError, DispatchError};
+use corelane::fanout::{Builder, ByKey, LeastLoaded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const NAP: Duration = Duration::from_millis(8);
+
+pub(crate) fn full_gives_the_job_back<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(3).capacity(5));
+    (0..15).for_each(|job| dispatcher.try_dispatch(job).unwrap());
+    assert_eq!(dispatcher.try_dispatch(15), Err(DispatchError::Full(15)));
+    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16]), 0);
+    workers[1].pop().unwrap();
+    workers[1].pop().unwrap();
+    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16, 17]), 2);
+    assert!(dispatcher.try_dispatch(17).unwrap_err().is_full());
+    assert_eq!(drain::<_, C, _>(&mut workers[1])[3..], [15, 16]);
+}
+
+pub(crate) fn a_dispatch_waits_for_room<C: Case>() {
+    for capacity in [1, 2, 8, 100] {
+        let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(capacity));
+        let mut worker = workers.remove(1);
+        let mut dispatched = 0;
+        while dispatcher.try_dispatch(dispatched).is_ok() {
+            dispatched += 1;
+        }
+        thread::scope(|scope| {
+            let dispatch = scope.spawn(|| dispatcher.dispatch(dispatched));
+            thread::sleep(NAP);
+            let mut last = None;
+            while let Ok(job) = worker.pop() {
+                last = Some(job);
+                if last == Some(dispatched) {
+                    break;
+                }
+            }
+            assert_eq!(last, Some(dispatched));
+            assert_eq!(dispatch.join().unwrap(), Ok(()));
+        });
+    }
+}
+
+pub(crate) fn timed_dispatches_are_not_early<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1).capacity(4));
+    let time = Duration::from_millis(15);
+    (0..4).for_each(|job| dispatcher.dispatch_timeout(job, time).unwrap());
+    let since = Instant::now();
+    assert_eq!(dispatcher.dispatch_timeout(4, time), Err(DispatchError::Full(4)));
+    let took = since.elapsed();
+    assert!(took >= time && took < time + Duration::from_secs(1), "{took:?}");
+    // One slot is free: not much, but enough when the time is up.
+    workers[0].pop().unwrap();
+    dispatcher.dispatch_timeout(4, time).unwrap();
+    drop(workers);
+    assert_eq!(dispatcher.dispatch_timeout(5, time), Err(DispatchError::NoWorker(5)));
+}
+
+pub(crate) fn a_waiting_dispatch_hears_of_a_leave<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(3));
+    (0..6).for_each(|job| dispatcher.try_dispatch(job).unwrap());
+    thread::scope(|scope| {
+        let dispatch = scope.spawn(|| dispatcher.dispatch(6));
+        thread::sleep(NAP);
+        workers.remove(0).leave().unwrap();
+        thread::sleep(NAP);
+        // Its jobs wait for the other's room, before the new one.
+        let mut worker = workers.remove(0);
+        let got = (0..7).map(|_| worker.pop().unwrap()).collect::<Vec<_>>();
+        assert_eq!(got, [3, 4, 5, 0, 1, 2, 6]);
+        assert_eq!(dispatch.join().unwrap(), Ok(()));
+    });
+    let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(1).capacity(1));
+    dispatcher.try_dispatch(0).unwrap();
+    thread::scope(|scope| {
+        let dispatch = scope.spawn(|| dispatcher.dispatch(1));
+        thread::sleep(NAP);
+        drop(workers);
+        assert_eq!(dispatch.join().unwrap(), Err(DispatchError::NoWorker(1)));
+    });
+    assert_eq!(dispatcher.take_returned(), [0]);
+}
+
+pub(crate) fn a_key_that_waits_hears_of_a_leave<C: Case>() {
+    let (mut dispatcher, mut workers) =
+        build::<C, u64, _, _>(Builder::new(3).capacity(2).route(ByKey::new(|_: &u64| 5)));
+    dispatcher.try_dispatch(0).unwrap();
+    dispatcher.try_dispatch(1).unwrap();
+    let full = workers.iter_mut().position(|worker| worker.backlog() == 2).unwrap();
+    let worker = workers.remove(full);
+    thread::scope(|scope| {
+        let dispatch = scope.spawn(|| {
+            let dispatched = dispatcher.dispatch(2);
+            drop(dispatcher);
+            dispatched
+        });
+        thread::sleep(NAP);
+        drop(worker);
+        // The one that has the key now.
+        let takers = workers.iter_mut().map(|worker| scope.spawn(|| worker.jobs().collect::<Vec<_>>()));
+        let got = takers.collect::<Vec<_>>().into_iter().flat_map(|taker| taker.join().unwrap()).collect::<Vec<_>>();
+        assert_eq!(got, [0, 1, 2]);
+        assert_eq!(dispatch.join().unwrap(), Ok(()));
+    });
+}
+
+pub(crate) fn slices_and_iterators_wait_for_room<C: Case>() {
+    const JOBS: u64 = 5_000;
+    for capacity in [1, 7, 64, 300] {
+        let (mut dispatcher, workers) =
+            build::<C, u64, _, _>(Builder::new(2).capacity(capacity).batch(10).route(LeastLoaded::new()));
+        let all = thread::scope(|scope| {
+            let takers = workers.into_iter().map(|mut worker| scope.spawn(move || worker.jobs().collect::<Vec<_>>()));
+            let takers = takers.collect::<Vec<_>>();
+            let jobs = (0..JOBS).collect::<Vec<_>>();
+            jobs.chunks(33).for_each(|jobs| dispatcher.dispatch_slice(jobs).unwrap());
+            assert_eq!(dispatcher.dispatch_iter(JOBS..2 * JOBS), Ok(JOBS as usize));
+            dispatcher.join().unwrap();
+            takers.into_iter().map(|taker| taker.join().unwrap()).collect::<Vec<_>>()
+        });
+        for jobs in &all {
+            assert!(jobs.is_sorted());
+        }
+        let mut all = all.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..2 * JOBS));
+    }
+}
+
+pub(crate) fn a_panicking_iterator_has_dispatched_what_it_yielded<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(4));
+    let jobs = (0..10).inspect(|&job| assert_ne!(job, 6, "no more"));
+    catch_unwind(AssertUnwindSafe(|| dispatcher.dispatch_iter(jobs))).unwrap_err();
+    assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3]);
+    assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5]);
+    // All goes on as before.
+    dispatcher.dispatch_iter(6..100).unwrap();
+    let left = workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len());
+    assert_eq!(left.sum::<usize>(), 94);
+}
+
+pub(crate) fn nobody_there<C: Case>() {
+    let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(0));
+    assert!(workers.is_empty());
+    assert_eq!(dispatcher.try_dispatch(1), Err(DispatchError::NoWorker(1)));
+    assert_eq!(dispatcher.dispatch(2), Err(DispatchError::NoWorker(2)));
+    assert_eq!(dispatcher.dispatch_slice(&[3]), Err(DispatchError::NoWorker(0)));
+    assert_eq!(dispatcher.try_dispatch_slice(&[3]), 0);
+    let mut jobs = 4..10;
+    assert_eq!(dispatcher.dispatch_iter(&mut jobs), Err(DispatchError::NoWorker((0, 4))));
+    assert_eq!(jobs, 5..10);
+    let mut worker = dispatcher.add_worker().unwrap();
+    dispatcher.dispatch(4).unwrap();
+    assert_eq!(worker.pop(), Ok(4));
+    let refused = |builder: Builder| builder.tuning(C::Options::default()).build_with::<u64, C::Queue>().unwrap_err();
+    assert_eq!(refused(Builder::new(1).capacity(0)), ChannelError::ZeroCapacity);
+    assert_eq!(refused(Builder::new(1).batch(0)), ChannelError::BadBatch);
+}

@@ -1,0 +1,132 @@
+//! Results back.
+
+use crate::{Case, build};
+use corelane::error::PopError;
+use corelane::fanout::{Builder, Collector, channel};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) fn results_come_from_all_workers<C: Case>() {
+    const JOBS: u64 = 3_000;
+    let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(3).batch(10));
+    let mut results = Collector::<(usize, u64)>::new(JOBS as usize);
+    thread::scope(|scope| {
+        for mut worker in workers {
+            let mut results = results.add().unwrap();
+            scope.spawn(move || {
+                let number = worker.number();
+                worker.jobs().for_each(|job| results.push((number, job)).unwrap());
+            });
+        }
+        (0..JOBS).for_each(|job| dispatcher.dispatch(job).unwrap());
+        dispatcher.join().unwrap();
+    });
+    let mut all = HashSet::new();
+    let mut last = [0; 3];
+    while let Some((worker, (number, job))) = results.collect() {
+        assert_eq!(worker, number);
+        assert!(last[worker] <= job, "in the order of its worker");
+        last[worker] = job;
+        assert!(all.insert(job));
+    }
+    assert_eq!(all.len() as u64, JOBS);
+    assert_eq!(results.try_collect(), Err(PopError::Closed));
+}
+
+pub(crate) fn nobody_is_starved<C: Case>() {
+    let mut results = Collector::<u64>::new(100);
+    let mut producers = (0..3).map(|_| results.add().unwrap()).collect::<Vec<_>>();
+    for producer in &mut producers {
+        (0..100).for_each(|result| producer.push(result).unwrap());
+    }
+    // However much is in the first one's queue, and however often it is filled up again.
+    let mut seen = [0; 3];
+    for _ in 0..96 {
+        let (worker, _) = results.try_collect().unwrap();
+        seen[worker] += 1;
+        let _ = producers[0].try_push(0);
+    }
+    assert_eq!(seen, [32; 3]);
+}
+
+pub(crate) fn a_collector_waits<C: Case>() {
+    let mut results = Collector::<u64>::new(4);
+    let mut first = results.add().unwrap();
+    let mut second = results.add().unwrap();
+    let (time, since) = (Duration::from_millis(10), Instant::now());
+    assert_eq!(results.collect_timeout(time), Err(PopError::Empty));
+    assert!(since.elapsed() >= time);
+    thread::scope(|scope| {
+        let collector = scope.spawn(|| {
+            let got = [results.collect().unwrap(), results.collect().unwrap()];
+            (got, results.collect_timeout(Duration::from_secs(100)), results.collect())
+        });
+        thread::sleep(time);
+        second.push(8).unwrap();
+        thread::sleep(time);
+        first.push(7).unwrap();
+        thread::sleep(time);
+        second.push(9).unwrap();
+        thread::sleep(time);
+        drop(first);
+        thread::sleep(time);
+        drop(second);
+        let (got, last, end) = collector.join().unwrap();
+        let mut all = [got[0], got[1], last.unwrap()];
+        all.sort_unstable();
+        assert_eq!((all, end), ([(0, 7), (1, 8), (1, 9)], None));
+    });
+}
+
+pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
+    let mut results = Collector::<u64>::new(4);
+    assert_eq!(results.try_collect(), Err(PopError::Closed), "nobody was added");
+    let mut producers = (0..4).map(|_| results.add().unwrap()).collect::<Vec<_>>();
+    producers[2].push(2).unwrap();
+    drop(producers.remove(2));
+    drop(producers.remove(0));
+    assert_eq!(results.try_collect(), Ok((2, 2)));
+    assert_eq!(results.try_collect(), Err(PopError::Empty));
+    producers[0].push(1).unwrap();
+    producers[1].push(3).unwrap();
+    let mut late = results.add().unwrap();
+    late.push(4).unwrap();
+    let got = std::iter::from_fn(|| results.try_collect().ok()).collect::<HashSet<_>>();
+    assert_eq!(got, HashSet::from([(1, 1), (3, 3), (4, 4)]));
+    drop((producers, late));
+    assert_eq!(results.try_collect(), Err(PopError::Closed));
+}
+
+/// With room for one job and one result everybody waits for the thread in the middle, which waits for them.
+pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
+    const JOBS: u64 = 5_000;
+    for capacity in [1, 3, 70] {
+        let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(2).capacity(capacity));
+        let mut results = dispatcher.collector::<u64, corelane::spsc::Lane>(1);
+        let mut sum = 0;
+        thread::scope(|scope| {
+            for mut worker in workers {
+                let mut results = results.add().unwrap();
+                scope.spawn(move || worker.jobs().for_each(|job| results.push(job + 1).unwrap()));
+            }
+            for job in 0..JOBS {
+                dispatcher.dispatch_collecting(job, &mut results, |_, result| sum += result).unwrap();
+            }
+            drop(dispatcher);
+            while let Some((_, result)) = results.collect() {
+                sum += result;
+            }
+        });
+        assert_eq!(sum, JOBS * (JOBS + 1) / 2);
+    }
+}
+
+pub(crate) fn another_parker_panics<C: Case>() {
+    let (mut dispatcher, _workers) = channel::<u64>(1, 1);
+    let mut results = Collector::<u64>::new(1);
+    let _producer = results.add().unwrap();
+    dispatcher.dispatch(0).unwrap();
+    catch_unwind(AssertUnwindSafe(|| dispatcher.dispatch_collecting(1, &mut results, |_, _| {}))).unwrap_err();
+}

@@ -1,0 +1,196 @@
+//! How workers leave a fan-out, under every interleaving. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_fanout`.
+//!
+//! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for the dispatcher, and a
+//! dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom reports.
+#![cfg(all(loom, feature = "std"))]
+
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use corelane::Barrier;
+use corelane::error::DispatchError;
+use corelane::fanout::{Builder, Collector, Dispatcher, RoundRobin, Worker};
+use corelane::spsc::Lane;
+use corelane::wait::Park;
+use explore::explore_with;
+use ledger::{Item, Ledger};
+use loom::thread;
+
+fn explore(preemptions: usize, model: fn()) {
+    explore_with(Barrier::Fences, preemptions, model);
+    explore_with(Barrier::ReadModifyWrite, preemptions, model);
+}
+
+type Ends = (Dispatcher<Item, Lane, Park, RoundRobin>, Vec<Worker<Item, Lane, Park>>);
+
+fn fan_out(workers: usize, capacity: usize) -> Ends {
+    Builder::new(workers).capacity(capacity).batch(1).wait(Park).build().unwrap()
+}
+
+/// A worker takes a job, if there is one, and leaves, while the dispatcher dispatches more. Each job is done or comes back.
+#[test]
+fn a_worker_leaves_while_jobs_come() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = fan_out(1, 4);
+        let ledger = Ledger::default();
+        let mut worker = workers.remove(0);
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        let leaver = thread::spawn(move || {
+            let job = worker.try_pop().unwrap();
+            assert_eq!(job.read(), 0);
+            let more = worker.try_pop().ok().map(|job| job.read());
+            assert!(worker.leave().is_ok());
+            more
+        });
+        let mut refused = None;
+        for id in 1..3 {
+            if let Err(error) = dispatcher.try_dispatch(ledger.item(id)) {
+                let DispatchError::NoWorker(job) = error else { panic!("{error}") };
+                refused.get_or_insert(job.read());
+            }
+        }
+        let more = leaver.join().unwrap();
+        dispatcher.flush();
+        let back = dispatcher.take_returned().iter().map(Item::read).collect::<Vec<_>>();
+        // What was dispatched, without what was done.
+        let first = more.map_or(1, |job| job + 1);
+        assert!(back.iter().copied().eq(first..refused.unwrap_or(3)), "{first} {back:?} {refused:?}");
+        drop((back, dispatcher));
+        ledger.assert_each_dropped_once(3);
+    });
+}
+
+/// The dispatcher sleeps for room that never comes; the worker's leave wakes it.
+#[test]
+fn a_leave_wakes_a_dispatcher_that_waits_for_room() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = fan_out(1, 1);
+        let ledger = Ledger::default();
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        let worker = workers.remove(0);
+        let leaver = thread::spawn(move || drop(worker));
+        let error = dispatcher.dispatch(ledger.item(1)).unwrap_err();
+        let DispatchError::NoWorker(job) = error else { panic!("{error}") };
+        assert_eq!(job.read(), 1);
+        leaver.join().unwrap();
+        let back = dispatcher.take_returned();
+        assert_eq!(back.iter().map(Item::read).collect::<Vec<_>>(), [0]);
+        drop((back, job));
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// It sleeps for room, one worker leaves, the other makes room: for the job that came back and for the new one.
+#[test]
+fn what_comes_back_finds_another_worker() {
+    explore(2, || {
+        let (mut dispatcher, mut workers) = fan_out(2, 1);
+        let ledger = Ledger::default();
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        dispatcher.try_dispatch(ledger.item(1)).unwrap();
+        let (mut stays, leaves) = (workers.remove(1), workers.remove(0));
+        let leaver = thread::spawn(move || assert!(leaves.leave().is_ok()));
+        let taker = thread::spawn(move || {
+            let got = [stays.pop().unwrap().read(), stays.pop().unwrap().read(), stays.pop().unwrap().read()];
+            assert!(stays.pop().is_err());
+            got
+        });
+        // Room for it comes at once, or with the leave, and then behind what came back.
+        let dispatched = dispatcher.dispatch(ledger.item(2));
+        assert!(dispatched.is_ok());
+        leaver.join().unwrap();
+        dispatcher.join().unwrap();
+        let got = taker.join().unwrap();
+        assert_eq!(got[0], 1);
+        assert!(got[1..] == [0, 2] || got[1..] == [2, 0], "{got:?}");
+        ledger.assert_each_dropped_once(3);
+    });
+}
+
+/// Both go at once: the jobs are the worker's, or are dropped with what they lie in.
+#[test]
+fn dispatcher_and_worker_leave_at_once() {
+    explore(4, || {
+        let (mut dispatcher, mut workers) = fan_out(1, 4);
+        let ledger = Ledger::default();
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        dispatcher.try_dispatch(ledger.item(1)).unwrap();
+        let worker = workers.remove(0);
+        let leaver = thread::spawn(move || {
+            if let Err(jobs) = worker.leave() {
+                assert_eq!(jobs.iter().map(Item::read).collect::<Vec<_>>(), [0, 1]);
+            }
+        });
+        drop(dispatcher);
+        leaver.join().unwrap();
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// `join` sleeps for the last worker, which sleeps for jobs until the queues are closed.
+#[test]
+fn a_join_wakes_the_workers_and_they_wake_it() {
+    explore(2, || {
+        let (mut dispatcher, workers) = fan_out(2, 2);
+        let ledger = Ledger::default();
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        let threads = workers.into_iter().map(|mut worker| {
+            thread::spawn(move || {
+                let done = worker.jobs().map(|job| job.read()).count();
+                drop(worker);
+                done
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        dispatcher.join().unwrap();
+        let done = threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>();
+        assert_eq!(done, [1, 0]);
+        ledger.assert_each_dropped_once(1);
+    });
+}
+
+/// `join` finds what a worker that leaves early has not done.
+#[test]
+fn a_join_gets_what_is_undone() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = fan_out(1, 2);
+        let ledger = Ledger::default();
+        dispatcher.try_dispatch(ledger.item(0)).unwrap();
+        dispatcher.try_dispatch(ledger.item(1)).unwrap();
+        let mut worker = workers.remove(0);
+        let leaver = thread::spawn(move || assert_eq!(worker.pop().unwrap().read(), 0));
+        let unfinished = dispatcher.join().unwrap_err();
+        assert_eq!(unfinished.undone.iter().map(Item::read).collect::<Vec<_>>(), [1]);
+        leaver.join().unwrap();
+        drop(unfinished);
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// One thread dispatches and collects, a worker takes jobs and brings results; each queue has room for one.
+#[test]
+fn results_make_room_for_jobs() {
+    explore(1, || {
+        let (mut dispatcher, mut workers) = Builder::new(1).capacity(1).wait(Park).build::<usize>().unwrap();
+        let mut results: Collector<usize, Lane, Park> = dispatcher.collector(1);
+        let (mut worker, mut producer) = (workers.remove(0), results.add().unwrap());
+        let thread = thread::spawn(move || {
+            for job in &mut worker {
+                producer.push(job + 10).unwrap();
+            }
+        });
+        let mut got = Vec::new();
+        for job in 0..2 {
+            dispatcher.dispatch_collecting(job, &mut results, |_, result| got.push(result)).unwrap();
+        }
+        drop(dispatcher);
+        while let Some((_, result)) = results.collect() {
+            got.push(result);
+        }
+        thread.join().unwrap();
+        assert_eq!(got, [10, 11]);
+    });
+}
