@@ -1,10 +1,11 @@
 //! What the tests are generic over, and what they share.
 
+pub(crate) use crate::random::Random;
+pub(crate) use crate::tracked::{Ledger, Tracked};
 use corelane::spsc::{self, Design, Options};
 use corelane::wait::{Adaptive, Strategy};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A design with its options.
 pub(crate) trait Case: Send + Sync + 'static {
@@ -97,81 +98,4 @@ where
 /// Pushes until the queue is full; returns how many.
 pub(crate) fn fill<D: Design<u64>, W>(tx: &mut spsc::Producer<u64, D, W>, from: u64) -> u64 {
     (from..).take_while(|&item| tx.try_push(item).is_ok()).count() as u64
-}
-
-/// Marsaglia's xorshift: the same tests every time.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % end as u64) as usize
-    }
-
-    /// Usually nothing, sometimes some hundred pauses, rarely a time slice.
-    pub(crate) fn pause(&mut self) {
-        match self.below(64) {
-            0 => std::thread::yield_now(),
-            1..4 => self.spin(500),
-            _ => {}
-        }
-    }
-
-    /// Less than so many pause instructions.
-    pub(crate) fn spin(&mut self, most: usize) {
-        for _ in 0..self.below(most) {
-            std::hint::spin_loop();
-        }
-    }
-}
-
-/// How often each tracked item was dropped.
-#[derive(Clone)]
-pub(crate) struct Ledger(Arc<Vec<AtomicU32>>);
-
-impl Ledger {
-    pub(crate) fn new(items: usize) -> Self {
-        Self(Arc::new((0..items).map(|_| AtomicU32::new(0)).collect()))
-    }
-
-    pub(crate) fn item(&self, id: usize) -> Tracked {
-        Tracked { id, explosive: false, ledger: self.clone() }
-    }
-
-    /// An item whose drop panics.
-    pub(crate) fn explosive(&self, id: usize) -> Tracked {
-        Tracked { id, explosive: true, ledger: self.clone() }
-    }
-
-    pub(crate) fn drops(&self, id: usize) -> u32 {
-        self.0[id].load(Relaxed)
-    }
-
-    /// The first so many items were dropped once, the others never.
-    #[track_caller]
-    pub(crate) fn assert_dropped_once(&self, items: usize) {
-        for id in 0..self.0.len() {
-            assert_eq!(self.drops(id), u32::from(id < items), "drops of item {id}, of {items}");
-        }
-    }
-}
-
-/// An item that tells its ledger when it is dropped.
-pub(crate) struct Tracked {
-    pub(crate) id: usize,
-    explosive: bool,
-    ledger: Ledger,
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        self.ledger.0[self.id].fetch_add(1, Relaxed);
-        assert!(!self.explosive, "a drop that panics");
-    }
 }

@@ -20,10 +20,14 @@ mod handles;
 mod items;
 mod model;
 mod order;
+#[path = "../support/random.rs"]
+mod random;
 mod ring;
 mod room;
 mod slices;
 mod stats;
+#[path = "../support/tracked.rs"]
+mod tracked;
 mod unbounded;
 mod waiting;
 mod watchdog;

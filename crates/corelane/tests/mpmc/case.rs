@@ -1,10 +1,10 @@
 //! What the tests are generic over, and what they share.
 
+pub(crate) use crate::random::Random;
+pub(crate) use crate::tracked::{Ledger, Tracked};
 use corelane::mpmc::{self, Design, NoStats, Options, Queue};
 use corelane::wait::{Adaptive, Strategy};
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A design under test.
@@ -88,72 +88,5 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(30), "never came true: {what}");
         std::thread::yield_now();
-    }
-}
-
-/// Marsaglia's xorshift: the same tests every time.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % end as u64) as usize
-    }
-
-    /// Usually nothing, sometimes some hundred pauses, rarely a time slice.
-    pub(crate) fn pause(&mut self) {
-        match self.below(64) {
-            0 => std::thread::yield_now(),
-            1..4 => (0..self.below(500)).for_each(|_| std::hint::spin_loop()),
-            _ => {}
-        }
-    }
-}
-
-/// How often each tracked item was dropped.
-#[derive(Clone)]
-pub(crate) struct Ledger(Arc<Vec<AtomicU32>>);
-
-impl Ledger {
-    pub(crate) fn new(items: usize) -> Self {
-        Self(Arc::new((0..items).map(|_| AtomicU32::new(0)).collect()))
-    }
-
-    pub(crate) fn item(&self, id: usize) -> Tracked {
-        Tracked { id, explosive: false, ledger: self.clone() }
-    }
-
-    /// An item whose drop panics.
-    pub(crate) fn explosive(&self, id: usize) -> Tracked {
-        Tracked { id, explosive: true, ledger: self.clone() }
-    }
-
-    pub(crate) fn drops(&self) -> Vec<u32> {
-        self.0.iter().map(|drops| drops.load(Relaxed)).collect()
-    }
-
-    #[track_caller]
-    pub(crate) fn assert_each_dropped_once(&self) {
-        assert!(self.drops().iter().all(|&drops| drops == 1), "{:?}", self.drops());
-    }
-}
-
-/// An item that tells its ledger when it is dropped.
-pub(crate) struct Tracked {
-    pub(crate) id: usize,
-    explosive: bool,
-    ledger: Ledger,
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        self.ledger.0[self.id].fetch_add(1, Relaxed);
-        assert!(!self.explosive, "a drop that panics");
     }
 }

@@ -12,6 +12,10 @@ mod drops;
 mod history;
 mod items;
 mod order;
+#[path = "../support/random.rs"]
+mod random;
+#[path = "../support/tracked.rs"]
+mod tracked;
 mod waiting;
 #[path = "../contract/watchdog.rs"]
 mod watchdog;
