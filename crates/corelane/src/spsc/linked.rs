@@ -71,7 +71,7 @@
 //!
 //! # Memory
 //!
-//! Segments of about 64 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a segment at
+//! Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a segment at
 //! each end and the cached ones.
 
 use super::blocks::{Block, Notes, Place, Run, leave, position};
@@ -106,14 +106,18 @@ pub const UNBOUNDED: usize = isize::MAX as usize / 2;
 /// How memory is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// Items in a segment, rounded up to whole cache lines: at least 1. `None` takes as many as 64 KiB hold.
+    /// Items in a segment, rounded up to whole cache lines: at least 1. `None` takes as many as 16 KiB hold.
     pub segment: Option<usize>,
-    /// How many segments that nobody uses are kept, at least 1. `None` keeps 4.
+    /// How many segments that nobody uses are kept, at least 1. `None` keeps as many as 256 KiB
+    /// hold, but 2 to 16.
     pub cached: Option<usize>,
 }
 
-const SEGMENT_BYTES: usize = 64 * 1024;
-const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
+/// The consumer is a few segments behind, whatever their size: so with 64 KiB more memory is in use, and 3 to 6 % fewer items move.
+const SEGMENT_BYTES: usize = 16 * 1024;
+const CACHED_BYTES: usize = 256 * 1024;
+/// How many segments are cached, of a size that makes it so many.
+const CACHED: core::ops::RangeInclusive<usize> = 2..=if cfg!(loom) { 2 } else { 16 };
 /// Under loom a segment is so short that few items reach the next one.
 const FEWEST_BLOCKS: usize = 2;
 
@@ -408,7 +412,8 @@ impl<T: Send> Design<T> for Linked {
             None => (SEGMENT_BYTES / Block::<T>::STRIDE).max(FEWEST_BLOCKS),
         };
         let bytes = blocks.checked_mul(Block::<T>::STRIDE).ok_or(ChannelError::TooLarge)?;
-        let pool = Pool::new(bytes, tuning.cached.unwrap_or(CACHED))?;
+        let cached = (CACHED_BYTES / bytes.max(1)).clamp(*CACHED.start(), *CACHED.end());
+        let pool = Pool::new(bytes, tuning.cached.unwrap_or(cached))?;
         let segment = pool.allocate_touched()?;
         let first = Pool::<Block<T>>::start(segment);
         let writer = Writer { segment, turn: 0, unwritten: first.wrapping_add(bytes) };
