@@ -23,7 +23,8 @@
 //!
 //! # How it works
 //!
-//! 1. The [`Dispatcher`] has one queue to each [`Worker`], of any [`Queue`]: the lane unless another is named.
+//! 1. The [`Dispatcher`] has one queue to each [`Worker`], of any [`Queue`]: the lane unless another is named, any design of
+//!    [`spsc`](crate::spsc), or [one](Mpmc) of [`mpmc`](crate::mpmc).
 //! 2. A [`Route`] chooses the worker of a job: [in turn](RoundRobin), batch by batch; [by key](ByKey); or [the one with the fewest
 //!    jobs](LeastLoaded).
 //! 3. The job is written into that worker's queue, where the worker sees it at once. No job waits for the rest of its batch. A batch is
@@ -91,6 +92,7 @@
 
 mod collector;
 mod dispatcher;
+mod mpmc;
 mod queue;
 mod route;
 mod seat;
@@ -98,6 +100,7 @@ mod worker;
 
 pub use collector::Collector;
 pub use dispatcher::{Builder, Dispatcher, Unfinished, channel};
+pub use mpmc::Mpmc;
 pub use queue::Queue;
 pub use route::{ByKey, LeastLoaded, RoundRobin, Route};
 pub use worker::{Jobs, Worker};

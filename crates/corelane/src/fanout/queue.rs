@@ -7,7 +7,8 @@ use core::fmt::Debug;
 use std::time::Duration;
 use std::vec::Vec;
 
-/// A kind of queue between the dispatcher and one worker, as a type parameter: every [`Design`] is one.
+/// A kind of queue between the dispatcher and one worker, as a type parameter: every [`Design`] is one, and [`Mpmc`](super::Mpmc) of one of
+/// [`mpmc`](crate::mpmc).
 ///
 /// Sealed: the accounting of jobs rests on what the implementations promise.
 pub trait Queue<T>: sealed::Sealed<T> + Sized + 'static {
@@ -30,7 +31,7 @@ pub trait Queue<T>: sealed::Sealed<T> + Sized + 'static {
 /// The two ends of a queue.
 pub(super) type Ends<T, Q, W> = (<Q as Queue<T>>::Sender<W>, <Q as Queue<T>>::Receiver<W>);
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed<T> {}
 
     impl<T, D: crate::spsc::Design<T>> Sealed<T> for D {}

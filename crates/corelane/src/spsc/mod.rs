@@ -117,7 +117,7 @@ pub mod asynchronous;
 mod blocks;
 pub(crate) mod buffer;
 mod cells;
-mod control;
+pub(crate) mod control;
 mod design;
 mod handle;
 mod segments;

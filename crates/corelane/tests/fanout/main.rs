@@ -168,9 +168,66 @@ macro_rules! suite {
     };
 }
 
+/// The tests that need no bound, for queues that have none.
+macro_rules! suite_of_unbounded {
+    ($name:ident, $design:ty) => {
+        mod $name {
+            pub(super) struct This;
+
+            impl crate::Case for This {
+                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
+                type Queue = $design;
+            }
+
+            tests! {
+                routes {
+                    round_robin_goes_by_batches
+                    slices_go_by_batches
+                    iterators_go_by_batches
+                    a_sleeping_worker_gets_what_another_has_no_time_for
+                    a_key_has_one_worker_and_its_order
+                    a_leave_moves_the_keys_of_that_worker_only
+                    least_loaded_prefers_an_empty_worker
+                    least_loaded_evens_out
+                }
+                stranding {
+                    a_partial_batch_reaches_a_worker_that_waits
+                    a_partial_batch_reaches_a_worker_that_was_busy
+                    what_is_dispatched_is_there
+                    taking_waits_for_one_and_takes_what_is_there
+                    a_dropped_dispatcher_leaves_all_to_the_workers
+                    timed_pops_end
+                }
+                membership {
+                    jobs_of_a_worker_that_leaves_go_to_the_others
+                    the_last_worker_leaves_its_jobs_to_the_next_one
+                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
+                    join_waits_for_all
+                    join_gives_back_what_nobody_did
+                }
+                panics {
+                    a_panic_surfaces_with_its_payload
+                    join_reports_panics
+                }
+                accounting {
+                    each_job_is_done_once
+                    each_job_is_done_once_while_workers_come_and_go
+                    keys_keep_their_order_under_load
+                }
+            }
+        }
+    };
+}
+
 suite!(lane, corelane::spsc::Lane);
 suite!(lamport, corelane::spsc::Lamport);
 suite!(mcring, corelane::spsc::McRing);
 suite!(bqueue, corelane::spsc::BQueue);
 suite!(locked, corelane::spsc::Locked);
 suite!(multiline, corelane::spsc::MultiLine);
+suite!(ticket, corelane::fanout::Mpmc<corelane::mpmc::Ticket>);
+suite!(condvar, corelane::fanout::Mpmc<corelane::mpmc::Condvar>);
+suite!(busy_wait, corelane::fanout::Mpmc<corelane::mpmc::BusyWait>);
+suite_of_unbounded!(two_lock, corelane::fanout::Mpmc<corelane::mpmc::TwoLock>);
+suite_of_unbounded!(michael_scott, corelane::fanout::Mpmc<corelane::mpmc::MichaelScott>);
+suite_of_unbounded!(linked, corelane::spsc::Linked);

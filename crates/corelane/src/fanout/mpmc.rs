@@ -1,0 +1,332 @@
+//! The queues of [`mpmc`](crate::mpmc) as the way to one worker: what the paper's section 3.2 measures.
+//!
+//! # How it works
+//!
+//! Of the queue only calls that do not wait for its state are used. Who sleeps, and is woken, is the business of the same
+//! [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues, whatever they are.
+//!
+//! With one thread on either side `Busy` means that the other one is between two instructions: both ends try again.
+//!
+//! # Synchronization
+//!
+//! The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect before the state of the other
+//! end is read.
+
+use super::queue::{Ends, Queue, Receiver, Sender, sealed};
+use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError, TryPopError, TryPushError};
+use crate::mpmc::{self, Design, NoStats, Options};
+use crate::spsc::control::Control;
+use crate::sync::{Arc, pause};
+use crate::wait::{self, Parker, Spin, Strategy, Waitable};
+use core::fmt;
+use core::marker::PhantomData;
+use core::slice;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+/// A design of [`mpmc`](crate::mpmc) between a dispatcher and each of its workers: `Mpmc<mpmc::Ticket>`.
+///
+/// Slower than any queue of [`spsc`](crate::spsc), which is what there is to be seen. With batches, by
+/// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_iter`](super::Dispatcher::dispatch_iter) and
+/// [`take`](super::Worker::take), it has one synchronization each.
+pub struct Mpmc<D>(PhantomData<D>);
+
+impl<D> fmt::Debug for Mpmc<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Mpmc")
+    }
+}
+
+impl<T: Send, D: Design<T>> sealed::Sealed<T> for Mpmc<D> {}
+
+struct Shared<T: Send, D: Design<T>> {
+    queue: mpmc::Queue<T, D, Spin, NoStats>,
+    control: Control,
+}
+
+/// The dispatcher's end.
+#[doc(hidden)]
+pub struct MpmcSender<T: Send, D: Design<T>> {
+    shared: Arc<Shared<T, D>>,
+    pushed: usize,
+    room: usize,
+    /// A batch on its way; empty between two calls.
+    batch: Vec<T>,
+}
+
+/// The worker's end.
+#[doc(hidden)]
+pub struct MpmcReceiver<T: Send, D: Design<T>, W> {
+    shared: Arc<Shared<T, D>>,
+    popped: usize,
+    wait: W,
+}
+
+impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
+    type Tuning = ();
+    type Sender<W: Strategy> = MpmcSender<T, D>;
+    type Receiver<W: Strategy> = MpmcReceiver<T, D, W>;
+
+    fn create<W: Strategy>(
+        capacity: usize,
+        (): (),
+        wait: W,
+        dispatcher: &Parker,
+    ) -> Result<Ends<T, Self, W>, ChannelError> {
+        let queue = mpmc::queue_with(capacity, Options::new().wait(Spin))?;
+        let shared = Arc::new(Shared { queue, control: Control::new(Some(dispatcher.clone()), None) });
+        let sender = MpmcSender { shared: shared.clone(), pushed: 0, room: 1, batch: Vec::new() };
+        Ok((sender, MpmcReceiver { shared, popped: 0, wait }))
+    }
+}
+
+impl<T: Send, D: Design<T>> MpmcSender<T, D> {
+    fn free(&self) -> usize {
+        self.shared.queue.capacity() - self.shared.queue.len()
+    }
+
+    /// To be called after each publication.
+    fn published(&mut self, n: usize) {
+        self.pushed = self.pushed.wrapping_add(n);
+        let state = self.shared.control.consumer.after_publication();
+        if state != 0 {
+            self.shared.control.handed_over(state, self.pushed);
+        }
+    }
+
+    fn push_batch(&mut self) -> usize {
+        let count = self.batch.len();
+        let mut looks = 0_u32;
+        while !self.batch.is_empty() {
+            // There is room, as nobody else pushes: what is missing is a slot that is being freed.
+            if self.shared.queue.try_push_batch(&mut self.batch).is_err() {
+                looks = looks.wrapping_add(1);
+                pause(looks);
+            }
+        }
+        if count != 0 {
+            self.published(count);
+        }
+        count
+    }
+}
+
+/// Jobs that an iterator yields. Pushes them when it panics.
+struct Batch<'a, T: Send, D: Design<T>>(&'a mut MpmcSender<T, D>);
+
+impl<T: Send, D: Design<T>> Batch<'_, T, D> {
+    fn finish(self) -> usize {
+        self.0.push_batch()
+    }
+}
+
+impl<T: Send, D: Design<T>> Drop for Batch<'_, T, D> {
+    fn drop(&mut self) {
+        self.0.push_batch();
+    }
+}
+
+impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
+    fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+        let (mut item, mut looks) = (item, 0_u32);
+        loop {
+            match self.shared.queue.try_push(item) {
+                Ok(()) => {
+                    self.published(1);
+                    return Ok(());
+                }
+                Err(TryPushError::Full(back)) => return Err(PushError::Full(back)),
+                Err(TryPushError::Closed(back)) => return Err(PushError::Closed(back)),
+                Err(TryPushError::Busy(back)) => item = back,
+            }
+            looks = looks.wrapping_add(1);
+            pause(looks);
+        }
+    }
+
+    fn push_iter(&mut self, items: &mut impl Iterator<Item = T>) -> usize {
+        let mut pushed = 0;
+        loop {
+            let room = self.free().min(1024);
+            let batch = Batch(self);
+            batch.0.batch.extend(items.take(room));
+            let count = batch.finish();
+            pushed += count;
+            if count == 0 || count < room {
+                return pushed;
+            }
+        }
+    }
+
+    fn push_slice(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let count = self.free().min(items.len());
+        self.batch.extend_from_slice(&items[..count]);
+        self.push_batch()
+    }
+
+    fn len(&mut self) -> usize {
+        self.shared.queue.len()
+    }
+
+    fn receiver_sleeps(&self) -> bool {
+        self.shared.control.consumer.is_parked()
+    }
+
+    fn set_room(&mut self, slots: usize) {
+        self.room = slots;
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.queue.capacity()
+    }
+
+    fn close(&mut self) {
+        self.shared.queue.close();
+        self.shared.control.close_by_producer();
+    }
+}
+
+impl<T: Send, D: Design<T>> Drop for MpmcSender<T, D> {
+    fn drop(&mut self) {
+        self.shared.queue.close();
+        self.shared.control.close_by_producer();
+    }
+}
+
+impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
+    fn ready(&mut self) -> bool {
+        self.free() >= self.room || self.shared.queue.is_closed()
+    }
+
+    fn arm(&self) {
+        let end = &self.shared.control.producer;
+        end.wake_at(self.pushed.wrapping_add(self.room).wrapping_sub(self.shared.queue.capacity()));
+        end.arm();
+    }
+
+    fn disarm(&self) {
+        self.shared.control.producer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.shared.control.producer.parker()
+    }
+}
+
+impl<T: Send, D: Design<T>, W> MpmcReceiver<T, D, W> {
+    fn popped(&mut self, n: usize) {
+        self.popped = self.popped.wrapping_add(n);
+        self.shared.control.slots_freed(self.popped);
+    }
+}
+
+impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
+    fn try_pop(&mut self) -> Result<T, PopError> {
+        let mut looks = 0_u32;
+        loop {
+            match self.shared.queue.try_pop() {
+                Ok(item) => {
+                    self.popped(1);
+                    return Ok(item);
+                }
+                Err(TryPopError::Empty) => return Err(PopError::Empty),
+                Err(TryPopError::Closed) => return Err(PopError::Closed),
+                Err(TryPopError::Busy) => {}
+            }
+            looks = looks.wrapping_add(1);
+            pause(looks);
+        }
+    }
+
+    fn pop(&mut self) -> Result<T, Drained> {
+        loop {
+            match self.try_pop() {
+                Ok(item) => return Ok(item),
+                Err(PopError::Closed) => return Err(Drained),
+                Err(PopError::Empty) => self.wait_for_item()?,
+            }
+        }
+    }
+
+    fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            match self.try_pop() {
+                Ok(item) => return Ok(item),
+                Err(PopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(PopError::Empty) => {}
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(PopTimeoutError::Timeout);
+            }
+            let wait = self.wait.clone();
+            wait::any(slice::from_mut(self), &wait, left);
+        }
+    }
+
+    fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+        let mut looks = 0_u32;
+        loop {
+            match self.shared.queue.try_pop_batch(items, max) {
+                Ok(0) => return 0,
+                Ok(count) => {
+                    self.popped(count);
+                    return count;
+                }
+                Err(TryPopError::Empty | TryPopError::Closed) => return 0,
+                Err(TryPopError::Busy) => {}
+            }
+            looks = looks.wrapping_add(1);
+            pause(looks);
+        }
+    }
+
+    fn wait_for_item(&mut self) -> Result<(), Drained> {
+        let wait = self.wait.clone();
+        wait::any(slice::from_mut(self), &wait, None);
+        // Nothing is pushed to a closed queue.
+        if self.shared.queue.is_closed() && self.shared.queue.is_empty() { Err(Drained) } else { Ok(()) }
+    }
+
+    fn len(&mut self) -> usize {
+        self.shared.queue.len()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.queue.is_closed()
+    }
+}
+
+impl<T: Send, D: Design<T>, W> Waitable for MpmcReceiver<T, D, W> {
+    fn ready(&mut self) -> bool {
+        !self.shared.queue.is_empty() || self.shared.queue.is_closed()
+    }
+
+    fn arm(&self) {
+        self.shared.control.consumer.arm();
+    }
+
+    fn disarm(&self) {
+        self.shared.control.consumer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.shared.control.consumer.parker()
+    }
+}
+
+impl<T: Send, D: Design<T>> fmt::Debug for MpmcSender<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MpmcSender").finish_non_exhaustive()
+    }
+}
+
+impl<T: Send, D: Design<T>, W> fmt::Debug for MpmcReceiver<T, D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MpmcReceiver").finish_non_exhaustive()
+    }
+}
