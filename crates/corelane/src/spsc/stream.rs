@@ -60,17 +60,17 @@
 //!
 //! # Data or pointers?
 //!
-//! The case study's question, answered by `corelane-bench run messages` on the same machine, in a run beside other work: one
-//! thread pushes, another pops and checks; medians of 7 rounds, M messages a second. A box is allocated by one thread and freed
+//! The case study's question, answered by `corelane-bench run messages` on the same machine: one thread pushes, another pops and
+//! checks; medians of 7 rounds, M messages a second. A box is allocated by one thread and freed
 //! by the other.
 //!
 //! | bytes | in the queue (this file) | boxes through `linked` | boxes through the best other unbounded queue | bytes through rtrb, bounded |
 //! |---|---|---|---|---|
-//! | 5 to 20 | 118 | 12 | 8 | 99 |
-//! | 64 | 50 | 12 | 7 | 37 |
-//! | 256 | 30 | 3 | 3 | 26 |
-//! | 1024 | 27 | 2 | 2 | 10 |
-//! | 4096 | 7 | 1 | 2 | 4 |
+//! | 5 to 20 | 142 | 11 | 8 | 101 |
+//! | 64 | 57 | 11 | 8 | 32 |
+//! | 256 | 30 | 3 | 3 | 24 |
+//! | 1024 | 27 | 2 | 2 | 14 |
+//! | 4096 | 8 | 1 | 2 | 4 |
 //!
 //! So data, wherever the message has to be made anyway: not the queue, the allocation is what costs. Pointers where the
 //! data is there already and stays: a pointer through a lane takes 2 to 3 ns, whatever it points to.
