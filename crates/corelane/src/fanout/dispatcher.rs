@@ -215,6 +215,12 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         {
             return Err(refusal.map(|()| job));
         }
+        self.send(job)
+    }
+
+    /// Hands a job to a worker when nothing is to be done before.
+    #[inline(always)]
+    fn send(&mut self, job: T) -> Result<(), DispatchError<T>> {
         let at = self.route.choose(&job, &mut self.lines);
         match self.lines[at].sender.try_push(job) {
             Ok(()) => {
@@ -506,15 +512,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
                 break Err(DispatchError::NoWorker(()));
             }
             let Some(job) = self.returned.pop_front() else { break Ok(()) };
-            let at = self.route.choose(&job, &mut self.lines);
-            let sent = match self.lines[at].sender.try_push(job) {
-                Ok(()) => {
-                    self.route.sent(1);
-                    Ok(())
-                }
-                Err(refused) => self.elsewhere(at, refused.into_inner()),
-            };
-            if let Err(refused) = sent {
+            if let Err(refused) = self.send(job) {
                 self.returned.push_front(refused.into_inner());
                 break Err(DispatchError::Full(()));
             }
