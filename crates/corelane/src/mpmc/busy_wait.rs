@@ -31,13 +31,12 @@
 //!
 //! The capacity times the item's size.
 
-use super::deque;
+use super::deque::Deque;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::{Guard, Lock};
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Relaxed};
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The busy-wait queue as a type parameter of [`Queue`](super::Queue).
@@ -50,39 +49,23 @@ super::aliases!(BusyWait, bounded);
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Locked<T> {
-    inner: Lock<Inner<T>>,
+    inner: Lock<Deque<T>>,
     capacity: usize,
     /// As many as are in the ring, for a look without the lock.
     len: AtomicUsize,
 }
 
-#[derive(Debug)]
-struct Inner<T> {
-    items: VecDeque<T>,
-    closed: bool,
-}
-
 impl<T> Locked<T> {
-    fn enter_to_push(&self, stay: Stay) -> Result<Guard<'_, Inner<T>>, TryPushError<()>> {
+    fn enter_to_push(&self, stay: Stay) -> Result<Guard<'_, Deque<T>>, TryPushError<()>> {
         let inner = self.inner.enter(stay).ok_or(TryPushError::Busy(()))?;
-        if inner.closed {
-            Err(TryPushError::Closed(()))
-        } else if inner.items.len() == self.capacity {
-            Err(TryPushError::Full(()))
-        } else {
-            Ok(inner)
-        }
+        inner.may_push(self.capacity)?;
+        Ok(inner)
     }
 
-    fn enter_to_pop(&self, stay: Stay) -> Result<Guard<'_, Inner<T>>, TryPopError> {
+    fn enter_to_pop(&self, stay: Stay) -> Result<Guard<'_, Deque<T>>, TryPopError> {
         let inner = self.inner.enter(stay).ok_or(TryPopError::Busy)?;
-        if !inner.items.is_empty() {
-            Ok(inner)
-        } else if inner.closed {
-            Err(TryPopError::Closed)
-        } else {
-            Err(TryPopError::Empty)
-        }
+        inner.may_pop()?;
+        Ok(inner)
     }
 }
 
@@ -92,8 +75,7 @@ impl<T: Send> Design<T> for BusyWait {
     type Body = Locked<T>;
 
     fn create(capacity: usize, _: usize) -> Result<Locked<T>, ChannelError> {
-        let inner = Inner { items: deque(capacity)?, closed: false };
-        Ok(Locked { inner: Lock::new(inner), capacity, len: AtomicUsize::new(0) })
+        Ok(Locked { inner: Lock::new(Deque::new(capacity)?), capacity, len: AtomicUsize::new(0) })
     }
 }
 
@@ -104,8 +86,8 @@ impl<T: Send> Raw<T> for Locked<T> {
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
         match self.enter_to_push(stay) {
             Ok(mut inner) => {
-                inner.items.push_back(item);
-                self.len.store(inner.items.len(), Relaxed);
+                inner.push(item);
+                self.len.store(inner.len(), Relaxed);
                 Ok(())
             }
             Err(refused) => Err(refused.map(|()| item)),
@@ -114,35 +96,31 @@ impl<T: Send> Raw<T> for Locked<T> {
 
     fn pop<S: Recorder>(&self, stay: Stay, _: &S) -> Result<T, TryPopError> {
         let mut inner = self.enter_to_pop(stay)?;
-        let item = inner.items.pop_front().expect("there is one");
-        self.len.store(inner.items.len(), Relaxed);
+        let item = inner.pop();
+        self.len.store(inner.len(), Relaxed);
         Ok(item)
     }
 
     fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
         let mut inner = self.enter_to_push(stay)?;
-        let count = supply.len().min(self.capacity - inner.items.len());
-        inner.items.extend((0..count).map_while(|_| supply.next()));
-        self.len.store(inner.items.len(), Relaxed);
+        let count = inner.push_run(supply, self.capacity);
+        self.len.store(inner.len(), Relaxed);
         Ok(count)
     }
 
     fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, stay: Stay, _: &S) -> Result<usize, TryPopError> {
         let mut inner = self.enter_to_pop(stay)?;
-        let count = max.min(inner.items.len());
-        // Before anything is taken out: this may panic.
-        items.reserve(count);
-        items.extend(inner.items.drain(..count));
-        self.len.store(inner.items.len(), Relaxed);
+        let count = inner.pop_run(items, max);
+        self.len.store(inner.len(), Relaxed);
         Ok(count)
     }
 
     fn close(&self) {
-        self.inner.lock().closed = true;
+        self.inner.lock().close();
     }
 
     fn is_closed(&self) -> bool {
-        self.inner.lock().closed
+        self.inner.lock().is_closed()
     }
 
     fn len(&self) -> usize {

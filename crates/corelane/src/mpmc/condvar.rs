@@ -34,12 +34,11 @@
 //!
 //! The capacity times the item's size.
 
-use super::deque;
+use super::deque::Deque;
 use super::design::{Design, Raw, Side, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Condvar as Condition, Mutex, Relaxed};
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
@@ -71,8 +70,7 @@ pub struct Monitor<T> {
 
 #[derive(Debug)]
 struct Inner<T> {
-    items: VecDeque<T>,
-    closed: bool,
+    deque: Deque<T>,
     producers: Sleepers,
     consumers: Sleepers,
 }
@@ -118,7 +116,7 @@ impl<T> Monitor<T> {
     /// To be called under the mutex with its items changed by a call of this side: wakes one of the other side, and the next of this side if
     /// this call has slept and something is left.
     fn changed(&self, inner: &mut Inner<T>, side: Side, slept: bool) {
-        let len = inner.items.len();
+        let len = inner.deque.len();
         self.len.store(len, Relaxed);
         let (other, more) = match side {
             Side::Push => (Side::Pop, len < self.capacity),
@@ -154,11 +152,11 @@ impl<T> Monitor<T> {
         let mut slept = false;
         let Stay::Until(deadline) = stay else { return (inner, slept) };
         loop {
-            let ready = match side {
-                Side::Push => inner.items.len() < self.capacity,
-                Side::Pop => !inner.items.is_empty(),
+            let waits = match side {
+                Side::Push => matches!(inner.deque.may_push(self.capacity), Err(TryPushError::Full(()))),
+                Side::Pop => matches!(inner.deque.may_pop(), Err(TryPopError::Empty)),
             };
-            if ready || inner.closed {
+            if !waits {
                 return (inner, slept);
             }
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -182,25 +180,15 @@ impl<T> Monitor<T> {
     /// Enters, waits, and says whether there is room.
     fn enter_to_push(&self, stay: Stay, stats: &impl Recorder) -> Result<(Guard<'_, T>, bool), TryPushError<()>> {
         let (inner, slept) = self.wait(self.enter(stay).ok_or(TryPushError::Busy(()))?, Side::Push, stay, stats);
-        if inner.closed {
-            Err(TryPushError::Closed(()))
-        } else if inner.items.len() == self.capacity {
-            Err(TryPushError::Full(()))
-        } else {
-            Ok((inner, slept))
-        }
+        inner.deque.may_push(self.capacity)?;
+        Ok((inner, slept))
     }
 
     /// Enters, waits, and says whether there is something.
     fn enter_to_pop(&self, stay: Stay, stats: &impl Recorder) -> Result<(Guard<'_, T>, bool), TryPopError> {
         let (inner, slept) = self.wait(self.enter(stay).ok_or(TryPopError::Busy)?, Side::Pop, stay, stats);
-        if !inner.items.is_empty() {
-            Ok((inner, slept))
-        } else if inner.closed {
-            Err(TryPopError::Closed)
-        } else {
-            Err(TryPopError::Empty)
-        }
+        inner.deque.may_pop()?;
+        Ok((inner, slept))
     }
 }
 
@@ -212,8 +200,7 @@ impl<T: Send> Design<T> for Condvar {
     fn create(capacity: usize, _: usize) -> Result<Monitor<T>, ChannelError> {
         Ok(Monitor {
             inner: Mutex::new(Inner {
-                items: deque(capacity)?,
-                closed: false,
+                deque: Deque::new(capacity)?,
                 producers: Sleepers::default(),
                 consumers: Sleepers::default(),
             }),
@@ -232,7 +219,7 @@ impl<T: Send> Raw<T> for Monitor<T> {
     fn push<S: Recorder>(&self, item: T, stay: Stay, stats: &S) -> Result<(), TryPushError<T>> {
         match self.enter_to_push(stay, stats) {
             Ok((mut inner, slept)) => {
-                inner.items.push_back(item);
+                inner.deque.push(item);
                 self.changed(&mut inner, Side::Push, slept);
                 Ok(())
             }
@@ -242,7 +229,7 @@ impl<T: Send> Raw<T> for Monitor<T> {
 
     fn pop<S: Recorder>(&self, stay: Stay, stats: &S) -> Result<T, TryPopError> {
         let (mut inner, slept) = self.enter_to_pop(stay, stats)?;
-        let item = inner.items.pop_front().expect("there is one");
+        let item = inner.deque.pop();
         self.changed(&mut inner, Side::Pop, slept);
         Ok(item)
     }
@@ -254,8 +241,7 @@ impl<T: Send> Raw<T> for Monitor<T> {
         stats: &S,
     ) -> Result<usize, TryPushError<()>> {
         let (mut inner, slept) = self.enter_to_push(stay, stats)?;
-        let count = supply.len().min(self.capacity - inner.items.len());
-        inner.items.extend((0..count).map_while(|_| supply.next()));
+        let count = inner.deque.push_run(supply, self.capacity);
         self.changed(&mut inner, Side::Push, slept);
         Ok(count)
     }
@@ -268,17 +254,14 @@ impl<T: Send> Raw<T> for Monitor<T> {
         stats: &S,
     ) -> Result<usize, TryPopError> {
         let (mut inner, slept) = self.enter_to_pop(stay, stats)?;
-        let count = max.min(inner.items.len());
-        // Before anything is taken out: this may panic.
-        items.reserve(count);
-        items.extend(inner.items.drain(..count));
+        let count = inner.deque.pop_run(items, max);
         self.changed(&mut inner, Side::Pop, slept);
         Ok(count)
     }
 
     fn close(&self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.closed = true;
+        inner.deque.close();
         for side in [Side::Push, Side::Pop] {
             let sleepers = inner.sleepers(side);
             sleepers.woken = sleepers.count;
@@ -287,7 +270,7 @@ impl<T: Send> Raw<T> for Monitor<T> {
     }
 
     fn is_closed(&self) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).closed
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).deque.is_closed()
     }
 
     fn len(&self) -> usize {

@@ -173,6 +173,7 @@ macro_rules! aliases {
 }
 use aliases;
 
+mod deque;
 mod design;
 mod queue;
 #[cfg(feature = "std")]
@@ -198,17 +199,4 @@ pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
 pub use ticket::{Ticket, queue, try_queue};
 pub use two_lock::TwoLock;
 
-use crate::error::ChannelError;
-use alloc::collections::VecDeque;
 use design::Side;
-
-/// A ring with memory for so many items.
-fn deque<T>(capacity: usize) -> Result<VecDeque<T>, ChannelError> {
-    let bytes = capacity.checked_mul(size_of::<T>()).ok_or(ChannelError::TooLarge)?;
-    if bytes > isize::MAX as usize {
-        return Err(ChannelError::TooLarge);
-    }
-    let mut items = VecDeque::new();
-    items.try_reserve_exact(capacity).map_err(|_| ChannelError::NoMemory)?;
-    Ok(items)
-}
