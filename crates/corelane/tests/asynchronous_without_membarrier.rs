@@ -2,7 +2,7 @@
 //! the answer is remembered for the process.
 #![cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 
-#[path = "contract/watchdog.rs"]
+#[path = "support/watchdog.rs"]
 mod watchdog;
 
 use corelane::error::Drained;

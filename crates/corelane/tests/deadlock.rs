@@ -6,7 +6,7 @@
 //! on its way; clocks only end a run that neither hangs nor gets on.
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "contract/watchdog.rs"]
+#[path = "support/watchdog.rs"]
 mod watchdog;
 
 use corelane::paper::b_queue::{self, Adaptive, NoBacktracking, Parameters, Plain};

@@ -3,7 +3,7 @@
 
 #[path = "../examples/jobs/mod.rs"]
 mod jobs;
-#[path = "contract/watchdog.rs"]
+#[path = "support/watchdog.rs"]
 mod watchdog;
 
 use jobs::load::{self, Load};

@@ -5,7 +5,7 @@
 //! and of `tests/loom_paper.rs`; what they do to each other in a ring, of `tests/deadlock.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "contract/watchdog.rs"]
+#[path = "support/watchdog.rs"]
 mod watchdog;
 
 use corelane::error::ChannelError;

@@ -3,7 +3,7 @@
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "contract/watchdog.rs"]
+#[path = "support/watchdog.rs"]
 mod watchdog;
 
 use corelane::error::{ChannelError, Closed, Drained, PopError, PopTimeoutError};

@@ -17,7 +17,7 @@ mod lifecycle;
 mod rejection;
 mod scopes;
 mod support;
-#[path = "../../../corelane/tests/contract/watchdog.rs"]
+#[path = "../../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
 
 macro_rules! suite {

@@ -15,19 +15,11 @@ mod executors;
 mod support;
 mod turning;
 mod waking;
-#[path = "../contract/watchdog.rs"]
+#[macro_use]
+#[path = "../support/suite.rs"]
+mod suite;
+#[path = "../support/watchdog.rs"]
 mod watchdog;
-
-macro_rules! tests {
-    ($($family:ident { $($test:ident)+ })+) => {
-        $(mod $family {
-            $(#[test]
-            fn $test() {
-                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
-            })+
-        })+
-    };
-}
 
 /// Tests of a design on each executor: what crosses, who loses a race.
 macro_rules! on_executors {

@@ -30,18 +30,11 @@ mod stats;
 mod tracked;
 mod unbounded;
 mod waiting;
+#[macro_use]
+#[path = "../support/suite.rs"]
+mod suite;
+#[path = "../support/watchdog.rs"]
 mod watchdog;
-
-macro_rules! tests {
-    ($($family:ident { $($test:ident)+ })+) => {
-        $(mod $family {
-            $(#[test]
-            fn $test() {
-                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
-            })+
-        })+
-    };
-}
 
 macro_rules! case {
     ($design:ty, $tuning:expr) => {

@@ -11,7 +11,10 @@ mod pressure;
 mod results;
 mod routes;
 mod stranding;
-#[path = "../contract/watchdog.rs"]
+#[macro_use]
+#[path = "../support/suite.rs"]
+mod suite;
+#[path = "../support/watchdog.rs"]
 mod watchdog;
 
 use corelane::fanout::{Builder, Dispatcher, Queue, Route, Worker};
@@ -74,20 +77,9 @@ impl Drop for Item {
     }
 }
 
-macro_rules! tests {
-    ($($family:ident { $($test:ident)+ })+) => {
-        $(mod $family {
-            $(#[test]
-            fn $test() {
-                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
-            })+
-        })+
-    };
-}
-
-/// The suite over a design: `suite!(name, Design)`.
-macro_rules! suite {
-    ($name:ident, $design:ty) => {
+/// The tests that need no bound, over a design: `suite_of_unbounded!(name, Design)`.
+macro_rules! suite_of_unbounded {
+    ($name:ident, $design:ty $(, $more:ident)?) => {
         mod $name {
             pub(super) struct This;
 
@@ -101,16 +93,11 @@ macro_rules! suite {
                     round_robin_goes_by_batches
                     slices_go_by_batches
                     iterators_go_by_batches
-                    a_full_queue_ends_its_batch
                     a_sleeping_worker_gets_what_another_has_no_time_for
                     a_key_has_one_worker_and_its_order
-                    keys_are_spread_over_all_workers
-                    a_key_waits_for_its_worker
                     a_leave_moves_the_keys_of_that_worker_only
-                    a_join_takes_keys_from_all_and_moves_no_other
                     least_loaded_prefers_an_empty_worker
                     least_loaded_evens_out
-                    least_loaded_takes_turns_among_equals
                 }
                 stranding {
                     a_partial_batch_reaches_a_worker_that_waits
@@ -119,6 +106,43 @@ macro_rules! suite {
                     taking_waits_for_one_and_takes_what_is_there
                     a_dropped_dispatcher_leaves_all_to_the_workers
                     timed_pops_end
+                }
+                membership {
+                    jobs_of_a_worker_that_leaves_go_to_the_others
+                    the_last_worker_leaves_its_jobs_to_the_next_one
+                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
+                    join_waits_for_all
+                    join_gives_back_what_nobody_did
+                }
+                panics {
+                    a_panic_surfaces_with_its_payload
+                    join_reports_panics
+                }
+                accounting {
+                    each_job_is_done_once
+                    each_job_is_done_once_while_workers_come_and_go
+                    keys_keep_their_order_under_load
+                }
+            }
+
+            $($more!();)?
+        }
+    };
+}
+
+/// The tests that need a bound, beside the others.
+macro_rules! bounded {
+    () => {
+        mod bounded {
+            use super::This;
+
+            tests! {
+                routes {
+                    a_full_queue_ends_its_batch
+                    keys_are_spread_over_all_workers
+                    a_key_waits_for_its_worker
+                    a_join_takes_keys_from_all_and_moves_no_other
+                    least_loaded_takes_turns_among_equals
                 }
                 pressure {
                     full_gives_the_job_back
@@ -131,28 +155,18 @@ macro_rules! suite {
                     nobody_there
                 }
                 membership {
-                    jobs_of_a_worker_that_leaves_go_to_the_others
                     jobs_come_back_where_there_is_no_room_elsewhere
-                    the_last_worker_leaves_its_jobs_to_the_next_one
                     jobs_of_one_key_keep_their_order_over_leaves
-                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
                     what_is_pushed_after_a_leave_comes_back
                     numbers_are_not_used_again
-                    join_waits_for_all
-                    join_gives_back_what_nobody_did
                 }
                 panics {
-                    a_panic_surfaces_with_its_payload
                     a_panic_outside_of_run_surfaces
                     the_others_go_on_after_a_panic
-                    join_reports_panics
                     a_panic_without_a_dispatcher_goes_on
                     a_waiting_dispatch_hears_of_a_panic
                 }
                 accounting {
-                    each_job_is_done_once
-                    each_job_is_done_once_while_workers_come_and_go
-                    keys_keep_their_order_under_load
                     each_job_is_dropped_once
                 }
                 results {
@@ -168,54 +182,10 @@ macro_rules! suite {
     };
 }
 
-/// The tests that need no bound, for queues that have none.
-macro_rules! suite_of_unbounded {
+/// The whole suite over a design: `suite!(name, Design)`.
+macro_rules! suite {
     ($name:ident, $design:ty) => {
-        mod $name {
-            pub(super) struct This;
-
-            impl crate::Case for This {
-                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
-                type Queue = $design;
-            }
-
-            tests! {
-                routes {
-                    round_robin_goes_by_batches
-                    slices_go_by_batches
-                    iterators_go_by_batches
-                    a_sleeping_worker_gets_what_another_has_no_time_for
-                    a_key_has_one_worker_and_its_order
-                    a_leave_moves_the_keys_of_that_worker_only
-                    least_loaded_prefers_an_empty_worker
-                    least_loaded_evens_out
-                }
-                stranding {
-                    a_partial_batch_reaches_a_worker_that_waits
-                    a_partial_batch_reaches_a_worker_that_was_busy
-                    what_is_dispatched_is_there
-                    taking_waits_for_one_and_takes_what_is_there
-                    a_dropped_dispatcher_leaves_all_to_the_workers
-                    timed_pops_end
-                }
-                membership {
-                    jobs_of_a_worker_that_leaves_go_to_the_others
-                    the_last_worker_leaves_its_jobs_to_the_next_one
-                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
-                    join_waits_for_all
-                    join_gives_back_what_nobody_did
-                }
-                panics {
-                    a_panic_surfaces_with_its_payload
-                    join_reports_panics
-                }
-                accounting {
-                    each_job_is_done_once
-                    each_job_is_done_once_while_workers_come_and_go
-                    keys_keep_their_order_under_load
-                }
-            }
-        }
+        suite_of_unbounded!($name, $design, bounded);
     };
 }
 

@@ -22,7 +22,7 @@ mod tickets;
 mod timed;
 mod transfer;
 mod untimed;
-#[path = "../contract/watchdog.rs"]
+#[path = "../support/watchdog.rs"]
 mod watchdog;
 
 macro_rules! suite {

@@ -17,19 +17,11 @@ mod random;
 #[path = "../support/tracked.rs"]
 mod tracked;
 mod waiting;
-#[path = "../contract/watchdog.rs"]
+#[macro_use]
+#[path = "../support/suite.rs"]
+mod suite;
+#[path = "../support/watchdog.rs"]
 mod watchdog;
-
-macro_rules! tests {
-    ($($family:ident { $($test:ident)+ })+) => {
-        $(mod $family {
-            $(#[test]
-            fn $test() {
-                crate::watchdog::guard(|| crate::$family::$test::<super::This>());
-            })+
-        })+
-    };
-}
 
 /// The whole suite for a design: `suite!(name, Design, has a bound, sleeps)`.
 macro_rules! suite {
