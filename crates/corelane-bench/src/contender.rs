@@ -5,6 +5,7 @@
 
 use crate::item::Item;
 use serde::{Deserialize, Serialize};
+use std::hint::black_box;
 
 /// Where a contender comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,4 +156,56 @@ pub(crate) trait Pool: Send + Sync + Sized + 'static {
 
     /// Has a task run by a thread of the pool. False if it is refused.
     fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool;
+}
+
+/// A job, as the paper on batch queues has it: a loop of so many turns. It is known by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) turns: u32,
+    pub(crate) number: u32,
+}
+
+impl Job {
+    /// Does it.
+    #[inline(always)]
+    pub(crate) fn run(self) {
+        for turn in 0..self.turns {
+            black_box(turn);
+        }
+    }
+}
+
+/// How jobs get from a dispatcher to its workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrangement {
+    /// A queue for each worker, whose turn it is batch by batch; one for all otherwise.
+    pub(crate) per_worker: bool,
+    /// A batch is put and taken by one call; jobs one by one otherwise.
+    pub(crate) batched: bool,
+    /// Jobs in a batch.
+    pub(crate) batch: usize,
+}
+
+/// Queues from one dispatcher to several workers.
+pub(crate) trait Dispatch: Sized + 'static {
+    /// Where they come from.
+    const KIND: Kind;
+    /// The most jobs of a sample: a queue without a bound takes in all that its workers have not done yet.
+    const MOST: u64 = u64::MAX;
+    /// What hands out. Dropping it ends the work.
+    type Dispatcher: Send + 'static;
+    /// What a worker has.
+    type Worker: Send + 'static;
+
+    /// The name in tables and plots, single or in batches.
+    fn name(batched: bool) -> String;
+
+    /// Makes the queues. Only for arrangements that there are.
+    fn start(arrangement: Arrangement, workers: usize) -> Result<(Self::Dispatcher, Vec<Self::Worker>), Unable>;
+
+    /// Hands out a batch, waiting for room, and empties it. False if nobody will do the jobs.
+    fn dispatch(dispatcher: &mut Self::Dispatcher, batch: &mut Vec<Job>) -> bool;
+
+    /// Takes jobs until the dispatcher is gone and none is left, waiting for them.
+    fn work(worker: &mut Self::Worker, each: impl FnMut(Job));
 }

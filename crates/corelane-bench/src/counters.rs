@@ -1,4 +1,4 @@
-//! Hardware counters of a thread, where the machine has them.
+//! What is counted of a thread beside its time: by the hardware, where the machine lets it, and by the system.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,18 @@ pub(crate) struct Counts {
     pub(crate) l1_misses: Option<u64>,
     /// Reads that missed the last level of cache.
     pub(crate) llc_misses: Option<u64>,
+    /// Context switches because the thread slept or yielded.
+    pub(crate) voluntary_switches: Option<u64>,
+    /// Context switches because another thread was to have the CPU.
+    pub(crate) involuntary_switches: Option<u64>,
 }
 
 impl Counts {
+    /// All context switches.
+    pub(crate) fn switches(&self) -> Option<u64> {
+        Some(self.voluntary_switches? + self.involuntary_switches?)
+    }
+
     /// The sum of two threads' counts; of what both counted.
     pub(crate) fn plus(self, other: Counts) -> Counts {
         let add = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
@@ -27,6 +36,8 @@ impl Counts {
             l1_reads: add(self.l1_reads, other.l1_reads),
             l1_misses: add(self.l1_misses, other.l1_misses),
             llc_misses: add(self.llc_misses, other.llc_misses),
+            voluntary_switches: add(self.voluntary_switches, other.voluntary_switches),
+            involuntary_switches: add(self.involuntary_switches, other.involuntary_switches),
         }
     }
 }
@@ -37,6 +48,7 @@ pub(crate) use linux::{Counters, available};
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Counts;
+    use crate::topology;
     use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
     use perf_event::{Builder, Counter};
     use std::io;
@@ -49,6 +61,15 @@ mod linux {
         l1_reads: Option<Counter>,
         l1_misses: Option<Counter>,
         llc_misses: Option<Counter>,
+        /// The thread's context switches when it started.
+        switches: Option<[u64; 2]>,
+    }
+
+    /// The context switches of the calling thread so far, voluntary and involuntary.
+    fn switches() -> Option<[u64; 2]> {
+        let status = topology::read("/proc/thread-self/status")?;
+        let count = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Some([count("voluntary_ctxt_switches:")?, count("nonvoluntary_ctxt_switches:")?])
     }
 
     fn open(event: impl Event) -> io::Result<Counter> {
@@ -73,6 +94,7 @@ mod linux {
                 l1_reads: open(cache(CacheId::L1D, CacheResult::ACCESS)).ok(),
                 l1_misses: open(cache(CacheId::L1D, CacheResult::MISS)).ok(),
                 llc_misses: open(cache(CacheId::LL, CacheResult::MISS)).ok(),
+                switches: None,
             }
         }
 
@@ -83,6 +105,7 @@ mod linux {
         }
 
         pub(crate) fn start(&mut self) {
+            self.switches = switches();
             for counter in self.all() {
                 let _ = counter.enable();
             }
@@ -92,6 +115,10 @@ mod linux {
             for counter in self.all() {
                 let _ = counter.disable();
             }
+            let switches = self.switches.and_then(|before| {
+                let after = switches()?;
+                Some([after[0] - before[0], after[1] - before[1]])
+            });
             // More events than the CPU has counters take turns: scaled to the whole time.
             let read = |counter: &mut Option<Counter>| {
                 let counted = counter.as_mut()?.read_count_and_time().ok()?;
@@ -107,7 +134,26 @@ mod linux {
                 l1_reads: read(&mut self.l1_reads),
                 l1_misses: read(&mut self.l1_misses),
                 llc_misses: read(&mut self.llc_misses),
+                voluntary_switches: switches.map(|[voluntary, _]| voluntary),
+                involuntary_switches: switches.map(|[_, involuntary]| involuntary),
             }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use std::thread::sleep;
+        use std::time::Duration;
+
+        #[test]
+        fn a_thread_that_sleeps_switches() {
+            let mut counters = Counters::open();
+            counters.start();
+            (0..20).for_each(|_| sleep(Duration::from_micros(100)));
+            let counts = counters.stop();
+            assert!(counts.voluntary_switches.is_some_and(|switches| (20..200).contains(&switches)), "{counts:?}");
+            assert!(counts.switches() >= counts.voluntary_switches, "{counts:?}");
         }
     }
 }

@@ -98,6 +98,16 @@ impl View {
     pub(crate) const NANOSECONDS_A_TRANSFER: View =
         View { label: "ns a transfer", scale: Scale::Log, ..View::NANOSECONDS };
     pub(crate) const CPU_NANOSECONDS_A_TRANSFER: View = View { label: "CPU ns a transfer", ..View::CPU_NANOSECONDS };
+    /// Jobs that are done, what they take of all threads' CPU time, and how often those change places.
+    pub(crate) const MILLION_JOBS: View = View { label: "M jobs/s", scale: Scale::Log, ..View::MILLION_PER_SECOND };
+    pub(crate) const CPU_NANOSECONDS_A_JOB: View = View { label: "CPU ns a job, all threads", ..View::CPU_NANOSECONDS };
+    pub(crate) const SWITCHES: View = View {
+        id: "switches",
+        label: "context switches/s",
+        metric: Metric::SwitchesPerSecond,
+        scale: Scale::Log,
+        higher_is_better: false,
+    };
     /// What waits and has nothing to do takes of one core.
     pub(crate) const PERCENT_OF_A_CORE: View =
         View { id: "", label: "% of a core", metric: Metric::Values, scale: Scale::Log, higher_is_better: false };

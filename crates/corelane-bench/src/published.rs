@@ -228,7 +228,13 @@ mod tests {
                 Some(Pair::Far) => [format!("{}.machine", ours.panel), ours.panel.clone()],
                 _ => [format!("{}.l3", ours.panel), ours.panel.clone()],
             };
-            let panel = plan.panels.iter().find(|panel| ids.contains(&panel.id));
+            let shows = |panel: &&crate::plan::Panel| {
+                panel.views.iter().any(|view| match view.id {
+                    "" => ids.contains(&panel.id),
+                    id => ids.contains(&format!("{}.{id}", panel.id)),
+                })
+            };
+            let panel = plan.panels.iter().find(shows);
             let panel = panel.unwrap_or_else(|| panic!("{name} has no panel {}", ours.panel));
             for series in [Some(&ours.of), ours.over.as_ref()].into_iter().flatten() {
                 let measured = panel
@@ -326,6 +332,29 @@ mod tests {
             found.remove(parameter);
         }
         assert!(found.len() > 40, "{found:?}");
+        let missing: Vec<_> = found.difference(&listed).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    /// In its tables, and ratios such as 2.5:1.
+    #[test]
+    fn all_of_the_batch_queues_paper_is_listed() {
+        let Some(text) = text("per-thread-batch-queues.txt") else { return };
+        let numbers = Published::load().numbers;
+        let of_it = numbers.iter().filter(|number| number.paper == "per-thread-batch-queues");
+        let first_word = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let listed: BTreeSet<_> = of_it.map(|number| first_word(&number.printed)).collect();
+        let mut found = BTreeSet::new();
+        for line in between(&text, "4.2.1 Single Element", "4.2.3 Profiled").lines() {
+            let mut row = line.split('\t');
+            if row.next().is_some_and(|name| name.ends_with('Q')) {
+                found.extend(row.map(str::to_owned));
+            }
+            let words = line.split(' ').map(|word| word.trim_end_matches(['.', ',']));
+            let is_ratio = |word: &&str| word.split(':').all(|part| part.parse::<f64>().is_ok()) && word.contains(':');
+            found.extend(words.filter(is_ratio).map(str::to_owned));
+        }
+        assert!(found.len() >= 28, "{found:?}");
         let missing: Vec<_> = found.difference(&listed).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }

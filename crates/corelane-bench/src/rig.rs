@@ -20,6 +20,8 @@ pub(crate) enum Stop {
     Wrong { expected: u64, got: u64 },
     /// Items that are not those that were put.
     WrongSum { put: u64, taken: u64 },
+    /// More or fewer than were put.
+    WrongCount { put: u64, taken: u64 },
     /// Another thread of the same measurement has stopped.
     Elsewhere,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Stop {
             Stop::WrongSum { put, taken } => {
                 write!(f, "wrong: what was put sums to {put}, what was taken to {taken}")
             }
+            Stop::WrongCount { put, taken } => write!(f, "wrong: {put} were put, {taken} taken"),
             Stop::Elsewhere => write!(f, "stopped by the other side"),
         }
     }
@@ -255,7 +258,7 @@ pub(crate) fn run<R: Send + 'static>(
                 let weight = |stop: &Stop| match stop {
                     Stop::Elsewhere => 0,
                     Stop::Hangs(_) => 1,
-                    Stop::Wrong { .. } | Stop::WrongSum { .. } => 2,
+                    Stop::Wrong { .. } | Stop::WrongSum { .. } | Stop::WrongCount { .. } => 2,
                 };
                 if stop.as_ref().is_none_or(|stop| weight(stop) < weight(&reason)) {
                     stop = Some(reason);

@@ -69,7 +69,9 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
                     }
                     for sample in samples {
                         let value = sample["value"].as_f64().unwrap_or_else(|| panic!("{place} has a value"));
-                        assert!(value > 0.0, "{place}: {value}");
+                        // It may be that no thread gave up its CPU.
+                        let may_be_none = panel["y"]["label"] == "context switches/s" && value == 0.0;
+                        assert!(value > 0.0 || may_be_none, "{place}: {value}");
                     }
                 }
             }

@@ -12,6 +12,7 @@ mod flume;
 mod gil;
 mod handoff;
 mod heapless;
+mod jobs;
 mod kanal;
 mod messages;
 mod nexus;
@@ -35,6 +36,10 @@ pub(crate) use self::handoff::{
     TransferPut, Unfair,
 };
 pub(crate) use self::heapless::Heapless;
+pub(crate) use self::jobs::{
+    Bwq, Clq, CrossbeamJobs, Cvq, FlumeJobs, KanalJobs, LanesAdapt, LanesYield, RtrbByHand, TicketAdapts, TicketYields,
+    Tlq,
+};
 pub(crate) use self::kanal::Kanal;
 pub(crate) use self::messages::{
     BbqueueFramed, FastFlowShort, LaneBoxes, LinkedBoxes, LinkedShort, MpscBoxes, RtrbBytes, SegQueueBoxes, Stream,
@@ -216,9 +221,36 @@ macro_rules! each_pool {
     };
 }
 
+/// Every queue between any number of threads that a dispatcher may have, one for all workers or one for each, with batches: the
+/// paper's four first.
+macro_rules! each_queue_of_jobs {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Clq,
+            Tlq,
+            Cvq,
+            Bwq,
+            TicketYields,
+            TicketAdapts,
+        ] $name => $body)
+    };
+}
+
+/// Every channel of other crates that workers may share.
+macro_rules! each_channel_of_jobs {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            CrossbeamJobs,
+            FlumeJobs,
+            KanalJobs,
+        ] $name => $body)
+    };
+}
+
 pub(crate) use {
-    each, each_crate, each_crate_that_does_not_wait, each_crate_that_waits, each_crate_with_batches, each_design,
-    each_executor, each_handoff, each_messages, each_pool, each_unbounded,
+    each, each_channel_of_jobs, each_crate, each_crate_that_does_not_wait, each_crate_that_waits,
+    each_crate_with_batches, each_design, each_executor, each_handoff, each_messages, each_pool, each_queue_of_jobs,
+    each_unbounded,
 };
 
 /// Crates that are not measured in batches, and why.

@@ -3,6 +3,7 @@
 mod cache_misses;
 mod capacity;
 mod deadlock;
+mod dispatch;
 mod element_size;
 mod elimination;
 mod fan;
@@ -41,4 +42,5 @@ pub(crate) const ALL: &[Experiment] = &[
     transfer::EXPERIMENT,
     elimination::EXPERIMENT,
     pool::EXPERIMENT,
+    dispatch::EXPERIMENT,
 ];

@@ -4,6 +4,7 @@
 //! its work.
 
 mod batches;
+mod dispatch;
 mod exchange;
 mod fan;
 mod handoff;
@@ -17,6 +18,7 @@ mod stream;
 mod waiting;
 
 pub(crate) use batches::in_batches;
+pub(crate) use dispatch::dispatch;
 pub(crate) use exchange::exchange;
 pub(crate) use fan::{Drain, fan};
 pub(crate) use handoff::{hand_over, idle};
@@ -133,6 +135,8 @@ pub(crate) enum Metric {
     L1HitPercent,
     /// CPU time of all threads an item.
     CpuNanosecondsEach,
+    /// Context switches of all threads together, by the clock on the wall.
+    SwitchesPerSecond,
     /// The values of the reading itself.
     Values,
 }
@@ -156,6 +160,10 @@ impl Metric {
                 (reads > 0.0).then(|| (1.0 - misses / reads) * 100.0)
             }),
             Metric::CpuNanosecondsEach => vec![reading.cpu.as_secs_f64() * 1e9 / items],
+            Metric::SwitchesPerSecond => {
+                let switches = reading.counts.and_then(|counts| counts.switches());
+                switches.map(|switches| switches as f64 / seconds).into_iter().collect()
+            }
             Metric::Values => reading.values.clone(),
         }
     }
@@ -194,6 +202,8 @@ mod tests {
                 l1_reads: Some(10_000),
                 l1_misses: Some(250),
                 llc_misses: Some(20),
+                voluntary_switches: Some(3),
+                involuntary_switches: Some(1),
                 ..Counts::default()
             }),
             values: vec![1.5, 2.5],
@@ -210,6 +220,7 @@ mod tests {
             (Metric::L1MissesEach, 0.25),
             (Metric::LastLevelMissesEach, 0.02),
             (Metric::L1HitPercent, 97.5),
+            (Metric::SwitchesPerSecond, 2e6),
         ] {
             let values = metric.of(&reading());
             assert!(values.len() == 1 && (values[0] / value - 1.0).abs() < 1e-9, "{metric:?}: {values:?}");
@@ -221,7 +232,9 @@ mod tests {
     fn what_was_not_counted_has_no_value() {
         let none = Reading { counts: None, ..reading() };
         let some = Reading { counts: Some(Counts::default()), ..reading() };
-        for metric in [Metric::L1MissesEach, Metric::LastLevelMissesEach, Metric::L1HitPercent] {
+        let counted =
+            [Metric::L1MissesEach, Metric::LastLevelMissesEach, Metric::L1HitPercent, Metric::SwitchesPerSecond];
+        for metric in counted {
             assert!(metric.of(&none).is_empty());
             assert!(metric.of(&some).is_empty());
         }

@@ -54,6 +54,12 @@ fn colour(series: &SeriesRecord) -> &'static str {
         _ if own && name.ends_with("unfair") => "c-lane",
         _ if own && (name.ends_with("eliminating") || name.ends_with("pool bounded")) => "c-mcring",
         _ if own && name.ends_with("fair") => "c-bqueue",
+        // Queues of jobs, single and in batches.
+        _ if own && (name.starts_with("clq") || name.starts_with("bclq")) => "c-mcring",
+        _ if own && (name.starts_with("tlq") || name.starts_with("btlq")) => "c-multiline",
+        _ if own && (name.starts_with("cvq") || name.starts_with("bcvq")) => "c-fastforward",
+        _ if own && (name.starts_with("bwq") || name.starts_with("bbwq")) => "c-locked",
+        _ if own && name.starts_with("ticket") => "c-bqueue",
         _ if own => "c-other",
         _ => "c-crate",
     }
