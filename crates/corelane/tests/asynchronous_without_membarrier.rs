@@ -2,6 +2,8 @@
 //! the answer is remembered for the process.
 #![cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 
+#[path = "support/refuse.rs"]
+mod refuse;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
@@ -13,24 +15,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
-
-/// Lets membarrier fail, as on a kernel that does not know it, for this thread and those it starts. False if that is not allowed.
-fn refuse_membarrier() -> bool {
-    const LOAD_NUMBER: libc::sock_filter = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
-    const IF_MEMBARRIER: libc::sock_filter =
-        libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: libc::SYS_membarrier as u32 };
-    const REFUSE: libc::sock_filter =
-        libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32 };
-    const ALLOW: libc::sock_filter = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
-    let mut filter = [LOAD_NUMBER, IF_MEMBARRIER, REFUSE, ALLOW];
-    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
-    // SAFETY: the program and its length are right, and both live as long as the calls; the kernel checks the rest.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
-            && libc::syscall(libc::SYS_membarrier, 0, 0, 0) == -1
-    }
-}
 
 fn queue<D: Design<u64>>(capacity: usize) -> (spsc::Producer<u64, D>, spsc::Consumer<u64, D>) {
     spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default())).unwrap()
@@ -110,7 +94,7 @@ fn everything<D: Design<u64>>() {
 
 #[test]
 fn without_membarrier() {
-    if !refuse_membarrier() {
+    if !refuse::membarrier() {
         // Not through `eprintln!`, which a passing test swallows.
         let _ = writeln!(std::io::stderr(), "SKIPPED: this process may not set a filter for system calls");
         return;

@@ -54,9 +54,12 @@ fn most_when_empty(cached: usize) -> usize {
     1 + 1 + cached
 }
 
+/// For a test; says how many sequences it judges.
 fn config() -> ProptestConfig {
+    const CASES: u32 = 1024;
+    println!("{CASES} sequences judged");
     ProptestConfig {
-        cases: 1024,
+        cases: CASES,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     }

@@ -137,17 +137,23 @@ fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
 }
 
 pub(crate) fn random_calls_behave_like_a_deque<C: Case>() {
+    let mut sequences = 0;
     for capacity in CAPACITIES.into_iter().chain([7, 8, 15, 22, 50, 128, 1000]) {
         for seed in 0..8 {
             run::<C>(capacity, seed as usize * 11, seed, 2_000);
+            sequences += 1;
         }
     }
+    println!("{sequences} sequences judged");
 }
 
 pub(crate) fn random_calls_behave_like_a_deque_across_the_wrap_around<C: Case>() {
+    let mut sequences = 0;
     for capacity in CAPACITIES.into_iter().chain([7, 8, 15, 22, 50, 128]) {
         for seed in 0..10 {
             run::<C>(capacity, usize::MAX - 2 * seed as usize, 100 + seed, 300);
+            sequences += 1;
         }
     }
+    println!("{sequences} sequences judged");
 }

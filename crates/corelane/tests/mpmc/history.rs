@@ -207,6 +207,7 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
         }
     });
     assert_eq!(wrong, None, "not linearizable: begin, end, call and answer, by thread");
+    println!("{HISTORIES} histories judged");
 }
 
 fn both<C: Case>(mix: Mix) {

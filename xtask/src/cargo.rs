@@ -1,0 +1,348 @@
+//! Test binaries: how they are built, and what their runs come to.
+
+use crate::Result;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// A test target of a crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    package: &'static str,
+    test: &'static str,
+    features: &'static str,
+    /// Holds loom's models, and nothing without `--cfg loom`.
+    pub(crate) is_loom: bool,
+}
+
+const fn target(name: &'static str, package: &'static str, test: &'static str, is_loom: bool) -> Target {
+    Target { name, package, test, features: "", is_loom }
+}
+
+/// The test targets by the names that rows and mutants call them.
+const TARGETS: [Target; 18] = [
+    target("contract", "corelane", "contract", false),
+    target("deadlock", "corelane", "deadlock", false),
+    target("stream", "corelane", "stream", false),
+    target("fastflow", "corelane", "fastflow", false),
+    target("properties", "corelane", "properties", false),
+    target("allocation", "corelane", "allocation", false),
+    target("mpmc", "corelane", "mpmc", false),
+    target("mpmc_memory", "corelane", "mpmc_memory", false),
+    target("handoff", "corelane", "handoff", false),
+    target("fanout", "corelane", "fanout", false),
+    target("pool", "corelane-pool", "conformance", false),
+    target("barrier", "corelane", "barrier", false),
+    target("loom", "corelane", "loom", true),
+    target("loom_mpmc", "corelane", "loom_mpmc", true),
+    target("loom_handoff", "corelane", "loom_handoff", true),
+    target("loom_fanout", "corelane", "loom_fanout", true),
+    Target { name: "loom_async", package: "corelane", test: "loom_async", features: "async", is_loom: true },
+    target("loom_pool", "corelane-pool", "loom", true),
+];
+
+/// Tests of a target: all whose names start with one of the prefixes. Written `target prefix prefix`, or `target` for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tests {
+    pub(crate) target: Target,
+    pub(crate) prefixes: Vec<String>,
+}
+
+impl Tests {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let mut words = text.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let target = TARGETS.into_iter().find(|target| target.name == name);
+        let target = target.ok_or_else(|| format!("`{name}` is no test target"))?;
+        Ok(Self { target, prefixes: words.map(str::to_owned).collect() })
+    }
+}
+
+impl std::fmt::Display for Tests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.target.name)?;
+        self.prefixes.iter().try_for_each(|prefix| write!(f, " {prefix}"))
+    }
+}
+
+/// How cargo is called: a toolchain, variables, arguments, and what starts the binary.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct How {
+    pub(crate) toolchain: Option<&'static str>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) arguments: Vec<String>,
+    /// Words in front of the binary.
+    pub(crate) runner: Vec<String>,
+    /// Words behind it.
+    pub(crate) options: Vec<String>,
+}
+
+impl How {
+    /// As the tests of every day.
+    pub(crate) fn plain(tree: &Path) -> Self {
+        Self::default().with("CARGO_TARGET_DIR", tree.join("target").display())
+    }
+
+    /// As loom's models. Optimized less than in a release: they are built anew for each fault.
+    pub(crate) fn loom(root: &Path) -> Self {
+        let mut how = Self::default()
+            .with("CARGO_TARGET_DIR", root.join("target/mutants/loom").display())
+            .with("RUSTFLAGS", "--cfg loom")
+            .with("CARGO_PROFILE_RELEASE_LTO", "off")
+            .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", 16)
+            .with("CARGO_PROFILE_RELEASE_INCREMENTAL", true)
+            .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", 1)
+            .with("CARGO_PROFILE_RELEASE_DEBUG", 0);
+        how.arguments.push("--release".to_owned());
+        how
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.variables.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    fn command(&self, tree: &Path) -> Command {
+        let mut command = Command::new("cargo");
+        // Set by the cargo that started this program, for another toolchain and another crate.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CARGO_PKG_") || matches!(&*name, "CARGO" | "CARGO_MANIFEST_DIR" | "RUSTUP_TOOLCHAIN") {
+                command.env_remove(&*name);
+            }
+        }
+        command.args(self.toolchain.map(|toolchain| format!("+{toolchain}")));
+        command.current_dir(tree).envs(self.variables.iter().cloned());
+        command
+    }
+}
+
+/// A test binary.
+pub(crate) struct Binary {
+    path: PathBuf,
+    directory: PathBuf,
+}
+
+/// Why there is no binary.
+pub(crate) enum NotBuilt {
+    /// The compiler's messages.
+    Refused(String),
+    Broken(String),
+}
+
+/// Builds a target in a tree.
+pub(crate) fn build(tree: &Path, target: Target, how: &How) -> std::result::Result<Binary, NotBuilt> {
+    let mut command = how.command(tree);
+    command.args(["test", "--no-run", "--message-format=json", "-p", target.package, "--test", target.test]);
+    if !target.features.is_empty() {
+        command.args(["--features", target.features]);
+    }
+    let broken = |error: &dyn std::fmt::Display| NotBuilt::Broken(format!("cargo: {error}"));
+    let output = command.args(&how.arguments).output().map_err(|error| broken(&error))?;
+    let mut messages = String::new();
+    let mut path = None;
+    for line in output.stdout.lines().map_while(|line| line.ok()) {
+        let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+        if message["message"]["level"] == "error" {
+            messages += message["message"]["rendered"].as_str().unwrap_or_default();
+        }
+        if message["target"]["name"] == target.test && message["profile"]["test"] == true {
+            path = message["executable"].as_str().map(PathBuf::from);
+        }
+    }
+    match path {
+        Some(path) if output.status.success() => {
+            Ok(Binary { path, directory: tree.join("crates").join(target.package) })
+        }
+        _ if !messages.is_empty() => Err(NotBuilt::Refused(messages)),
+        _ => Err(NotBuilt::Broken(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
+}
+
+/// How a run of a test binary ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Passed,
+    /// The first test that failed.
+    Failed(String),
+    /// The process ended without a word: by a signal, or an exit code.
+    Died(String),
+    TimedOut,
+}
+
+/// What a run of a test binary came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) end: End,
+    pub(crate) passed: usize,
+    /// Executions that loom has explored.
+    pub(crate) executions: u64,
+    /// The most and the fewest preemptions that loom's models were allowed.
+    pub(crate) preemptions: Option<(u64, u64)>,
+    /// What the tests say that they have judged: histories, or sequences of calls.
+    pub(crate) judged: Option<u64>,
+    pub(crate) time: Duration,
+    /// The end of what it wrote.
+    pub(crate) output: String,
+}
+
+impl Binary {
+    fn command(&self, how: &How) -> Command {
+        let mut words = how.runner.iter().map(Into::into).chain([self.path.clone()]);
+        let mut command = Command::new(words.next().expect("there is the binary at least"));
+        command.args(words).current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
+        command.envs(how.variables.iter().cloned()).stdin(Stdio::null());
+        command
+    }
+
+    /// The names of its tests that start with one of the prefixes; with none all.
+    fn tests(&self, how: &How, prefixes: &[String]) -> Result<Vec<String>> {
+        let output = self.command(how).args(["--list", "--format=terse"]).output();
+        let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let list = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut names: Vec<_> =
+            list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+        for prefix in prefixes {
+            if !names.iter().any(|name| name.starts_with(prefix)) {
+                return Err(format!("{}: no test starts with `{prefix}`", self.path.display()));
+            }
+        }
+        names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix)));
+        if names.is_empty() {
+            return Err(format!("{} has no tests\n{}", self.path.display(), String::from_utf8_lossy(&output.stderr)));
+        }
+        Ok(names)
+    }
+}
+
+/// Runs the tests whose names start with one of the prefixes, and stops at the first that fails.
+pub(crate) fn run(binary: &Binary, how: &How, prefixes: &[String], limit: Duration) -> Result<Outcome> {
+    let names = binary.tests(how, prefixes)?;
+    let mut command = binary.command(how);
+    command.args(&names).args(&how.options).args(["--exact", "--show-output"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    watch(child.map_err(|error| format!("{}: {error}", binary.path.display()))?, limit)
+}
+
+fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
+    let start = Instant::now();
+    let stdout = child.stdout.take().expect("it is piped");
+    let mut stderr = child.stderr.take().expect("it is piped");
+    let complaints = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = stderr.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(stdout).split(b'\n').map_while(std::result::Result::ok);
+        while lines.next().is_some_and(|line| sender.send(String::from_utf8_lossy(&line).into_owned()).is_ok()) {}
+    });
+    let mut outcome = Outcome {
+        end: End::Passed,
+        passed: 0,
+        executions: 0,
+        preemptions: None,
+        judged: None,
+        time: Duration::ZERO,
+        output: String::new(),
+    };
+    loop {
+        match lines.recv_timeout(limit.saturating_sub(start.elapsed())) {
+            Ok(line) => {
+                read_line(&line, &mut outcome);
+                outcome.output += &line;
+                outcome.output.push('\n');
+                if outcome.end != End::Passed {
+                    break;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                outcome.end = End::TimedOut;
+                break;
+            }
+        }
+    }
+    if outcome.end != End::Passed {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    outcome.time = start.elapsed();
+    if outcome.end == End::Passed && !status.success() {
+        outcome.end = End::Died(status.to_string());
+    }
+    outcome.output += &complaints.join().unwrap_or_default();
+    Ok(outcome)
+}
+
+/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`.
+fn read_line(line: &str, outcome: &mut Outcome) {
+    if let Some(test) = line.strip_prefix("test ") {
+        if let Some(name) = test.strip_suffix(" ... FAILED") {
+            outcome.end = End::Failed(name.trim_end_matches(" - should panic").to_owned());
+        } else if test.ends_with(" ... ok") {
+            outcome.passed += 1;
+        }
+    } else if let Some(count) =
+        line.strip_suffix(" histories judged").or_else(|| line.strip_suffix(" sequences judged"))
+    {
+        *outcome.judged.get_or_insert(0) += count.parse().unwrap_or(0);
+    } else if let Some((front, count)) = line.split_once("): ")
+        && let Some((count, _)) = count.split_once(" executions in ")
+        && let Some((_, bound)) = front.rsplit_once(", ")
+        && let (Ok(count), Ok(bound)) = (count.parse::<u64>(), bound.parse::<u64>())
+    {
+        outcome.executions += count;
+        let (least, most) = outcome.preemptions.unwrap_or((bound, bound));
+        outcome.preemptions = Some((least.min(bound), most.max(bound)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, limit: Duration) -> Outcome {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        watch(child.unwrap(), limit).unwrap()
+    }
+
+    #[test]
+    fn tests_are_named_by_target_and_prefixes() {
+        let tests = Tests::parse("loom lane:: lamport::").unwrap();
+        assert!(tests.target.is_loom);
+        assert_eq!(tests.prefixes, ["lane::", "lamport::"]);
+        assert_eq!(tests.to_string(), "loom lane:: lamport::");
+        assert!(Tests::parse("looms lane::").is_err());
+    }
+
+    #[test]
+    fn what_passed_is_counted() {
+        let text = "test a ... ok\ntest b - should panic ... ok\ntest c ... ignored\n\
+            a (Fences, 3): 12 executions in 1.2s\nb (Nothing, 1): 30 executions in 1.2s\n\
+            40 histories judged\n2 sequences judged\n";
+        let outcome = sh(&format!("printf '%s' '{text}'"), Duration::from_secs(60));
+        assert_eq!(outcome.end, End::Passed);
+        assert_eq!((outcome.passed, outcome.executions, outcome.preemptions), (2, 42, Some((1, 3))));
+        assert_eq!(outcome.judged, Some(42));
+    }
+
+    #[test]
+    fn the_first_failure_ends_a_run() {
+        let outcome = sh("echo 'test a::b ... FAILED'; exec sleep 60", Duration::from_secs(60));
+        assert_eq!(outcome.end, End::Failed("a::b".into()));
+        assert!(outcome.time < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_run_that_hangs_or_dies_has_not_passed() {
+        assert_eq!(sh("exec sleep 60", Duration::from_millis(10)).end, End::TimedOut);
+        assert!(matches!(sh("echo 'test a ... ok'; kill -9 $$", Duration::from_secs(60)).end, End::Died(_)));
+        assert!(matches!(sh("exit 3", Duration::from_secs(60)).end, End::Died(_)));
+    }
+}

@@ -1,0 +1,61 @@
+//! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another processor, what a
+//! release needs, and the table that says what of it was seen.
+
+mod cargo;
+mod evidence;
+mod mutants;
+mod release;
+mod rows;
+mod tool;
+mod tree;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What a command comes to: an error is one sentence for the terminal.
+pub(crate) type Result<T> = std::result::Result<T, String>;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The commands of this workspace")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Applies hand-made faults one by one, and says which the tests find
+    Mutants(mutants::Arguments),
+    /// Runs the queues' tests under a tool, which it installs first: a model checker, a sanitizer, another processor
+    Run(tool::Arguments),
+    /// Writes docs/evidence.md, the table of what was seen, from docs/evidence.toml, the records
+    Evidence(evidence::Arguments),
+    /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
+    Release,
+    /// Runs everything, keeps records of it, and prints the table
+    Verify(verify::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Mutants(arguments) => mutants::run(&arguments),
+        Command::Run(arguments) => tool::run(&arguments),
+        Command::Evidence(arguments) => evidence::run(&arguments),
+        Command::Release => release::run(),
+        Command::Verify(arguments) => verify::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
+}

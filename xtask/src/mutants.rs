@@ -1,0 +1,351 @@
+//! Hand-made faults, one at a time: the tests must find each of them.
+//!
+//! A mutant is a text of a source file and what it is replaced by; `mutants/*.toml` holds them, a file for a queue. The command copies
+//! the sources, builds there and runs the tests that a mutant names until one fails. Before that, the tests it names have passed
+//! without it. A mutant that does not compile is an error, not a success, and a text that is not there exactly once is another:
+//! a test of this crate looks at that, so that mutants keep up with the code.
+
+use crate::cargo::{self, End, How, NotBuilt, Tests};
+use crate::evidence::{Records, Run, Seen};
+use crate::rows::{Kind, ROWS};
+use crate::tool::Column;
+use crate::{Result, root, tree};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only these mutants, by their names: `lamport/a-name`
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only the mutants of these queues
+    #[arg(long)]
+    queue: Vec<String>,
+    /// Names them and what is broken in each, and runs nothing
+    #[arg(long)]
+    list: bool,
+    /// Keeps what was seen in docs/evidence.toml
+    #[arg(long)]
+    record: bool,
+}
+
+impl Arguments {
+    /// Every mutant, with records.
+    pub(crate) fn all() -> Self {
+        Self { only: Vec::new(), queue: Vec::new(), list: false, record: true }
+    }
+}
+
+/// A file of mutants.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The tests of those that name none.
+    tests: Vec<String>,
+    /// The source file of those that name none.
+    file: String,
+    mutant: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    id: String,
+    /// One sentence: what is broken.
+    fault: String,
+    file: Option<String>,
+    /// A text that is there once; `find` is the first one behind it.
+    after: Option<String>,
+    find: String,
+    replace: String,
+    tests: Option<Vec<String>>,
+}
+
+/// A fault, and the tests that must find it.
+pub(crate) struct Mutant {
+    /// `queue/id`.
+    pub(crate) name: String,
+    pub(crate) queue: String,
+    fault: String,
+    file: String,
+    after: Option<String>,
+    find: String,
+    replace: String,
+    tests: Vec<Tests>,
+}
+
+impl Mutant {
+    /// The source with the fault.
+    fn apply(&self, source: &str) -> Result<String> {
+        let from = match &self.after {
+            None => 0,
+            Some(after) => match *source.match_indices(after.as_str()).map(|(at, _)| at).collect::<Vec<_>>() {
+                [at] => at + after.len(),
+                ref all => return Err(format!("{}: `{after}` is in {} {} times", self.name, self.file, all.len())),
+            },
+        };
+        let behind = &source[from..];
+        let found = behind.matches(self.find.as_str()).count();
+        if found == 0 || found > 1 && self.after.is_none() {
+            return Err(format!("{}: `{}` is in {} {found} times", self.name, self.find, self.file));
+        }
+        if self.find == self.replace {
+            return Err(format!("{} changes nothing", self.name));
+        }
+        Ok(format!("{}{}", &source[..from], behind.replacen(self.find.as_str(), &self.replace, 1)))
+    }
+}
+
+/// All mutants of a workspace, by queue.
+pub(crate) fn all(root: &Path) -> Result<Vec<Mutant>> {
+    let mut mutants = Vec::new();
+    let directory = root.join("xtask/mutants");
+    let files = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let mut paths: Vec<_> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    for path in paths {
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let queue = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
+        let file: File = toml::from_str(&text).map_err(|error| failed(&error))?;
+        for entry in file.mutant {
+            let tests = entry.tests.as_ref().unwrap_or(&file.tests);
+            mutants.push(Mutant {
+                name: format!("{queue}/{}", entry.id),
+                queue: queue.clone(),
+                fault: entry.fault,
+                file: entry.file.unwrap_or_else(|| file.file.clone()),
+                after: entry.after,
+                find: entry.find,
+                replace: entry.replace,
+                tests: tests.iter().map(|tests| Tests::parse(tests)).collect::<Result<_>>()?,
+            });
+        }
+    }
+    Ok(mutants)
+}
+
+/// How many mutants each queue has.
+pub(crate) fn count(root: &Path) -> Result<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
+    for mutant in all(root)? {
+        *counts.entry(mutant.queue).or_default() += 1;
+    }
+    Ok(counts)
+}
+
+/// What became of a mutant.
+enum Fate {
+    Killed(String),
+    Survived,
+}
+
+/// The copy, its builds, and how long its tests take without a fault.
+struct Bench<'a> {
+    root: &'a Path,
+    tree: std::path::PathBuf,
+    seen: Seen,
+    /// Tells these sources from others.
+    sources: String,
+    /// The tests that passed without a fault, and how long that took.
+    baseline: HashMap<String, Duration>,
+}
+
+/// A test that takes longer than this many times what it takes without a fault hangs.
+const PATIENCE: u32 = 3;
+const AT_LEAST: Duration = Duration::from_secs(30);
+/// The longest that tests without a fault may take.
+const BASELINE: Duration = Duration::from_secs(900);
+
+impl Bench<'_> {
+    fn how(&self, tests: &Tests) -> How {
+        if !tests.target.is_loom {
+            return How::default().with("CARGO_TARGET_DIR", self.root.join("target/mutants/tests").display());
+        }
+        How::loom(self.root)
+    }
+
+    /// Runs tests without a fault, unless these very sources have passed them before.
+    fn pass(&mut self, tests: &Tests, records: &mut Records) -> Result<()> {
+        let known = self.root.join("target/mutants/baseline.toml");
+        if self.baseline.contains_key(&tests.to_string()) {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&known).unwrap_or_default();
+        let mut passed: BTreeMap<String, (String, f64)> = toml::from_str(&text).unwrap_or_default();
+        if let Some((sources, seconds)) = passed.get(&tests.to_string())
+            && *sources == self.sources
+        {
+            self.baseline.insert(tests.to_string(), Duration::from_secs_f64(*seconds));
+            return Ok(());
+        }
+        let how = self.how(tests);
+        let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
+            NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
+        })?;
+        let outcome = cargo::run(&binary, &how, &tests.prefixes, BASELINE)?;
+        if outcome.end != End::Passed || outcome.passed == 0 {
+            return Err(format!(
+                "{tests}: {:?} without a fault, {} passed\n{}",
+                outcome.end, outcome.passed, outcome.output
+            ));
+        }
+        println!("{:>8.1?}  {tests}: {} tests pass without a fault", outcome.time, outcome.passed);
+        // Where they are a row's models, this was as good a run of them as any.
+        for row in &ROWS {
+            if row.tests(Kind::Models)?.is_some_and(|models| models == *tests) {
+                records.saw(Column::Loom, row.name, Run::new(&outcome, tests, &self.seen));
+            }
+        }
+        self.baseline.insert(tests.to_string(), outcome.time);
+        passed.insert(tests.to_string(), (self.sources.clone(), outcome.time.as_secs_f64()));
+        tree::write(&known, toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
+    }
+
+    /// Runs a mutant's tests with its fault.
+    fn try_to_kill(&self, mutant: &Mutant) -> Result<Fate> {
+        for tests in &mutant.tests {
+            let how = self.how(tests);
+            let binary = match cargo::build(&self.tree, tests.target, &how) {
+                Ok(binary) => binary,
+                Err(NotBuilt::Refused(messages)) => {
+                    return Err(format!("{} does not compile, so it proves nothing:\n{messages}", mutant.name));
+                }
+                Err(NotBuilt::Broken(error)) => return Err(error),
+            };
+            let usual = self.baseline[&tests.to_string()];
+            let outcome = cargo::run(&binary, &how, &tests.prefixes, usual * PATIENCE + AT_LEAST)?;
+            let target = tests.target.name;
+            return Ok(Fate::Killed(match outcome.end {
+                End::Passed => continue,
+                End::Failed(test) => format!("{target} {test}"),
+                End::Died(how) => format!("{tests}: {how}"),
+                End::TimedOut => format!("{tests}: a hang, ended by time-out"),
+            }));
+        }
+        Ok(Fate::Survived)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let root = root();
+    let mut mutants = all(&root)?;
+    for name in &arguments.only {
+        if !mutants.iter().any(|mutant| mutant.name == *name) {
+            return Err(format!("there is no mutant `{name}`; --list names them"));
+        }
+    }
+    for name in &arguments.queue {
+        if !mutants.iter().any(|mutant| mutant.queue == *name) {
+            return Err(format!("`{name}` has no mutants; --list names them"));
+        }
+    }
+    if !(arguments.only.is_empty() && arguments.queue.is_empty()) {
+        mutants.retain(|mutant| arguments.only.contains(&mutant.name) || arguments.queue.contains(&mutant.queue));
+    }
+    if arguments.list {
+        mutants.iter().for_each(|mutant| println!("{}: {}", mutant.name, mutant.fault));
+        return Ok(());
+    }
+    let seen = Seen::now(&root);
+    let mut records = Records::read(&root)?;
+    let mut survivors = Vec::new();
+    let mut errors = Vec::new();
+    let count = mutants.len();
+    let tree = root.join("target/mutants/tree");
+    let sources = tree::copy(&root, &tree)?;
+    let mut bench = Bench { root: &root, tree, seen: seen.clone(), sources, baseline: HashMap::new() };
+    for tests in mutants.iter().flat_map(|mutant| &mutant.tests) {
+        bench.pass(tests, &mut records)?;
+        if arguments.record {
+            records.write(&root)?;
+        }
+    }
+    for mutant in &mutants {
+        let start = std::time::Instant::now();
+        let path = bench.tree.join(&mutant.file);
+        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        tree::write(&path, mutant.apply(&source)?.as_bytes())?;
+        let fate = bench.try_to_kill(mutant);
+        tree::write(&path, source.as_bytes())?;
+        let time = start.elapsed();
+        let by = match fate {
+            Ok(Fate::Killed(by)) => {
+                println!("{time:>8.1?}  killed    {}  by {by}", mutant.name);
+                Some(by)
+            }
+            Ok(Fate::Survived) => {
+                println!("{time:>8.1?}  SURVIVED  {}: {}", mutant.name, mutant.fault);
+                survivors.push(mutant.name.as_str());
+                None
+            }
+            Err(error) => {
+                println!("{time:>8.1?}  ERROR     {error}");
+                errors.push(mutant.name.as_str());
+                continue;
+            }
+        };
+        records.saw_mutant(&mutant.name, by, &seen);
+        if arguments.record {
+            records.write(&root)?;
+        }
+    }
+    println!("{} of {count} mutants killed", count - survivors.len() - errors.len());
+    match (&*survivors, &*errors) {
+        ([], []) => Ok(()),
+        (survivors, errors) => {
+            Err(format!("survived: [{}]; not judged: [{}]", survivors.join(", "), errors.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_still_finds_its_text() {
+        let root = root();
+        let mutants = all(&root).unwrap();
+        assert!(!mutants.is_empty());
+        let apply = |mutant: &Mutant| mutant.apply(&fs::read_to_string(root.join(&mutant.file)).unwrap()).err();
+        let errors: Vec<_> = mutants.iter().filter_map(apply).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        for mutant in &mutants {
+            assert!(!mutant.tests.is_empty() && !mutant.fault.is_empty(), "{}", mutant.name);
+            assert!(ROWS.iter().any(|row| row.name == mutant.queue), "{} is in no row of the table", mutant.name);
+        }
+    }
+
+    #[test]
+    fn mutants_have_different_names() {
+        let mut names: Vec<_> = all(&root()).unwrap().into_iter().map(|mutant| mutant.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_text_must_be_there_once() {
+        let mutant = |after: Option<&str>, find: &str| Mutant {
+            name: "q/m".into(),
+            queue: "q".into(),
+            fault: "a fault".into(),
+            file: "file".into(),
+            after: after.map(str::to_owned),
+            find: find.into(),
+            replace: "x".into(),
+            tests: Vec::new(),
+        };
+        let source = "fn a() { b } fn c() { b }";
+        assert!(mutant(None, "b").apply(source).is_err());
+        assert!(mutant(None, "d").apply(source).is_err());
+        assert!(mutant(Some("{"), "b").apply(source).is_err());
+        assert_eq!(mutant(Some("c()"), "b").apply(source).unwrap(), "fn a() { b } fn c() { x }");
+        assert_eq!(mutant(None, "fn c").apply(source).unwrap(), "fn a() { b } x() { b }");
+    }
+}

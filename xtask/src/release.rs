@@ -1,0 +1,133 @@
+//! What a release needs: each crate can be packaged, the oldest compiler takes it, every licence in it is one we may ship.
+
+use crate::{Result, root, tool};
+use std::process::Command;
+
+/// Licences of what the crates are built from.
+const ALLOWED: [&str; 11] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+pub(crate) fn run() -> Result<()> {
+    let root = root();
+    let output = Command::new("cargo").args(["metadata", "--format-version=1", "--locked"]).current_dir(&root).output();
+    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
+    let text = |package: &serde_json::Value, field: &str| package[field].as_str().unwrap_or_default().to_owned();
+
+    for package in packages {
+        let license = text(package, "license");
+        if !is_allowed(&license) {
+            return Err(format!("{} {} is under `{license}`", text(package, "name"), text(package, "version")));
+        }
+    }
+    println!("licences: {} packages, all under one of {}", packages.len(), ALLOWED.join(", "));
+
+    let ours = packages.iter().filter(|package| package["source"].is_null());
+    let published: Vec<_> =
+        ours.filter(|package| package["publish"].is_null()).map(|package| text(package, "name")).collect();
+    // Without the build of each package: the workspace is built from the same files, and what is missing in a package shows in its list.
+    let mut arguments = vec!["package", "--quiet", "--no-verify", "--allow-dirty"];
+    arguments.extend(published.iter().flat_map(|name| ["--package", name.as_str()]));
+    tool::call("cargo", &arguments)?;
+    println!("packaged: {}", published.join(", "));
+    // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has anything to say yet
+    // that is worth minutes of building it.
+    println!("versions: nothing is published yet to compare with");
+
+    let oldest =
+        packages.iter().find(|package| package["name"] == "corelane").map(|package| text(package, "rust_version"));
+    let oldest = oldest.filter(|version| !version.is_empty()).ok_or("corelane names no oldest compiler")?;
+    let installed = Command::new("rustup").args(["run", &oldest, "rustc", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success())
+        && let Err(error) =
+            tool::call("rustup", &["toolchain", "install", &oldest, "--profile", "minimal", "--no-self-update"])
+    {
+        println!("oldest compiler: SKIPPED, as {error}");
+        return Ok(());
+    }
+    // Its lints are not today's.
+    let check = [
+        "run",
+        &oldest,
+        "cargo",
+        "check",
+        "--quiet",
+        "--target-dir",
+        "target/oldest",
+        "-p",
+        "corelane",
+        "-p",
+        "corelane-pool",
+    ];
+    tool::succeed(Command::new("rustup").args(check).env("RUSTFLAGS", "-A warnings"))?;
+    println!("oldest compiler: {oldest} takes corelane and corelane-pool");
+    Ok(())
+}
+
+/// Whether a licence expression can be satisfied by what is allowed.
+fn is_allowed(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ");
+    alternatives(&mut expression.replace('(', " ( ").replace(')', " ) ").split_whitespace().peekable())
+}
+
+type Words<'a, 'b> = &'a mut std::iter::Peekable<std::str::SplitWhitespace<'b>>;
+
+/// Terms joined by OR.
+fn alternatives(words: Words<'_, '_>) -> bool {
+    let mut allowed = together(words);
+    while words.next_if_eq(&"OR").is_some() {
+        allowed |= together(words);
+    }
+    allowed
+}
+
+/// Licences joined by AND.
+fn together(words: Words<'_, '_>) -> bool {
+    let mut allowed = one(words);
+    while words.next_if_eq(&"AND").is_some() {
+        allowed &= one(words);
+    }
+    allowed
+}
+
+fn one(words: Words<'_, '_>) -> bool {
+    if words.next_if_eq(&"(").is_some() {
+        let allowed = alternatives(words);
+        return words.next_if_eq(&")").is_some() && allowed;
+    }
+    let mut name = words.next().unwrap_or_default().to_owned();
+    if words.next_if_eq(&"WITH").is_some() {
+        name = format!("{name} WITH {}", words.next().unwrap_or_default());
+    }
+    ALLOWED.contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_allowed;
+
+    #[test]
+    fn licences_are_expressions() {
+        for allowed in
+            ["MIT", "MIT/Apache-2.0", "GPL-2.0 OR MIT", "(MIT OR GPL-2.0) AND ISC", "Apache-2.0 WITH LLVM-exception"]
+        {
+            assert!(is_allowed(allowed), "{allowed}");
+        }
+        for refused in ["", "GPL-2.0", "MIT AND GPL-2.0", "(MIT OR ISC) AND GPL-2.0", "(MIT"] {
+            assert!(!is_allowed(refused), "{refused}");
+        }
+    }
+}

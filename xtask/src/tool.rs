@@ -1,0 +1,272 @@
+//! What the queues' tests run under: nothing, a model checker, a sanitizer, another processor. Each says what it proves and what not,
+//! and installs what it needs.
+
+use crate::cargo::{self, How, NotBuilt, Target};
+use crate::evidence::{Records, Run, Seen};
+use crate::rows::{Kind, ROWS, Row};
+use crate::{Result, root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// What to run
+    #[arg(value_enum)]
+    column: Column,
+    /// Only these queues
+    #[arg(long)]
+    row: Vec<String>,
+    /// Keeps what was seen in docs/evidence.toml
+    #[arg(long)]
+    record: bool,
+}
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Column {
+    /// The contract's suite, on real threads
+    Contract,
+    /// Random sequences of calls against a model
+    Fuzzed,
+    /// Recorded histories, judged by a checker of linearizability
+    Histories,
+    /// Loom: every interleaving of small cases
+    Loom,
+    /// ThreadSanitizer, with an instrumented standard library
+    ThreadSanitizer,
+    /// AddressSanitizer and its leak check, with an instrumented standard library
+    AddressSanitizer,
+    /// Another processor, emulated
+    Aarch64,
+}
+
+/// What the emulated system is. Statically linked: it needs no libraries of that system, and the linker comes with the compiler.
+const AARCH64: &str = "aarch64-unknown-linux-musl";
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+impl Column {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Contract,
+        Self::Fuzzed,
+        Self::Histories,
+        Self::Loom,
+        Self::ThreadSanitizer,
+        Self::AddressSanitizer,
+        Self::Aarch64,
+    ];
+
+    /// Its name in the records.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Fuzzed => "fuzzed",
+            Self::Histories => "histories",
+            Self::Loom => "loom",
+            Self::ThreadSanitizer => "thread-sanitizer",
+            Self::AddressSanitizer => "address-sanitizer",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Fuzzed => "fuzzed",
+            Self::Histories => "histories",
+            Self::Loom => "loom models",
+            Self::ThreadSanitizer => "ThreadSanitizer",
+            Self::AddressSanitizer => "AddressSanitizer, leaks",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    pub(crate) fn command(self) -> String {
+        format!("cargo xtask run {} --record", self.key())
+    }
+
+    /// What the tests judge.
+    pub(crate) fn judges(self) -> &'static str {
+        if self == Self::Histories { "histories" } else { "sequences" }
+    }
+
+    /// What it proves, and what not.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Contract => {
+                "The promises of the queue's family, one suite over all its members, on real threads; for a queue with options the
+  suite runs over several of them. It proves what it saw: the interleavings and the orderings that this processor shows are few."
+            }
+            Self::Fuzzed => {
+                "Random sequences of calls of one thread, each answered as a simple model would. Made smaller where they fail (proptest), or
+  from fixed seeds. It says nothing of threads."
+            }
+            Self::Histories => {
+                "Several threads note when each call began and ended and what it answered; the checker of the crate `todc-utils` (Wing and Gong's,
+  with Lowe's memory) looks for an order of the calls that a sequential queue would answer so. A history that a queue never showed is not
+  judged."
+            }
+            Self::Loom => {
+                "Every interleaving of small cases, and every value a load may see, with at most so many preemptions an execution; the figures are
+  models, and executions explored. It does not show loads that are reordered behind later stores, nor time, nor what is larger than the
+  models; the asymmetric barrier is modelled by fences, and by less."
+            }
+            Self::ThreadSanitizer => {
+                "The contract's tests with every access watched, the standard library's too: two that no synchronization orders are a
+  race. It knows what happened in these runs only, and does not know stand-alone fences: no queue here orders its items by one."
+            }
+            Self::AddressSanitizer => {
+                "The contract's tests with every access checked: what is out of bounds, freed, or left at the end. It does not see memory that was
+  never written, nor a slot that is used while the buffer around it lives."
+            }
+            Self::Aarch64 => {
+                "The contract's tests, compiled for that processor and emulated on this one: alignment, the width of things, the atomic
+  instructions. It does not show weak ordering: the emulator runs on a processor that hardly reorders. Loom does."
+            }
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Fuzzed => Kind::Fuzzed,
+            Self::Histories => Kind::Histories,
+            Self::Loom => Kind::Models,
+            _ => Kind::Contract,
+        }
+    }
+
+    /// Installs what is missing.
+    fn prepare(self, root: &Path) -> Result<()> {
+        match self {
+            Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom => Ok(()),
+            Self::ThreadSanitizer | Self::AddressSanitizer => call(
+                "rustup",
+                &[
+                    "toolchain",
+                    "install",
+                    "nightly",
+                    "--profile",
+                    "minimal",
+                    "--component",
+                    "rust-src",
+                    "--no-self-update",
+                ],
+            ),
+            Self::Aarch64 => {
+                call("rustup", &["target", "add", AARCH64])?;
+                emulator(root).map(drop)
+            }
+        }
+    }
+
+    fn how(self, root: &Path) -> Result<How> {
+        let how =
+            |directory: &str| How::default().with("CARGO_TARGET_DIR", root.join("target").join(directory).display());
+        let instrumented = |name: &str| {
+            let mut how = how(&format!("{name}-sanitizer"));
+            how.toolchain = Some("nightly");
+            how.arguments = ["-Zbuild-std", "--target", HOST].map(str::to_owned).into();
+            how.with("RUSTFLAGS", format!("-Zsanitizer={name} --cfg sanitizer"))
+        };
+        Ok(match self {
+            Self::Contract | Self::Fuzzed | Self::Histories => How::plain(root),
+            Self::Loom => How::loom(root),
+            Self::ThreadSanitizer => instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1"),
+            Self::AddressSanitizer => instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1"),
+            Self::Aarch64 => {
+                let mut how = how("emulated").with("CORELANE_TEST_PATIENCE", 10);
+                how.arguments = ["--target", AARCH64].map(str::to_owned).into();
+                how.runner.push(emulator(root)?.display().to_string());
+                how.with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+            }
+        })
+    }
+}
+
+/// Where the emulator is; unpacked, not installed, if the system has none.
+fn emulator(root: &Path) -> Result<PathBuf> {
+    let installed = Path::new("/usr/bin/qemu-aarch64-static");
+    if installed.exists() {
+        return Ok(installed.to_owned());
+    }
+    let directory = root.join("target/tools");
+    let unpacked = directory.join("usr/bin/qemu-aarch64-static");
+    if !unpacked.exists() {
+        std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        let script = format!(
+            "cd '{}' && {{ apt-get download -q qemu-user-static || {{ apt-get update -q && apt-get download -q qemu-user-static; }} }} \
+             && dpkg -x qemu-user-static_*.deb .",
+            directory.display()
+        );
+        call("sh", &["-c", &script])?;
+    }
+    Ok(unpacked)
+}
+
+/// Runs a command that must succeed.
+pub(crate) fn call(program: &str, arguments: &[&str]) -> Result<()> {
+    succeed(Command::new(program).args(arguments))
+}
+
+/// As [`call`].
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+    // The toolchain that cargo has started this program with is for this program.
+    match command.env_remove("RUSTUP_TOOLCHAIN").current_dir(root()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} ended with {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+/// The longest that a row's tests may take.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Runs the rows' tests of a column; returns how many rows failed.
+pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<usize> {
+    let root = root();
+    let seen = Seen::now(&root);
+    column.prepare(&root)?;
+    let how = column.how(&root)?;
+    println!("{}: {}", column.title(), column.meaning());
+    let mut binaries: Vec<(Target, cargo::Binary)> = Vec::new();
+    let mut failures = 0;
+    for row in rows {
+        let Some(tests) = row.tests(column.kind())? else { continue };
+        if !binaries.iter().any(|(target, _)| *target == tests.target) {
+            let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
+                NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
+            })?;
+            binaries.push((tests.target, binary));
+        }
+        let (_, binary) = binaries.iter().find(|(target, _)| *target == tests.target).expect("just built");
+        let outcome = cargo::run(binary, &how, &tests.prefixes, LIMIT)?;
+        let run = Run::new(&outcome, &tests, &seen);
+        match &run.failed {
+            None => println!("{:>8.1?}  {}: {} passed ({tests})", outcome.time, row.name, outcome.passed),
+            Some(failed) => {
+                failures += 1;
+                println!("{:>8.1?}  {}: FAILED {failed} ({tests})\n{}", outcome.time, row.name, outcome.output);
+            }
+        }
+        if record {
+            let mut records = Records::read(&root)?;
+            records.saw(column, row.name, run);
+            records.write(&root)?;
+        }
+    }
+    Ok(failures)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(name) = arguments.row.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
+        return Err(format!("there is no row `{name}`"));
+    }
+    let rows: Vec<_> = ROWS
+        .iter()
+        .filter(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name))
+        .collect();
+    match run_column(arguments.column, &rows, arguments.record)? {
+        0 => Ok(()),
+        failures => Err(format!("{failures} of the queues failed")),
+    }
+}

@@ -1,0 +1,65 @@
+//! A copy of the sources, to be changed and built without a change to the ones that somebody works on.
+
+use crate::Result;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// What of the workspace its tests need.
+const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
+
+/// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there begin where the last
+/// one ended; files that are there only go. Returns a text that tells these crates from others.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<String> {
+    let mut files = BTreeSet::new();
+    for part in PARTS {
+        list(from, &from.join(part), &mut files)?;
+    }
+    let mut old = BTreeSet::new();
+    for part in PARTS {
+        if to.join(part).exists() {
+            list(to, &to.join(part), &mut old)?;
+        }
+    }
+    for gone in old.difference(&files) {
+        fs::remove_file(to.join(gone)).map_err(|error| failed(gone, &error))?;
+    }
+    let mut hash = DefaultHasher::new();
+    for file in &files {
+        let content = fs::read(from.join(file)).map_err(|error| failed(file, &error))?;
+        if !file.starts_with("xtask") {
+            (file, &content).hash(&mut hash);
+        }
+        write(&to.join(file), &content)?;
+    }
+    Ok(format!("{:016x}", hash.finish()))
+}
+
+/// Writes a file unless it is so already.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(());
+    }
+    let directory = path.parent().expect("a file lies somewhere");
+    fs::create_dir_all(directory).and_then(|()| fs::write(path, content)).map_err(|error| failed(path, &error))
+}
+
+fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.insert(path.strip_prefix(root).expect("it lies below").to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(|error| failed(path, &error))? {
+        let path = entry.map_err(|error| failed(path, &error))?.path();
+        if path.file_name() != Some(OsStr::new("target")) {
+            list(root, &path, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

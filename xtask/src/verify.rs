@@ -1,0 +1,40 @@
+//! Everything at once.
+
+use crate::mutants;
+use crate::rows::ROWS;
+use crate::tool::{Column, call, run_column};
+use crate::{Result, evidence, release, root};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only what every change has to pass: `.ci/run`
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let root = root();
+    let gate = root.join(".ci/run");
+    let steps = Column::ALL.len() + 3;
+    let step = |number: usize, name: &str| println!("\n== {number} of {steps}: {name}");
+    step(1, ".ci/run");
+    call(&gate.display().to_string(), &[])?;
+    if arguments.quick {
+        return Ok(());
+    }
+    let mut failures = Vec::new();
+    for (number, column) in Column::ALL.into_iter().enumerate() {
+        step(number + 2, column.title());
+        match run_column(column, &ROWS.iter().collect::<Vec<_>>(), true) {
+            Ok(0) => {}
+            Ok(rows) => failures.push(format!("{}: {rows} rows", column.title())),
+            Err(error) => failures.push(format!("{}: {error}", column.title())),
+        }
+    }
+    step(steps - 1, "mutants");
+    failures.extend(mutants::run(&mutants::Arguments::all()).err());
+    step(steps, "what a release needs");
+    failures.extend(release::run().err());
+    println!("\n{}", evidence::write(&root)?);
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
