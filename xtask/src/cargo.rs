@@ -44,11 +44,12 @@ const TARGETS: [Target; 18] = [
     target("loom_pool", "corelane-pool", "loom", true),
 ];
 
-/// Tests of a target: all whose names start with one of the prefixes. Written `target prefix prefix`, or `target` for all.
+/// Tests of a target: all whose names start with one of the prefixes, if there are any, and hold none of the words after a minus. Written
+/// `target prefix prefix -word`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tests {
     pub(crate) target: Target,
-    pub(crate) prefixes: Vec<String>,
+    words: Vec<String>,
 }
 
 impl Tests {
@@ -57,14 +58,26 @@ impl Tests {
         let name = words.next().unwrap_or_default();
         let target = TARGETS.into_iter().find(|target| target.name == name);
         let target = target.ok_or_else(|| format!("`{name}` is no test target"))?;
-        Ok(Self { target, prefixes: words.map(str::to_owned).collect() })
+        Ok(Self { target, words: words.map(str::to_owned).collect() })
+    }
+
+    /// The names of those among all that are there.
+    fn choose(&self, mut names: Vec<String>) -> Result<Vec<String>> {
+        let (without, prefixes): (Vec<&str>, Vec<&str>) =
+            self.words.iter().map(String::as_str).partition(|word| word.starts_with('-'));
+        if let Some(prefix) = prefixes.iter().find(|prefix| !names.iter().any(|name| name.starts_with(**prefix))) {
+            return Err(format!("{self}: no test starts with `{prefix}`"));
+        }
+        names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix)));
+        names.retain(|name| !without.iter().any(|word| name.contains(&word[1..])));
+        if names.is_empty() { Err(format!("{self}: there are no such tests")) } else { Ok(names) }
     }
 }
 
 impl std::fmt::Display for Tests {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.target.name)?;
-        self.prefixes.iter().try_for_each(|prefix| write!(f, " {prefix}"))
+        self.words.iter().try_for_each(|word| write!(f, " {word}"))
     }
 }
 
@@ -198,29 +211,21 @@ impl Binary {
         command
     }
 
-    /// The names of its tests that start with one of the prefixes; with none all.
-    fn tests(&self, how: &How, prefixes: &[String]) -> Result<Vec<String>> {
+    /// The names of its tests.
+    fn tests(&self, how: &How) -> Result<Vec<String>> {
         let output = self.command(how).args(["--list", "--format=terse"]).output();
         let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
-        let list = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut names: Vec<_> =
-            list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
-        for prefix in prefixes {
-            if !names.iter().any(|name| name.starts_with(prefix)) {
-                return Err(format!("{}: no test starts with `{prefix}`", self.path.display()));
-            }
+        if !output.status.success() {
+            return Err(format!("{}: {}", self.path.display(), String::from_utf8_lossy(&output.stderr)));
         }
-        names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix)));
-        if names.is_empty() {
-            return Err(format!("{} has no tests\n{}", self.path.display(), String::from_utf8_lossy(&output.stderr)));
-        }
-        Ok(names)
+        let list = String::from_utf8_lossy(&output.stdout);
+        Ok(list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 }
 
-/// Runs the tests whose names start with one of the prefixes, and stops at the first that fails.
-pub(crate) fn run(binary: &Binary, how: &How, prefixes: &[String], limit: Duration) -> Result<Outcome> {
-    let names = binary.tests(how, prefixes)?;
+/// Runs tests of a binary, and stops at the first that fails.
+pub(crate) fn run(binary: &Binary, how: &How, tests: &Tests, limit: Duration) -> Result<Outcome> {
+    let names = tests.choose(binary.tests(how)?)?;
     let mut command = binary.command(how);
     command.args(&names).args(&how.options).args(["--exact", "--show-output"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -314,10 +319,13 @@ mod tests {
 
     #[test]
     fn tests_are_named_by_target_and_prefixes() {
-        let tests = Tests::parse("loom lane:: lamport::").unwrap();
+        let tests = Tests::parse("loom lane:: lamport:: -slow").unwrap();
         assert!(tests.target.is_loom);
-        assert_eq!(tests.prefixes, ["lane::", "lamport::"]);
-        assert_eq!(tests.to_string(), "loom lane:: lamport::");
+        assert_eq!(tests.to_string(), "loom lane:: lamport:: -slow");
+        let names = ["lane::a", "lane::slow", "linked::a", "lamport::a"].map(str::to_owned).to_vec();
+        assert_eq!(tests.choose(names.clone()).unwrap(), ["lane::a", "lamport::a"]);
+        assert!(Tests::parse("loom stream::").unwrap().choose(names.clone()).is_err());
+        assert!(Tests::parse("loom lane:: -a -slow").unwrap().choose(names).is_err());
         assert!(Tests::parse("looms lane::").is_err());
     }
 

@@ -135,6 +135,12 @@ impl Records {
         self.mutants.insert(name.to_owned(), Mutant { killed_by, seen: seen.clone() });
     }
 
+    /// The test that has found a mutant, as [`Tests`] reads it.
+    pub(crate) fn killer(&self, mutant: &str) -> Option<&str> {
+        let killed_by = self.mutants.get(mutant)?.killed_by.as_deref()?;
+        Some(killed_by.split_once(": ").map_or(killed_by, |(tests, _)| tests))
+    }
+
     fn cell(&self, column: Column, row: &str) -> String {
         let Some(run) = self.runs.get(column.key()).and_then(|rows| rows.get(row)) else { return String::new() };
         if let Some(failed) = &run.failed {

@@ -155,8 +155,8 @@ struct Bench<'a> {
 }
 
 /// A test that takes longer than this many times what it takes without a fault hangs.
-const PATIENCE: u32 = 3;
-const AT_LEAST: Duration = Duration::from_secs(30);
+const PATIENCE: u32 = 10;
+const AT_LEAST: Duration = Duration::from_secs(60);
 /// The longest that tests without a fault may take.
 const BASELINE: Duration = Duration::from_secs(900);
 
@@ -186,7 +186,7 @@ impl Bench<'_> {
         let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
             NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
         })?;
-        let outcome = cargo::run(&binary, &how, &tests.prefixes, BASELINE)?;
+        let outcome = cargo::run(&binary, &how, tests, BASELINE)?;
         if outcome.end != End::Passed || outcome.passed == 0 {
             return Err(format!(
                 "{tests}: {:?} without a fault, {} passed\n{}",
@@ -205,21 +205,23 @@ impl Bench<'_> {
         tree::write(&known, toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
     }
 
-    /// Runs a mutant's tests with its fault.
-    fn try_to_kill(&self, mutant: &Mutant) -> Result<Fate> {
-        for tests in &mutant.tests {
-            let how = self.how(tests);
-            let binary = match cargo::build(&self.tree, tests.target, &how) {
-                Ok(binary) => binary,
-                Err(NotBuilt::Refused(messages)) => {
-                    return Err(format!("{} does not compile, so it proves nothing:\n{messages}", mutant.name));
-                }
-                Err(NotBuilt::Broken(error)) => return Err(error),
-            };
-            let usual = self.baseline[&tests.to_string()];
-            let outcome = cargo::run(&binary, &how, &tests.prefixes, usual * PATIENCE + AT_LEAST)?;
+    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did.
+    fn try_to_kill(&mut self, mutant: &Mutant, records: &mut Records) -> Result<Fate> {
+        let last = records.killer(&mutant.name).and_then(|last| Tests::parse(last).ok());
+        for tests in last.iter().chain(&mutant.tests) {
+            match self.pass(tests, records) {
+                Ok(()) => {}
+                // The test has another name now.
+                Err(_) if last.as_ref() == Some(tests) => continue,
+                Err(error) => return Err(error),
+            }
+            let path = self.tree.join(&mutant.file);
+            let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            tree::write(&path, mutant.apply(&source)?.as_bytes())?;
+            let outcome = self.run(mutant, tests);
+            tree::write(&path, source.as_bytes())?;
             let target = tests.target.name;
-            return Ok(Fate::Killed(match outcome.end {
+            return Ok(Fate::Killed(match outcome? {
                 End::Passed => continue,
                 End::Failed(test) => format!("{target} {test}"),
                 End::Died(how) => format!("{tests}: {how}"),
@@ -227,6 +229,19 @@ impl Bench<'_> {
             }));
         }
         Ok(Fate::Survived)
+    }
+
+    /// Runs tests of the tree as it is.
+    fn run(&self, mutant: &Mutant, tests: &Tests) -> Result<End> {
+        let how = self.how(tests);
+        let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
+            NotBuilt::Refused(messages) => {
+                format!("{} does not compile, so it proves nothing:\n{messages}", mutant.name)
+            }
+            NotBuilt::Broken(error) => error,
+        })?;
+        let usual = self.baseline[&tests.to_string()];
+        Ok(cargo::run(&binary, &how, tests, usual * PATIENCE + AT_LEAST)?.end)
     }
 }
 
@@ -258,19 +273,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let tree = root.join("target/mutants/tree");
     let sources = tree::copy(&root, &tree)?;
     let mut bench = Bench { root: &root, tree, seen: seen.clone(), sources, baseline: HashMap::new() };
-    for tests in mutants.iter().flat_map(|mutant| &mutant.tests) {
-        bench.pass(tests, &mut records)?;
-        if arguments.record {
-            records.write(&root)?;
-        }
-    }
     for mutant in &mutants {
         let start = std::time::Instant::now();
-        let path = bench.tree.join(&mutant.file);
-        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        tree::write(&path, mutant.apply(&source)?.as_bytes())?;
-        let fate = bench.try_to_kill(mutant);
-        tree::write(&path, source.as_bytes())?;
+        let fate = bench.try_to_kill(mutant, &mut records);
         let time = start.elapsed();
         let by = match fate {
             Ok(Fate::Killed(by)) => {
