@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Only the mutants of these queues
     #[arg(long)]
     queue: Vec<String>,
+    /// Only mutants of which docs/evidence.toml says nothing, or that they survived
+    #[arg(long)]
+    new: bool,
     /// Names them and what is broken in each, and runs nothing
     #[arg(long)]
     list: bool,
@@ -35,7 +38,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Every mutant, with records.
     pub(crate) fn all() -> Self {
-        Self { only: Vec::new(), queue: Vec::new(), list: false, record: true }
+        Self { only: Vec::new(), queue: Vec::new(), new: false, list: false, record: true }
     }
 }
 
@@ -261,12 +264,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !(arguments.only.is_empty() && arguments.queue.is_empty()) {
         mutants.retain(|mutant| arguments.only.contains(&mutant.name) || arguments.queue.contains(&mutant.queue));
     }
+    let mut records = Records::read(&root)?;
+    mutants.retain(|mutant| !arguments.new || records.killer(&mutant.name).is_none());
     if arguments.list {
         mutants.iter().for_each(|mutant| println!("{}: {}", mutant.name, mutant.fault));
         return Ok(());
     }
     let seen = Seen::now(&root);
-    let mut records = Records::read(&root)?;
     let mut survivors = Vec::new();
     let mut errors = Vec::new();
     let count = mutants.len();

@@ -26,8 +26,8 @@ const ABOVE: &str = "above the queues";
 /// In the table's order.
 pub(crate) const ROWS: [Row; 23] = [
     spsc("lane", "contract lane::", "contract lane::model::", "loom lane::"),
-    spsc("linked", "contract linked", "properties a_linked_queue what_is_left", "loom linked::"),
-    spsc("stream", "stream", "properties a_stream", "loom stream::"),
+    spsc("linked", "contract linked", "properties a_linked_queue what_is_left", "loom linked:: segments::"),
+    spsc("stream", "stream", "properties a_stream", "loom streams::"),
     spsc("fastflow", "fastflow", "", "loom fastflow::"),
     spsc("locked", "contract locked", "contract locked::model::", "loom locked::"),
     spsc("lamport", "contract lamport", "contract lamport::model::", "loom lamport::"),

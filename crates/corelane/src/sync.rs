@@ -197,7 +197,6 @@ mod barrier {
         }
     }
 
-    #[cfg(target_has_atomic = "64")]
     pub(super) fn is_read_modify_write() -> bool {
         BARRIER.get() == Barrier::ReadModifyWrite
     }
@@ -281,6 +280,28 @@ pub(crate) fn set(word: &AtomicU64, value: u64) {
         return;
     }
     word.store(value, Release);
+}
+
+/// As `look`, at a pointer that may be null.
+#[inline(always)]
+pub(crate) fn look_at<T>(pointer: &AtomicPtr<T>) -> *mut T {
+    #[cfg(loom)]
+    if barrier::is_read_modify_write() {
+        let null = core::ptr::null_mut();
+        return pointer.compare_exchange(null, null, Acquire, Acquire).unwrap_or_else(|found| found);
+    }
+    pointer.load(Acquire)
+}
+
+/// As `set`, of a pointer that others may [`look_at`].
+#[inline(always)]
+pub(crate) fn set_to<T>(pointer: &AtomicPtr<T>, value: *mut T) {
+    #[cfg(loom)]
+    if barrier::is_read_modify_write() {
+        pointer.swap(value, Release);
+        return;
+    }
+    pointer.store(value, Release);
 }
 
 /// Before another attempt of a lock-free operation, which was disturbed by another thread. Nothing, but for the model checkers: to

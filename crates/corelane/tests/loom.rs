@@ -22,7 +22,7 @@ use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, L
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use explore::explore_with;
 use ledger::{Item, Ledger};
-use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use loom::thread;
 use std::sync::Arc;
 
@@ -1351,7 +1351,7 @@ mod fastflow {
     use corelane::spsc::fastflow;
 
     fn change(preemptions: usize, size: usize, items: usize) {
-        explore_without_barrier(preemptions, move || {
+        let model = move || {
             let (mut producer, mut consumer) = fastflow::channel::<Item>(size);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
@@ -1372,7 +1372,10 @@ mod fastflow {
             pusher.join().unwrap();
             drop(consumer);
             ledger.assert_each_dropped_once(items);
-        });
+        };
+        explore_with(Barrier::Nothing, preemptions, model);
+        // Either side looks at a slot before it changes it, and so hides the other's look.
+        explore_with(Barrier::ReadModifyWrite, preemptions, model);
     }
 
     #[test]
@@ -1383,6 +1386,35 @@ mod fastflow {
     #[test]
     fn a_buffer_changes_under_the_consumer() {
         change(2, 1, 4);
+    }
+
+    /// Behind a flag that orders nothing, the consumer may see any of what the producer has done, and no other part of it: it must look
+    /// at a buffer once more when it knows that the producer has left it.
+    #[test]
+    fn nothing_is_left_behind_in_a_buffer() {
+        explore_without_barrier(1, || {
+            let (mut producer, mut consumer) = fastflow::channel::<usize>(1);
+            let told = Arc::new(AtomicBool::new(false));
+            let tell = told.clone();
+            let pusher = thread::spawn(move || {
+                (0..2).for_each(|item| producer.push(Box::new(item)).unwrap());
+                tell.store(true, Relaxed);
+                producer
+            });
+            while !told.load(Relaxed) {
+                thread::yield_now();
+            }
+            for item in 0..2 {
+                let popped = loop {
+                    match consumer.pop() {
+                        Some(popped) => break popped,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(*popped, item);
+            }
+            drop(pusher.join().unwrap());
+        });
     }
 }
 

@@ -58,7 +58,7 @@
 //! Buffers of so many pointers, a node each, two caches of 32; and what the pointers lead to.
 
 use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release};
+use crate::sync::{Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, look_at, set_to};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -93,13 +93,13 @@ impl<T> PtrBuffer<T> {
     /// Producer: whether there is a free slot.
     #[inline(always)]
     fn available(&self) -> bool {
-        self.slots[self.write.load(Relaxed)].load(Acquire).is_null()
+        look_at(&self.slots[self.write.load(Relaxed)]).is_null()
     }
 
     /// Consumer: whether there is no pointer.
     #[inline(always)]
     fn empty(&self) -> bool {
-        self.slots[self.read.load(Relaxed)].load(Acquire).is_null()
+        look_at(&self.slots[self.read.load(Relaxed)]).is_null()
     }
 
     #[inline(always)]
@@ -111,7 +111,7 @@ impl<T> PtrBuffer<T> {
             return false;
         }
         let write = self.write.load(Relaxed);
-        self.slots[write].store(pointer, Release);
+        set_to(&self.slots[write], pointer);
         self.write.store(self.after(write), Relaxed);
         true
     }
@@ -123,8 +123,8 @@ impl<T> PtrBuffer<T> {
             return null_mut();
         }
         let read = self.read.load(Relaxed);
-        let pointer = self.slots[read].load(Acquire);
-        self.slots[read].store(null_mut(), Release);
+        let pointer = look_at(&self.slots[read]);
+        set_to(&self.slots[read], null_mut());
         self.read.store(self.after(read), Relaxed);
         pointer
     }
@@ -170,7 +170,7 @@ impl<T> ListQueue<T> {
         unsafe {
             (*node).next.store(null_mut(), Relaxed);
             (*node).value.store(value, Relaxed);
-            (*self.tail.load(Relaxed)).next.store(node, Release);
+            set_to(&(*self.tail.load(Relaxed)).next, node);
         }
         self.tail.store(node, Relaxed);
         true
@@ -180,7 +180,7 @@ impl<T> ListQueue<T> {
     fn pop(&self) -> *mut T {
         let dummy = self.head.load(Relaxed);
         // SAFETY: the head is the list's; only this side takes nodes from it.
-        let next = unsafe { (*dummy).next.load(Acquire) };
+        let next = look_at(unsafe { &(*dummy).next });
         if next.is_null() {
             return null_mut();
         }
@@ -290,7 +290,7 @@ impl<T> Queue<T> {
             drop(unsafe { Box::from_raw(next) });
             return None;
         }
-        self.written.store(next, Release);
+        set_to(&self.written, next);
         Some(next)
     }
 
@@ -318,7 +318,7 @@ impl<T> Queue<T> {
     #[inline(never)]
     fn next_reading(&self, buffer: &PtrBuffer<T>) -> Option<*mut PtrBuffer<T>> {
         let here = self.reading.load(Relaxed);
-        if self.written.load(Acquire) == here {
+        if look_at(&self.written) == here {
             return None;
         }
         // The producer has left it: now what is in it is all there will ever be.
