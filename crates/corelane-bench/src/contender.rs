@@ -4,6 +4,7 @@
 //! and nothing in them is called through a pointer.
 
 use crate::item::Item;
+use corelane::mpmc::Stats;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
@@ -208,4 +209,10 @@ pub(crate) trait Dispatch: Sized + 'static {
 
     /// Takes jobs until the dispatcher is gone and none is left, waiting for them.
     fn work(worker: &mut Self::Worker, each: impl FnMut(Job));
+}
+
+/// Queues that count how often they were tried.
+pub(crate) trait Counted: Dispatch {
+    /// What the queue of this worker has counted.
+    fn stats(worker: &Self::Worker) -> Stats;
 }

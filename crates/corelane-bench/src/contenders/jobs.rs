@@ -1,8 +1,10 @@
 //! Queues from one dispatcher to several workers.
 
-use crate::contender::{Arrangement, Dispatch, Job, Kind, Unable};
+use crate::contender::{Arrangement, Counted, Dispatch, Job, Kind, Unable};
 use corelane::fanout::{self, Builder};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Ticket, TwoLock};
+use corelane::mpmc::{
+    self, BusyWait, Condvar, Counting, Design, MichaelScott, NoStats, Options, Recorder, Stats, Ticket, TwoLock,
+};
 use corelane::wait::{Adaptive, Strategy, Yield};
 use rtrb::chunks::ChunkError;
 use std::marker::PhantomData;
@@ -79,7 +81,7 @@ named!(Ticket, "ticket", "ticket, batches", true);
 
 /// The queues of `mpmc`, with their own calls.
 #[derive(Debug)]
-pub(crate) struct Mpmc<D, W>(PhantomData<(D, W)>);
+pub(crate) struct Mpmc<D, W, S = NoStats>(PhantomData<(D, W, S)>);
 
 pub(crate) type Clq = Mpmc<MichaelScott, Yield>;
 pub(crate) type Tlq = Mpmc<TwoLock, Yield>;
@@ -87,12 +89,17 @@ pub(crate) type Cvq = Mpmc<Condvar, Yield>;
 pub(crate) type Bwq = Mpmc<BusyWait, Yield>;
 pub(crate) type TicketYields = Mpmc<Ticket, Yield>;
 pub(crate) type TicketAdapts = Mpmc<Ticket, Adaptive>;
+pub(crate) type ClqCounts = Mpmc<MichaelScott, Yield, Counting>;
+pub(crate) type TlqCounts = Mpmc<TwoLock, Yield, Counting>;
+pub(crate) type CvqCounts = Mpmc<Condvar, Yield, Counting>;
+pub(crate) type BwqCounts = Mpmc<BusyWait, Yield, Counting>;
+pub(crate) type TicketCounts = Mpmc<Ticket, Yield, Counting>;
 
 /// Closes its queue when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Closing<D: Design<Job>, W: Strategy>(Arc<mpmc::Queue<Job, D, W>>);
+pub(crate) struct Closing<D: Design<Job>, W: Strategy, S: Recorder>(Arc<mpmc::Queue<Job, D, W, S>>);
 
-impl<D: Design<Job>, W: Strategy> Drop for Closing<D, W> {
+impl<D: Design<Job>, W: Strategy, S: Recorder> Drop for Closing<D, W, S> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -111,14 +118,14 @@ impl Waits for Adaptive {
     const NOTE: &'static str = "";
 }
 
-impl<D: Named + 'static, W: Waits> Dispatch for Mpmc<D, W>
+impl<D: Named + 'static, W: Waits, S: Recorder> Dispatch for Mpmc<D, W, S>
 where
-    mpmc::Queue<Job, D, W>: Send + Sync,
+    mpmc::Queue<Job, D, W, S>: Send + Sync,
 {
     const KIND: Kind = Kind::Corelane;
     const MOST: u64 = if D::BOUNDED { u64::MAX } else { WITHOUT_A_BOUND };
-    type Dispatcher = InTurn<Closing<D, W>>;
-    type Worker = Taker<Arc<mpmc::Queue<Job, D, W>>>;
+    type Dispatcher = InTurn<Closing<D, W, S>>;
+    type Worker = Taker<Arc<mpmc::Queue<Job, D, W, S>>>;
 
     fn name(batched: bool) -> String {
         let name = if batched { D::BATCHED } else { D::SINGLE };
@@ -128,7 +135,7 @@ where
 
     fn start(arrangement: Arrangement, workers: usize) -> Result<(Self::Dispatcher, Vec<Self::Worker>), Unable> {
         ends(arrangement, workers, || {
-            let queue = mpmc::queue_with(CAPACITY, Options::new().wait(W::default()));
+            let queue = mpmc::queue_with(CAPACITY, Options::new().wait(W::default()).stats::<S>());
             let queue = Arc::new(queue.map_err(|error| Unable::because(error.to_string()))?);
             Ok((Closing(queue.clone()), queue))
         })
@@ -157,6 +164,15 @@ where
                 }
             }
         }
+    }
+}
+
+impl<D: Named + 'static, W: Waits> Counted for Mpmc<D, W, Counting>
+where
+    mpmc::Queue<Job, D, W, Counting>: Send + Sync,
+{
+    fn stats(worker: &Self::Worker) -> Stats {
+        worker.queue.stats()
     }
 }
 

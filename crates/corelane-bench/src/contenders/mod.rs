@@ -37,8 +37,8 @@ pub(crate) use self::handoff::{
 };
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::jobs::{
-    Bwq, Clq, CrossbeamJobs, Cvq, FlumeJobs, KanalJobs, LanesAdapt, LanesYield, RtrbByHand, TicketAdapts, TicketYields,
-    Tlq,
+    Bwq, BwqCounts, Clq, ClqCounts, CrossbeamJobs, Cvq, CvqCounts, FlumeJobs, KanalJobs, LanesAdapt, LanesYield,
+    RtrbByHand, TicketAdapts, TicketCounts, TicketYields, Tlq, TlqCounts,
 };
 pub(crate) use self::kanal::Kanal;
 pub(crate) use self::messages::{
@@ -236,6 +236,19 @@ macro_rules! each_queue_of_jobs {
     };
 }
 
+/// Those of them that count, each with one way to wait.
+macro_rules! each_counted_queue_of_jobs {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            ClqCounts,
+            TlqCounts,
+            CvqCounts,
+            BwqCounts,
+            TicketCounts,
+        ] $name => $body)
+    };
+}
+
 /// Every channel of other crates that workers may share.
 macro_rules! each_channel_of_jobs {
     ($name:ident => $body:expr) => {
@@ -248,9 +261,9 @@ macro_rules! each_channel_of_jobs {
 }
 
 pub(crate) use {
-    each, each_channel_of_jobs, each_crate, each_crate_that_does_not_wait, each_crate_that_waits,
-    each_crate_with_batches, each_design, each_executor, each_handoff, each_messages, each_pool, each_queue_of_jobs,
-    each_unbounded,
+    each, each_channel_of_jobs, each_counted_queue_of_jobs, each_crate, each_crate_that_does_not_wait,
+    each_crate_that_waits, each_crate_with_batches, each_design, each_executor, each_handoff, each_messages, each_pool,
+    each_queue_of_jobs, each_unbounded,
 };
 
 /// Crates that are not measured in batches, and why.

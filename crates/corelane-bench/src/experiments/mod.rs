@@ -1,7 +1,9 @@
 //! The experiments, a file each.
 
+mod attempts;
 mod cache_misses;
 mod capacity;
+mod client_server;
 mod deadlock;
 mod dispatch;
 mod element_size;
@@ -43,4 +45,6 @@ pub(crate) const ALL: &[Experiment] = &[
     elimination::EXPERIMENT,
     pool::EXPERIMENT,
     dispatch::EXPERIMENT,
+    attempts::EXPERIMENT,
+    client_server::EXPERIMENT,
 ];

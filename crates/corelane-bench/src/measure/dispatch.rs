@@ -1,28 +1,10 @@
 //! Jobs from one dispatcher to several workers.
 
+use super::tally::Tally;
 use super::{Outcome, Reading, Setting};
 use crate::contender::{Arrangement, Dispatch, Job};
 use crate::rig::{self, Stop, Work};
 use crate::topology::Cpu;
-
-/// Jobs that were handed out or done, by count and by the sum of their numbers: one that is lost, or comes twice, is in both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    jobs: u64,
-    sum: u64,
-}
-
-impl Tally {
-    #[inline(always)]
-    pub(super) fn add(&mut self, job: Job) {
-        self.jobs += 1;
-        self.sum += u64::from(job.number);
-    }
-
-    fn plus(self, other: Tally) -> Tally {
-        Tally { jobs: self.jobs + other.jobs, sum: self.sum + other.sum }
-    }
-}
 
 /// Hands out batches of jobs of so many turns, as fast as they are taken. It is over when all of them have been done. That no job is
 /// lost and none comes twice is checked.
@@ -49,7 +31,7 @@ pub(crate) fn dispatch<D: Dispatch>(
         }
         drop(dispatcher);
         side.stop();
-        Ok(Tally { jobs: jobs.into(), sum: (0..u64::from(jobs)).sum() })
+        Ok(Tally::of_numbers(jobs))
     });
     work.push((setting.cpus[0], hand_out));
     for worker in workers {
@@ -67,13 +49,7 @@ pub(crate) fn dispatch<D: Dispatch>(
         work.push((setting.cpus[1], work_on));
     }
     let (tallies, took) = rig::run(setting, work)?;
-    let (put, done) = (tallies[0], tallies[1..].iter().copied().fold(Tally::default(), Tally::plus));
-    if put.jobs != done.jobs {
-        return Err(Stop::WrongCount { put: put.jobs, taken: done.jobs }.into());
-    }
-    if put.sum != done.sum {
-        return Err(Stop::WrongSum { put: put.sum, taken: done.sum }.into());
-    }
+    tallies[0].check(tallies[1..].iter().copied())?;
     Ok(Reading::new(jobs.into(), took))
 }
 

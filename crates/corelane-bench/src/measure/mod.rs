@@ -3,7 +3,9 @@
 //! In each of them a thread has its handles in local variables, as a thread of a user's would: not behind the box that brought
 //! its work.
 
+mod attempts;
 mod batches;
+mod client_server;
 mod dispatch;
 mod exchange;
 mod fan;
@@ -15,9 +17,12 @@ mod pool;
 mod ring;
 mod round_trip;
 mod stream;
+mod tally;
 mod waiting;
 
+pub(crate) use attempts::{attempts, attempts_of_a_server, values};
 pub(crate) use batches::in_batches;
+pub(crate) use client_server::{Clients, client_server};
 pub(crate) use dispatch::dispatch;
 pub(crate) use exchange::exchange;
 pub(crate) use fan::{Drain, fan};
@@ -137,8 +142,13 @@ pub(crate) enum Metric {
     CpuNanosecondsEach,
     /// Context switches of all threads together, by the clock on the wall.
     SwitchesPerSecond,
+    /// Context switches of all threads together, of a kind.
+    VoluntarySwitches,
+    InvoluntarySwitches,
     /// The values of the reading itself.
     Values,
+    /// One of them, for a measurement that has several and one x.
+    Value(usize),
 }
 
 impl Metric {
@@ -164,7 +174,10 @@ impl Metric {
                 let switches = reading.counts.and_then(|counts| counts.switches());
                 switches.map(|switches| switches as f64 / seconds).into_iter().collect()
             }
+            Metric::VoluntarySwitches => counted(|counts, _| Some(counts.voluntary_switches? as f64)),
+            Metric::InvoluntarySwitches => counted(|counts, _| Some(counts.involuntary_switches? as f64)),
             Metric::Values => reading.values.clone(),
+            Metric::Value(n) => reading.values.get(n).copied().into_iter().collect(),
         }
     }
 }
@@ -221,11 +234,15 @@ mod tests {
             (Metric::LastLevelMissesEach, 0.02),
             (Metric::L1HitPercent, 97.5),
             (Metric::SwitchesPerSecond, 2e6),
+            (Metric::VoluntarySwitches, 3.0),
+            (Metric::InvoluntarySwitches, 1.0),
+            (Metric::Value(1), 2.5),
         ] {
             let values = metric.of(&reading());
             assert!(values.len() == 1 && (values[0] / value - 1.0).abs() < 1e-9, "{metric:?}: {values:?}");
         }
         assert_eq!(Metric::Values.of(&reading()), [1.5, 2.5]);
+        assert!(Metric::Value(2).of(&reading()).is_empty());
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! What threads that hand out or do jobs keep about that: which jobs, and CPU time.
+
+use crate::contender::Job;
+use crate::rig::Stop;
+use corelane::mpmc::Stats;
+use cpu_time::ThreadTime;
+use std::hint::black_box;
+use std::time::Duration;
+
+/// Jobs that were handed out or done, by count and by the sum of their numbers: one that is lost, or comes twice, is in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    jobs: u64,
+    sum: u64,
+}
+
+impl Tally {
+    #[inline(always)]
+    pub(super) fn add(&mut self, job: Job) {
+        self.jobs += 1;
+        self.sum += u64::from(job.number);
+    }
+
+    /// Of one job of each number below this one.
+    pub(super) fn of_numbers(jobs: u32) -> Self {
+        let jobs = u64::from(jobs);
+        Tally { jobs, sum: jobs * jobs.saturating_sub(1) / 2 }
+    }
+
+    pub(super) fn jobs(self) -> u64 {
+        self.jobs
+    }
+
+    fn plus(self, other: Tally) -> Tally {
+        Tally { jobs: self.jobs + other.jobs, sum: self.sum + other.sum }
+    }
+
+    /// Whether the workers have done what was handed out.
+    pub(super) fn check(self, done: impl IntoIterator<Item = Tally>) -> Result<(), Stop> {
+        let done = done.into_iter().fold(Tally::default(), Tally::plus);
+        if self.jobs != done.jobs {
+            return Err(Stop::WrongCount { put: self.jobs, taken: done.jobs });
+        }
+        if self.sum != done.sum {
+            return Err(Stop::WrongSum { put: self.sum, taken: done.sum });
+        }
+        Ok(())
+    }
+}
+
+/// A thread's share of a measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Part {
+    pub(super) tally: Tally,
+    /// CPU time inside the queues' calls.
+    pub(super) inside: Duration,
+    /// What a worker's queue has counted.
+    pub(super) stats: Stats,
+}
+
+/// Adds up the calling thread's CPU time in calls, less what the clock itself takes.
+#[derive(Debug)]
+pub(super) struct Clock {
+    a_look: Duration,
+    looks: u32,
+    pub(super) sum: Duration,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        let start = ThreadTime::now();
+        let looks = 64;
+        (0..looks).for_each(|_| _ = ThreadTime::now());
+        Self { a_look: start.elapsed() / (looks + 1), looks: 0, sum: Duration::ZERO }
+    }
+
+    #[inline(always)]
+    pub(super) fn time<R>(&mut self, call: impl FnOnce() -> R) -> R {
+        let start = ThreadTime::now();
+        let result = call();
+        self.sum += start.elapsed().saturating_sub(self.a_look);
+        self.looks += 1;
+        result
+    }
+
+    /// What it has taken itself.
+    pub(super) fn cost(&self) -> Duration {
+        self.a_look * 2 * self.looks
+    }
+}
+
+/// What a job of so many turns takes of the calling thread's CPU time when it comes from nowhere, in seconds.
+pub(super) fn cpu_of_a_job(turns: u32) -> f64 {
+    const JOBS: u32 = 10_000;
+    let run = || {
+        let mut tally = Tally::default();
+        for number in 0..JOBS {
+            let job = black_box(Job { turns, number });
+            job.run();
+            tally.add(job);
+        }
+        black_box(tally);
+    };
+    run();
+    let start = ThreadTime::now();
+    run();
+    start.elapsed().as_secs_f64() / f64::from(JOBS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    fn spin(time: Duration) {
+        let start = ThreadTime::now();
+        while start.elapsed() < time {}
+    }
+
+    #[test]
+    fn the_clock_counts_work_and_no_sleep() {
+        let mut clock = Clock::new();
+        clock.time(|| spin(Duration::from_millis(3)));
+        spin(Duration::from_millis(3));
+        clock.time(|| sleep(Duration::from_millis(3)));
+        let milliseconds = clock.sum.as_secs_f64() * 1e3;
+        assert!((2.9..5.0).contains(&milliseconds), "{milliseconds}");
+        assert!(clock.cost() < Duration::from_millis(1));
+    }
+
+    #[test]
+    fn longer_jobs_take_longer() {
+        let (short, long) = (cpu_of_a_job(1), cpu_of_a_job(1000));
+        assert!(short > 0.0 && long > 10.0 * short, "{short} {long}");
+    }
+
+    #[test]
+    fn a_tally_knows_its_numbers() {
+        let mut counted = Tally::default();
+        (0..100).for_each(|number| counted.add(Job { turns: 0, number }));
+        assert_eq!(Tally::of_numbers(100), counted);
+        assert_eq!(Tally::of_numbers(0), Tally::default());
+        let half = Tally::of_numbers(10);
+        assert_eq!(half.check([half]), Ok(()));
+        assert_eq!(half.check([half, half]), Err(Stop::WrongCount { put: 10, taken: 20 }));
+    }
+}
