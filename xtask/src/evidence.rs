@@ -167,7 +167,15 @@ impl Records {
         if count == 0 || killed.is_empty() && survived.is_empty() {
             return String::new();
         }
-        format!("{} of {count}", killed.len())
+        let mut text = format!("{} of {count}", killed.len());
+        if !survived.is_empty() {
+            let _ = write!(text, ", **{} survived**", survived.len());
+        }
+        let missing = count.saturating_sub(killed.len() + survived.len());
+        if missing != 0 {
+            let _ = write!(text, ", {missing} not run");
+        }
+        text
     }
 
     /// The page.
@@ -297,7 +305,7 @@ mod tests {
         records.saw_mutant("lane/a", Some("loom lane::b".into()), &seen);
         records.saw_mutant("lane/c", None, &seen);
         records.saw_mutant("lanes/c", Some("loom".into()), &seen);
-        assert_eq!(records.killed("lane", 3), "1 of 3");
+        assert_eq!(records.killed("lane", 3), "1 of 3, **1 survived**, 1 not run");
     }
 
     #[test]
@@ -308,6 +316,6 @@ mod tests {
         let text = toml::to_string(&records).unwrap();
         let read: Records = toml::from_str(&text).unwrap();
         assert_eq!(read.cell(Column::Contract, "lane"), "7");
-        assert_eq!(read.killed("lane", 1), "0 of 1");
+        assert_eq!(read.killed("lane", 1), "0 of 1, **1 survived**");
     }
 }
