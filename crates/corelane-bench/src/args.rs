@@ -16,6 +16,7 @@ Examples:
   corelane-bench run all --quick                 does everything run here?
   corelane-bench run round-trip peers --json results/today.json
   corelane-bench report results                  writes results/report.html
+  corelane-bench coherence                       cache lines that move, counted in an emulator
 
 Quote figures of a full run on a machine that does nothing else."
 )]
@@ -30,6 +31,9 @@ pub(crate) enum Command {
     List,
     Run(RunArguments),
     Report(ReportArguments),
+    Coherence(CoherenceArguments),
+    #[command(hide = true)]
+    CoherenceGuest(GuestArguments),
 }
 
 /// Runs experiments, prints their tables
@@ -66,4 +70,43 @@ pub(crate) struct ReportArguments {
     /// Writes one plot, such as peers/one.l3, as an SVG file of its own instead of the page
     #[arg(long, num_args = 2, value_names = ["PLOT", "FILE"])]
     pub(crate) plot: Option<Vec<String>>,
+}
+
+/// Counts the cache lines that move from thread to thread, in an emulator
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane-bench coherence                          every queue
+  corelane-bench coherence lane rtrb --regions      two of them, by thread and region of memory
+  corelane-bench coherence --figures                Figure 11 of MCRingBuffer, Tables 2 and 3 of B-Queue
+  corelane-bench coherence --check                  has any queue's count changed?
+
+Needs QEMU's user emulation 7.2 and a C compiler; crates/corelane-bench/coherence/fetch-emulator unpacks Debian 12's, without root. Exit codes: 0
+done, 1 --check found a difference, 2 an error, 3 no emulator.")]
+pub(crate) struct CoherenceArguments {
+    /// Queues by name [default: all]
+    #[arg(value_name = "QUEUE")]
+    pub(crate) names: Vec<String>,
+
+    /// Also what each thread did in each region of memory, named by its size, and the lines of small regions
+    #[arg(long)]
+    pub(crate) regions: bool,
+
+    /// Compares this library's queues with data/coherence.toml, as this program was built with
+    #[arg(long, conflicts_with_all = ["names", "regions"])]
+    pub(crate) check: bool,
+
+    /// Repeats the papers' figures and tables that a directory of lines can repeat
+    #[arg(long, conflicts_with_all = ["names", "regions", "check"])]
+    pub(crate) figures: bool,
+
+    /// Writes the counts of this library's queues to this file, as data/coherence.toml has them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["names", "regions", "check", "figures"])]
+    pub(crate) write: Option<PathBuf>,
+}
+
+/// What runs inside the emulator.
+#[derive(Args, Debug)]
+pub(crate) struct GuestArguments {
+    pub(crate) cases: Vec<usize>,
 }

@@ -8,6 +8,7 @@
 //! - `report/` draws the page.
 
 mod args;
+mod coherence;
 mod contender;
 mod contenders;
 mod counters;
@@ -41,15 +42,21 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+#[global_allocator]
+static ALLOCATOR: raw::Allocator = raw::Allocator;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let success = |()| ExitCode::SUCCESS;
     let done = match arguments.command {
-        Command::List => list(),
-        Command::Run(arguments) => run(&arguments),
-        Command::Report(arguments) => report(&arguments),
+        Command::Coherence(arguments) => coherence::run(&arguments),
+        Command::List => list().map(success),
+        Command::Run(arguments) => run(&arguments).map(success),
+        Command::Report(arguments) => report(&arguments).map(success),
+        Command::CoherenceGuest(arguments) => coherence::guest(&arguments).map(success),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("corelane-bench: {error}");
             ExitCode::from(2)

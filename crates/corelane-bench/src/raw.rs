@@ -1,8 +1,12 @@
-//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, and calls of contenders that are `unsafe`
-//! to make.
+//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, calls of contenders that are `unsafe` to
+//! make, and what the emulator's directory of cache lines is told.
 
 use gil::spsc::Sender;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// Ticks of the CPU's constant-rate counter, read in some 10 ns without a system call.
 ///
@@ -71,4 +75,194 @@ fn copy_to(memory: &mut [MaybeUninit<u8>], bytes: &[u8]) {
     // SAFETY: initialised bytes are valid as bytes that may be uninitialised.
     let bytes: &[MaybeUninit<u8>] = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
     memory.copy_from_slice(bytes);
+}
+
+/// Says these words to the directory of cache lines (`coherence/directory.c`). Where there is none, nothing happens: no kernel
+/// knows the system call.
+pub(crate) fn mark(words: [u64; 3]) {
+    #[cfg(target_os = "linux")]
+    {
+        /// As in `directory.c`.
+        const MARK: libc::c_long = 0xC0DE;
+        let [what, a, b] = words;
+        // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments.
+        unsafe { libc::syscall(MARK, what, a, b) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = words;
+}
+
+/// Memory of the threads that are [apart]. Its start; 0 until there is one.
+static ARENA: AtomicUsize = AtomicUsize::new(0);
+/// Of what the system gives when it is touched.
+const ARENA_BYTES: usize = 512 << 20;
+const LINE: usize = 64;
+
+/// What the arena has to give.
+struct Free {
+    /// Behind what was given first.
+    fresh: usize,
+    /// What came back: its address and size. The last one first.
+    back: Vec<(usize, usize)>,
+}
+
+static FREE: Mutex<Free> = Mutex::new(Free { fresh: 0, back: Vec::new() });
+
+thread_local! {
+    static APART: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`, with memory out of an arena for what this thread allocates meanwhile: each allocation on lines of its own, what was freed last
+/// first. Where memory lies then depends on nothing else in the process, and on no version of the system's allocator. The directory of cache
+/// lines learns of each allocation as a region.
+pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
+    let before = APART.replace(true);
+    let result = f();
+    APART.set(before);
+    result
+}
+
+/// The system's allocator, but for threads that are [apart].
+#[derive(Debug)]
+pub(crate) struct Allocator;
+
+impl Allocator {
+    #[inline(always)]
+    fn has(memory: *mut u8) -> bool {
+        let start = ARENA.load(Relaxed);
+        memory.addr().wrapping_sub(start) < ARENA_BYTES && start != 0
+    }
+
+    /// The size of an allocation in the arena: whole lines, so that each size is used again.
+    fn lines(layout: Layout) -> usize {
+        layout.size().next_multiple_of(LINE).next_multiple_of(layout.align())
+    }
+
+    #[cold]
+    fn give(layout: Layout) -> *mut u8 {
+        let bytes = Self::lines(layout);
+        let address = Self::unseen(|free| {
+            let start = match ARENA.load(Relaxed) {
+                0 => {
+                    let arena = Layout::from_size_align(ARENA_BYTES, 4096).expect("a valid layout");
+                    // SAFETY: its size is not 0.
+                    let start = unsafe { System.alloc(arena) };
+                    free.fresh = start.expose_provenance();
+                    ARENA.store(start.addr(), Relaxed);
+                    start.addr()
+                }
+                start => start,
+            };
+            let fits = |&(address, size): &(usize, usize)| size == bytes && address.is_multiple_of(layout.align());
+            if let Some(last) = free.back.iter().rposition(fits) {
+                return free.back.remove(last).0;
+            }
+            let address = free.fresh.next_multiple_of(layout.align().max(LINE));
+            // What a caller makes an error of, if there is none at all or no more of it.
+            if start == 0 || bytes > ARENA_BYTES || address + bytes > start + ARENA_BYTES {
+                return 0;
+            }
+            free.fresh = address + bytes;
+            address
+        });
+        crate::coherence::region(address, if address == 0 { 0 } else { layout.size() });
+        core::ptr::with_exposed_provenance_mut(address)
+    }
+
+    #[cold]
+    fn take_back(memory: *mut u8, layout: Layout) {
+        Self::unseen(|free| free.back.push((memory.addr(), Self::lines(layout))));
+    }
+
+    /// The arena's own accesses are not the queue's.
+    fn unseen<R>(f: impl FnOnce(&mut Free) -> R) -> R {
+        let before = APART.replace(false);
+        crate::coherence::pause();
+        let result = f(&mut FREE.lock().unwrap_or_else(PoisonError::into_inner));
+        crate::coherence::resume();
+        APART.set(before);
+        result
+    }
+}
+
+// SAFETY: the system's allocator, whose results are passed on as they are; or memory of the arena, which is given to one at a time: `fresh`
+// only grows, and what came back is taken out of the list.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline(always)]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if APART.get() {
+            return Self::give(layout);
+        }
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    #[inline(always)]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if APART.get() {
+            let memory = Self::give(layout);
+            if !memory.is_null() {
+                // SAFETY: so many bytes were just given.
+                unsafe { memory.write_bytes(0, layout.size()) };
+            }
+            return memory;
+        }
+        // SAFETY: the caller's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    #[inline(always)]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if Self::has(memory) {
+            return Self::take_back(memory, layout);
+        }
+        // SAFETY: the caller's; it is not the arena's, so it is the system's.
+        unsafe { System.dealloc(memory, layout) };
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if !APART.get() && !Self::has(memory) {
+            // SAFETY: the caller's; it is not the arena's, so it is the system's.
+            return unsafe { System.realloc(memory, layout, bytes) };
+        }
+        // SAFETY: the caller's: the new size is valid with the alignment, the old memory has its layout and is given up.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
+            if !new.is_null() {
+                memory.copy_to_nonoverlapping(new, layout.size().min(bytes));
+                self.dealloc(memory, layout);
+            }
+            new
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_apart_lies_on_lines_of_its_own_and_is_used_again() {
+        let outside = Box::new(1_u64);
+        let (first, second) = apart(|| (Box::new(1_u32), Box::new([2_u64; 9])));
+        for address in [&raw const *first as usize, &raw const *second as usize] {
+            assert!(address.is_multiple_of(LINE) && Allocator::has(core::ptr::without_provenance_mut(address)));
+        }
+        assert!(!Allocator::has((&raw const *outside).cast_mut().cast()));
+        let freed = &raw const *second as usize;
+        drop(second);
+        // Of the same number of lines, and zeroed though it was used.
+        let mut again = apart(|| vec![0_u8; 100]);
+        assert_eq!(again.as_ptr() as usize, freed);
+        assert!(again.iter().all(|&byte| byte == 0));
+        again.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+        // It may leave the arena, and come into it, with what it holds.
+        again.reserve_exact(1000);
+        assert!(!Allocator::has(again.as_mut_ptr()));
+        apart(|| again.reserve_exact(10_000));
+        assert!(Allocator::has(again.as_mut_ptr()));
+        assert!(again.iter().enumerate().all(|(i, &byte)| byte == i as u8));
+        assert_eq!(*first, 1);
+    }
 }

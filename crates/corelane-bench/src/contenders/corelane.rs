@@ -103,3 +103,9 @@ design!(
     "fastforward",
     spsc::FastForward
 );
+design!(
+    /// The lane without a bound.
+    Linked,
+    "linked",
+    spsc::Linked
+);

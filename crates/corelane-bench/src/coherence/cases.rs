@@ -1,0 +1,471 @@
+//! What is counted: every queue, in several runs.
+
+use super::guest::{self, Rounds, at_once, in_turns, made, puts, takes};
+use crate::contender::{Batches, Ends, Kind, Messages, Pair};
+use crate::contenders::{
+    FastFlowShort, FastForward, FastForwardTuned, Linked, McRingBuffer, PaperBQueue, PaperBQueueAdaptive, Rtrb, Stream,
+    each, each_crate, each_crate_with_batches, each_design,
+};
+use crate::item::{Block, Item};
+use corelane::handoff::{Fairness, SynchronousQueue, TakeTicket, TransferQueue};
+use corelane::mpmc;
+use corelane::paper::b_queue::{Adaptive, NoBacktracking};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How many items a queue holds, unless a figure says otherwise.
+const CAPACITY: usize = 1024;
+/// Items of a batch.
+const BATCH: usize = 64;
+
+/// What a case is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A row of the table.
+    Table,
+    /// Requests that wait, and ask whether they still have to.
+    FollowUps,
+    /// MCRingBuffer's Figure 11.
+    Figure11,
+    /// B-Queue's Table 2, one queue.
+    Table2,
+    /// B-Queue's Table 3, seven.
+    Table3,
+}
+
+/// One run of one queue.
+pub(crate) struct Case {
+    pub(crate) part: Part,
+    pub(crate) queue: String,
+    pub(crate) kind: Kind,
+    /// How it is run.
+    pub(crate) run: String,
+    /// Size of an item.
+    pub(crate) bytes: usize,
+    /// Threads that put; the others take.
+    pub(crate) putters: usize,
+    /// Plays it inside the emulator; how many items were counted.
+    pub(crate) play: Box<dyn Fn() -> u64>,
+}
+
+impl Case {
+    fn new(queue: impl Into<String>, kind: Kind, run: impl Into<String>, play: impl Fn() -> u64 + 'static) -> Self {
+        let (queue, run) = (queue.into(), run.into());
+        Case { part: Part::Table, queue, kind, run, bytes: 8, putters: 1, play: Box::new(play) }
+    }
+
+    /// Whether its counts are kept: what is ours is, and the directory's own test.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.part, Part::Table | Part::FollowUps) && self.kind != Kind::Crate
+    }
+
+    fn part(self, part: Part) -> Self {
+        Case { part, ..self }
+    }
+
+    fn bytes(self, bytes: usize) -> Self {
+        Case { bytes, ..self }
+    }
+
+    fn putters(self, putters: usize) -> Self {
+        Case { putters, ..self }
+    }
+}
+
+/// The run that fills and drains.
+pub(crate) const FILL: &str = "filled, drained";
+const ONE: &str = "one at a time";
+
+/// Several laps of a queue in turns of so many items.
+fn laps(capacity: usize, a_turn: usize) -> Rounds {
+    let lap = capacity.div_ceil(a_turn) as u64;
+    Rounds { warm: 2 * lap, counted: 2 * lap }
+}
+
+/// An end, and the number of its next item.
+struct Numbered<E, S> {
+    end: E,
+    next: u64,
+    stock: S,
+}
+
+impl<E, S> Numbered<E, S> {
+    fn new(end: E, stock: S) -> Self {
+        Numbered { end, next: 0, stock }
+    }
+}
+
+/// The capacity of the queue that has a constant one.
+const CONSTANT: usize = 2048;
+
+fn pair<P: Pair<T>, T: Item>(capacity: usize) -> Ends<P, T> {
+    made(|| P::pair(capacity).or_else(|_| P::pair(CONSTANT)))
+        .unwrap_or_else(|unable| panic!("{}: {}", P::name(), unable.0))
+}
+
+/// Turns of up to so many calls; who puts or finds nothing ends it early.
+fn one_by_one<P: Pair<T>, T: Item>(capacity: usize, a_turn: usize) -> u64
+where
+    T::Stock: Send,
+{
+    let (tx, rx) = pair::<P, T>(capacity);
+    let (mut tx, mut rx) = (Numbered::new(tx, T::stock()), Numbered::new(rx, ()));
+    let actors = vec![puts(move || put::<P, T>(&mut tx, a_turn)), takes(move || take::<P, T>(&mut rx, a_turn))];
+    in_turns(actors, laps(capacity, a_turn))
+}
+
+fn put<P: Pair<T>, T: Item>(tx: &mut Numbered<P::Tx, T::Stock>, most: usize) {
+    for _ in 0..most {
+        if !P::try_push(&mut tx.end, T::numbered(&tx.stock, tx.next)) {
+            break;
+        }
+        tx.next += 1;
+    }
+}
+
+fn take<P: Pair<T>, T: Item>(rx: &mut Numbered<P::Rx, ()>, most: usize) -> u64 {
+    let first = rx.next;
+    // One call more than there may be items: who drains a queue learns that it is empty.
+    for _ in 0..if most == 1 { 1 } else { most + 1 } {
+        let Some(item) = P::try_pop(&mut rx.end) else { break };
+        assert_eq!(item.says(), T::due(rx.next), "{}", P::name());
+        rx.next += 1;
+    }
+    rx.next - first
+}
+
+/// Turns of a slice of `BATCH` items.
+fn in_batches<P: Batches<u64>>() -> u64 {
+    let (tx, rx) = pair::<P, u64>(CAPACITY);
+    let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
+    let put = move || {
+        let items: [u64; BATCH] = std::array::from_fn(|i| tx.next + i as u64);
+        tx.next += P::push_slice(&mut tx.end, &items) as u64;
+    };
+    let take = move || {
+        let mut items = [0; BATCH];
+        let popped = P::pop_slice(&mut rx.end, &mut items);
+        assert!(items[..popped].iter().copied().eq(rx.next..rx.next + popped as u64), "{}", P::name());
+        rx.next += popped as u64;
+        popped as u64
+    };
+    in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+}
+
+/// Turns of so many messages of 8 bytes.
+fn messages<M: Messages>(a_turn: usize) -> u64 {
+    let (tx, rx) = made(|| M::pair(8)).unwrap_or_else(|unable| panic!("{}: {}", M::name(), unable.0));
+    let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
+    let put = move || {
+        for _ in 0..a_turn {
+            // The length first: one of the queues has it there.
+            let message = [8, 0, 0, 0, tx.next as u8, (tx.next >> 8) as u8, 0, 0];
+            assert!(M::try_push(&mut tx.end, &message), "{}", M::name());
+            tx.next += 1;
+        }
+    };
+    let take = move || {
+        let first = rx.next;
+        while rx.next - first < a_turn as u64 {
+            let number = rx.next;
+            let right = |message: &[u8]| message[4..6] == [number as u8, (number >> 8) as u8];
+            match M::try_pop(&mut rx.end, right) {
+                Some(right) => assert!(right, "{}", M::name()),
+                None => break,
+            }
+            rx.next += 1;
+        }
+        rx.next - first
+    };
+    in_turns(vec![puts(put), takes(take)], laps(CAPACITY, a_turn))
+}
+
+/// A queue that all threads share: each turn of one that puts is so many calls, and so is each turn of one that takes.
+fn shared<Q: Sync>(
+    make: impl FnOnce() -> Q,
+    [putters, takers, a_turn]: [usize; 3],
+    put: impl Fn(&Q) + Sync,
+    take: impl Fn(&Q) -> bool + Sync,
+) -> u64 {
+    let queue = &made(make);
+    let (put, take) = (&put, &take);
+    let mut actors = Vec::new();
+    actors.extend((0..putters).map(|_| puts(move || (0..a_turn).for_each(|_| put(queue)))));
+    actors.extend((0..takers).map(|_| takes(move || (0..a_turn).filter(|_| take(queue)).count() as u64)));
+    in_turns(actors, laps(CAPACITY, putters * a_turn))
+}
+
+fn each_shared<D: mpmc::Design<u64>>(cases: &mut Vec<Case>, name: &'static str)
+where
+    D::Body: 'static,
+{
+    type Queue<D> = mpmc::Queue<u64, D>;
+    fn make<D: mpmc::Design<u64>>() -> Queue<D> {
+        mpmc::queue_with(CAPACITY, mpmc::Options::new()).expect("there is memory")
+    }
+    let single = |shape| {
+        shared(
+            make::<D>,
+            shape,
+            |queue: &Queue<D>| queue.try_push(7).expect("there is room"),
+            |queue: &Queue<D>| queue.try_pop().is_ok(),
+        )
+    };
+    cases.push(Case::new(name, Kind::Corelane, FILL, move || single([1, 1, CAPACITY])));
+    cases.push(Case::new(name, Kind::Corelane, ONE, move || single([1, 1, 1])));
+    cases.push(Case::new(name, Kind::Corelane, "one at a time, 2 and 2 threads", move || single([2, 2, 1])).putters(2));
+    cases.push(Case::new(name, Kind::Corelane, format!("batches of {BATCH}"), || {
+        let queue = &made(make::<D>);
+        let [mut supply, mut taken] = [(); 2].map(|()| made(|| Vec::with_capacity(BATCH)));
+        let put = move || {
+            supply.extend(0..BATCH as u64);
+            assert_eq!(queue.try_push_batch(&mut supply), Ok(BATCH));
+        };
+        let take = move || {
+            taken.clear();
+            queue.try_pop_batch(&mut taken, BATCH).unwrap_or(0) as u64
+        };
+        in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+    }));
+}
+
+/// A take that waits, as a ticket, and a put that finds it.
+fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
+    let queue = &made(|| SynchronousQueue::new(fairness));
+    let take = || {
+        let mut ticket = None::<TakeTicket<'_, u64>>;
+        takes(move || {
+            let taken = ticket.take().is_some_and(|mut ticket| ticket.try_followup() == Some(Ok(7)));
+            ticket = Some(queue.reserve_take());
+            taken.into()
+        })
+    };
+    let mut actors = Vec::new();
+    // In the first round nobody waits yet.
+    actors.extend((0..putters).map(|_| puts(move || _ = queue.offer(7))));
+    actors.extend((0..putters).map(|_| take()));
+    in_turns(actors, laps(CAPACITY, putters))
+}
+
+/// Remote accesses of all failed follow-ups to one ticket, at most: in a fair queue the next request to come is linked to it, once.
+pub(crate) const MOST_REMOTE: f64 = 1.0;
+/// How often the others come and go while requests wait.
+const COMINGS: u64 = 8;
+
+/// Takes that wait, and ask so many times between any two things that others do; how many. What others do: one more take comes, and a put
+/// that finds a take which is none of these.
+fn follow_ups(fairness: Fairness, tickets: usize, attempts: usize) -> u64 {
+    let queue = &made(|| SynchronousQueue::new(fairness));
+    let mut others = Vec::new();
+    let mut actors = vec![puts(move || {
+        if others.is_empty() {
+            // In a fair queue the puts find these, in an unfair one those that come later.
+            others.extend((0..COMINGS).map(|_| queue.reserve_take()));
+        } else {
+            others.push(queue.reserve_take());
+            queue.offer(7).expect("takes wait");
+        }
+    })];
+    actors.extend((0..tickets).map(|_| {
+        let mut ticket = None::<TakeTicket<'_, u64>>;
+        takes(move || {
+            match &mut ticket {
+                None => ticket = Some(queue.reserve_take()),
+                Some(ticket) => (0..attempts).for_each(|_| assert!(ticket.try_followup().is_none())),
+            }
+            0
+        })
+    }));
+    // In the first round all tickets are taken.
+    in_turns(actors, Rounds { warm: 1, counted: COMINGS });
+    tickets as u64
+}
+
+/// Words that one thread writes and another reads, in turns: what the directory has to say of them is known.
+fn bare_words(words: usize) -> u64 {
+    let words: &[AtomicU64] = &made(|| (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let put = || words.iter().for_each(|word| word.store(7, Relaxed));
+    let take = || words.iter().filter(|word| word.load(Relaxed) == 7).count() as u64;
+    in_turns(vec![puts(put), takes(take)], laps(CAPACITY, words.len()))
+}
+
+/// From one thread to several, with a queue to each: turns of so many items a queue.
+fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize) -> u64 {
+    let (mut txs, mut actors) = (Vec::new(), Vec::new());
+    for _ in 0..queues {
+        let (tx, rx) = pair::<P, u64>(capacity);
+        txs.push(Numbered::new(tx, ()));
+        let mut rx = Numbered::new(rx, ());
+        actors.push(takes(move || take::<P, u64>(&mut rx, a_turn)));
+    }
+    actors.insert(0, puts(move || txs.iter_mut().for_each(|tx| put::<P, u64>(tx, a_turn))));
+    in_turns(actors, laps(capacity, a_turn))
+}
+
+/// Both threads at once, as the papers measure.
+fn free<P: Pair<u64>>(capacity: usize) -> u64 {
+    const ITEMS: u64 = 20_000;
+    let (tx, rx) = pair::<P, u64>(capacity);
+    let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
+    let put = || {
+        while tx.next < ITEMS {
+            put::<P, u64>(&mut tx, 1);
+        }
+    };
+    let take = || {
+        // What a form that shows batches only never shows is less than one.
+        while rx.next < ITEMS / P::GRAIN * P::GRAIN {
+            take::<P, u64>(&mut rx, 1);
+        }
+        rx.next
+    };
+    at_once([puts(put), takes(take)])
+}
+
+/// Turns of the figures.
+pub(crate) const TURNS: [usize; 5] = [1, 10, 50, 200, 2000];
+/// The run of a figure that has no turns.
+pub(crate) const FREE: &str = "at once";
+
+fn figure<P: Pair<u64>>(cases: &mut Vec<Case>, part: Part) {
+    let capacity = if part == Part::Figure11 { 2000 } else { 2048 };
+    for a_turn in TURNS {
+        let play = move || match part {
+            Part::Table3 => fan::<P>(7, capacity, a_turn),
+            _ => one_by_one::<P, u64>(capacity, a_turn),
+        };
+        cases.push(Case::new(P::name(), P::KIND, a_turn.to_string(), play).part(part));
+    }
+    if part != Part::Table3 {
+        cases.push(Case::new(P::name(), P::KIND, FREE, move || free::<P>(capacity)).part(part));
+    }
+}
+
+/// Every case there is. Their numbers are what this program and its copy in the emulator agree upon.
+pub(crate) fn all() -> Vec<Case> {
+    let mut cases = table();
+    for (name, fairness) in [("handoff, fair", Fairness::Fair), ("handoff, unfair", Fairness::Unfair)] {
+        for tickets in [1, 8] {
+            for attempts in [1, 100] {
+                let run = format!("{tickets} waiting, {attempts} times");
+                let play = move || follow_ups(fairness, tickets, attempts);
+                cases.push(Case::new(name, Kind::Corelane, run, play).part(Part::FollowUps));
+            }
+        }
+    }
+    each!([BasicRingBuffer, FastForward] P => figure::<P>(&mut cases, Part::Figure11));
+    figure::<McRingBuffer<50>>(&mut cases, Part::Figure11);
+    each_design!(P => figure::<P>(&mut cases, Part::Figure11));
+    figure::<Rtrb>(&mut cases, Part::Figure11);
+    for part in [Part::Table2, Part::Table3] {
+        figure::<FastForwardTuned>(&mut cases, part);
+        figure::<McRingBuffer<256>>(&mut cases, part);
+        figure::<PaperBQueueAdaptive>(&mut cases, part);
+        each_design!(P => figure::<P>(&mut cases, part));
+    }
+    cases
+}
+
+/// All that the table has.
+fn table() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (words, run) in [(CAPACITY, FILL), (1, ONE)] {
+        cases.push(Case::new("bare words", Kind::Roofline, run, move || bare_words(words)));
+    }
+    each_design!(P => spsc::<P>(&mut cases));
+    spsc::<Linked>(&mut cases);
+    for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
+        cases.push(Case::new(Stream::name(), Kind::Corelane, run, move || messages::<Stream>(a_turn)));
+        cases.push(Case::new(FastFlowShort::name(), Kind::Paper, run, move || messages::<FastFlowShort>(a_turn)));
+    }
+
+    each_shared::<mpmc::Ticket>(&mut cases, "mpmc ticket");
+    each_shared::<mpmc::MichaelScott>(&mut cases, "mpmc michael_scott");
+    each_shared::<mpmc::TwoLock>(&mut cases, "mpmc two_lock");
+    each_shared::<mpmc::Condvar>(&mut cases, "mpmc condvar");
+    each_shared::<mpmc::BusyWait>(&mut cases, "mpmc busy_wait");
+
+    for (name, fairness) in [("handoff, fair", Fairness::Fair), ("handoff, unfair", Fairness::Unfair)] {
+        for putters in [1, 2] {
+            let run = format!("take by ticket, {putters} and {putters} threads");
+            cases.push(Case::new(name, Kind::Corelane, run, move || by_ticket(fairness, putters)).putters(putters));
+        }
+    }
+    for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
+        cases.push(Case::new("TransferQueue", Kind::Corelane, run, move || {
+            let put = |queue: &TransferQueue<u64>| queue.put(7).expect("nobody has closed it");
+            shared(TransferQueue::new, [1, 1, a_turn], put, |queue| queue.poll().is_ok())
+        }));
+    }
+
+    each!([BasicRingBuffer, LockRingBuffer] P => single::<P>(&mut cases));
+    single::<McRingBuffer<50>>(&mut cases);
+    single::<FastForward>(&mut cases);
+    single::<PaperBQueue<NoBacktracking, 64>>(&mut cases);
+    single::<PaperBQueue<Adaptive, 64>>(&mut cases);
+
+    each_crate!(P => single::<P>(&mut cases));
+    each_crate_with_batches!(P => batches::<P>(&mut cases));
+    sizes::<Rtrb>(&mut cases);
+    cases
+}
+
+/// A safe design: items of 8 bytes in all runs, larger ones in one.
+fn spsc<P>(cases: &mut Vec<Case>)
+where
+    P: Batches<u64>
+        + Pair<Block<2>>
+        + Pair<Block<3>>
+        + Pair<Block<4>>
+        + Pair<Block<8>>
+        + Pair<Block<16>>
+        + Pair<Block<32>>
+        + Pair<Block<64>>
+        + Pair<Block<128>>,
+{
+    single::<P>(cases);
+    batches::<P>(cases);
+    sizes::<P>(cases);
+}
+
+fn single<P: Pair<u64>>(cases: &mut Vec<Case>) {
+    for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
+        cases.push(Case::new(P::name(), P::KIND, run, move || one_by_one::<P, u64>(CAPACITY, a_turn)));
+    }
+}
+
+fn batches<P: Batches<u64>>(cases: &mut Vec<Case>) {
+    cases.push(Case::new(P::name(), P::KIND, format!("batches of {BATCH}"), in_batches::<P>));
+}
+
+fn sizes<P>(cases: &mut Vec<Case>)
+where
+    P: Pair<Block<2>>
+        + Pair<Block<3>>
+        + Pair<Block<4>>
+        + Pair<Block<8>>
+        + Pair<Block<16>>
+        + Pair<Block<32>>
+        + Pair<Block<64>>
+        + Pair<Block<128>>,
+{
+    size::<P, 2>(cases);
+    size::<P, 3>(cases);
+    size::<P, 4>(cases);
+    size::<P, 8>(cases);
+    size::<P, 16>(cases);
+    size::<P, 32>(cases);
+    size::<P, 64>(cases);
+    size::<P, 128>(cases);
+}
+
+fn size<P: Pair<Block<WORDS>>, const WORDS: usize>(cases: &mut Vec<Case>) {
+    let play = || one_by_one::<P, Block<WORDS>>(CAPACITY, CAPACITY);
+    cases.push(Case::new(P::name(), P::KIND, FILL, play).bytes(8 * WORDS));
+}
+
+/// Plays these cases, inside the emulator.
+pub(super) fn play(cases: &[Case], chosen: &[usize]) {
+    for &case in chosen {
+        guest::count(case, || (cases[case].play)());
+    }
+}

@@ -1,0 +1,127 @@
+//! What the directory wrote.
+
+use std::collections::BTreeMap;
+
+/// One case as it was counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    pub(crate) items: u64,
+    pub(crate) counts: Vec<Count>,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// What a thread did in the regions of one length; 0: in none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Count {
+    pub(crate) thread: usize,
+    pub(crate) region: u64,
+    pub(crate) accesses: u64,
+    /// Reads of lines that another thread wrote and this one did not hold.
+    pub(crate) reads: u64,
+    /// Writes to lines that others held and this one did not.
+    pub(crate) writes: u64,
+    /// Writes to lines that this one held and others too.
+    pub(crate) upgrades: u64,
+}
+
+impl Count {
+    /// Lines that came to this thread.
+    pub(crate) fn moved(&self) -> u64 {
+        self.reads + self.writes
+    }
+}
+
+/// A line of a small region, or of none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) region: u64,
+    pub(crate) offset: u64,
+    pub(crate) moved: u64,
+}
+
+/// Lines of cache that moved, an item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PerItem {
+    /// To the threads that take.
+    pub(crate) out: f64,
+    /// To the threads that put.
+    pub(crate) back: f64,
+    /// Copies that others lost, though nothing moved.
+    pub(crate) upgrades: f64,
+}
+
+impl Reading {
+    pub(crate) fn per_item(&self, putters: usize) -> PerItem {
+        let sum = |of: &dyn Fn(&Count) -> u64| self.counts.iter().map(of).sum::<u64>() as f64 / self.items as f64;
+        PerItem {
+            out: sum(&|count| if count.thread >= putters { count.moved() } else { 0 }),
+            back: sum(&|count| if count.thread < putters { count.moved() } else { 0 }),
+            upgrades: sum(&|count| count.upgrades),
+        }
+    }
+
+    /// The remote accesses of the taking thread that made most of them, as `out`.
+    pub(crate) fn worst(&self, putters: usize) -> PerItem {
+        let mut threads: BTreeMap<usize, u64> = BTreeMap::new();
+        for count in self.counts.iter().filter(|count| count.thread >= putters) {
+            *threads.entry(count.thread).or_default() += count.moved() + count.upgrades;
+        }
+        let out = threads.values().max().map_or(f64::NAN, |&most| most as f64);
+        PerItem { out, back: 0.0, upgrades: 0.0 }
+    }
+
+    /// Lines that moved to any thread.
+    pub(crate) fn moved(&self) -> u64 {
+        self.counts.iter().map(Count::moved).sum()
+    }
+
+    pub(crate) fn accesses(&self) -> u64 {
+        self.counts.iter().map(|count| count.accesses).sum()
+    }
+}
+
+/// Reads the directory's file: the cases by their numbers.
+pub(crate) fn parse(text: &str) -> Result<BTreeMap<usize, Reading>, String> {
+    let mut readings: BTreeMap<usize, Reading> = BTreeMap::new();
+    let mut last = None;
+    for line in text.lines() {
+        let mut words = line.split(' ');
+        let what = words.next();
+        let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
+        let reading = last.and_then(|last| readings.get_mut(&last));
+        match (what, numbers.as_deref(), reading) {
+            (Some("case"), Ok(&[case, items]), _) => {
+                readings.insert(case as usize, Reading { items, ..Reading::default() });
+                last = Some(case as usize);
+            }
+            (Some("count"), Ok(&[thread, region, accesses, reads, writes, upgrades]), Some(reading)) => {
+                reading.counts.push(Count { thread: thread as usize, region, accesses, reads, writes, upgrades });
+            }
+            (Some("line"), Ok(&[region, offset, moved]), Some(reading)) => {
+                reading.lines.push(Line { region, offset, moved });
+            }
+            _ => return Err(format!("the directory wrote '{line}'")),
+        }
+    }
+    Ok(readings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directorys_file_is_read() {
+        let text = "case 3 10\ncount 0 64 7 0 5 1\ncount 1 64 9 5 0 2\ncount 1 0 2 1 0 0\nline 64 0 11\ncase 4 1\n";
+        let readings = parse(text).unwrap();
+        assert_eq!(readings.keys().copied().collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(readings[&3].per_item(1), PerItem { out: 0.6, back: 0.5, upgrades: 0.3 });
+        assert_eq!((readings[&3].moved(), readings[&3].accesses()), (11, 18));
+        assert_eq!(readings[&3].worst(1).out, 8.0);
+        assert!(readings[&4].worst(1).out.is_nan());
+        assert_eq!(readings[&3].lines, [Line { region: 64, offset: 0, moved: 11 }]);
+        for wrong in ["count 0 64 7 0 5 1", "case 3", "case 3 x", "case 1 1\nother 1 1"] {
+            assert!(parse(wrong).unwrap_err().contains("wrote"), "{wrong}");
+        }
+    }
+}

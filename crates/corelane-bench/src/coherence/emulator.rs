@@ -1,0 +1,155 @@
+//! QEMU's user emulation with the directory of cache lines as its plugin.
+
+use super::counts::{self, Reading};
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{self, Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PLUGIN: &str = include_str!("../../coherence/directory.c");
+
+/// Why there is no emulator.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing(pub(crate) String);
+
+/// An emulator and its plugin, ready to run.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    program: PathBuf,
+    /// Where an unpacked package has the libraries that the system has not.
+    libraries: Option<PathBuf>,
+    plugin: PathBuf,
+    /// Of this process; removed at the end.
+    scratch: PathBuf,
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// The directory above the profile's, where `fetch-emulator` puts it: `target/emulator`.
+fn fetched() -> Option<PathBuf> {
+    let exe = env::current_exe().ok()?;
+    let target = exe.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists())?;
+    Some(target.join("emulator"))
+}
+
+impl Emulator {
+    /// The emulator that was fetched, or the system's; its plugin is compiled.
+    pub(crate) fn prepare() -> Result<Self, Missing> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            return Err(Missing("cache lines are counted on Linux and x86-64 only".to_owned()));
+        }
+        let (program, libraries) = match fetched().filter(|root| root.join("usr/bin/qemu-x86_64").exists()) {
+            Some(root) => (root.join("usr/bin/qemu-x86_64"), Some(root.join("usr/lib/x86_64-linux-gnu"))),
+            None => (PathBuf::from("qemu-x86_64"), None),
+        };
+        let scratch = env::temp_dir().join(format!("corelane-coherence-{}", process::id()));
+        let plugin = scratch.join("libdirectory.so");
+        let emulator = Emulator { program, libraries, plugin, scratch };
+        emulator.speaks()?;
+        emulator.compile()?;
+        Ok(emulator)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // Nothing of this process's surroundings: what a program has on its stack at its start must not matter.
+        command.env_clear();
+        if let Some(libraries) = &self.libraries {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        command
+    }
+
+    fn speaks(&self) -> Result<(), Missing> {
+        let output = self.command().arg("--version").output();
+        match output {
+            // The interface of plugins changes with the version.
+            Ok(output) if output.status.success() => match String::from_utf8_lossy(&output.stdout).lines().next() {
+                Some(line) if line.contains("version 7.2.") => Ok(()),
+                line => Err(Missing(format!("the plugin is for QEMU 7.2, not for {}", line.unwrap_or("nothing")))),
+            },
+            Ok(output) => {
+                let error = String::from_utf8_lossy(&output.stderr);
+                Err(Missing(format!("{} does not run: {}", self.program.display(), error.trim())))
+            }
+            Err(_) => Err(Missing(
+                "there is no qemu-x86_64: install QEMU's user emulation 7.2, or run crates/corelane-bench/coherence/fetch-emulator, \
+                 which unpacks Debian 12's into target/emulator"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn compile(&self) -> Result<(), Missing> {
+        let missing = |error: String| Missing(format!("the emulator's plugin cannot be compiled: {error}"));
+        let source = self.scratch.join("directory.c");
+        fs::create_dir_all(&self.scratch)
+            .and_then(|()| fs::write(&source, PLUGIN))
+            .map_err(|error| missing(format!("{}: {error}", self.scratch.display())))?;
+        let output = Command::new("cc")
+            .args(["-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread", "-o"])
+            .args([&self.plugin, &source])
+            .output()
+            .map_err(|error| missing(format!("cc: {error}")))?;
+        if !output.status.success() {
+            return Err(missing(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Has this very program play cases in the emulator; what the directory counted of each.
+    pub(crate) fn play(&self, command: &str, cases: &[usize]) -> Result<BTreeMap<usize, Reading>, String> {
+        let exe = env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
+        let counted = self.scratch.join(format!("counts-{}", cases.first().copied().unwrap_or(0)));
+        let child = self
+            .command()
+            .arg("-plugin")
+            .arg(format!("{},out={}", self.plugin.display(), counted.display()))
+            .arg(exe)
+            .arg(command)
+            .args(cases.iter().map(usize::to_string))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        finish(child)?;
+        let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
+        let readings = counts::parse(&text)?;
+        match cases.iter().find(|case| !readings.contains_key(case)) {
+            Some(case) => Err(format!("the directory has not counted case {case}")),
+            None => Ok(readings),
+        }
+    }
+}
+
+/// Waits for a child that writes a few lines at most, but not for ever: a queue may hang.
+fn finish(mut child: Child) -> Result<(), String> {
+    const BOUND: Duration = Duration::from_secs(180);
+    let start = Instant::now();
+    let ended = loop {
+        match child.try_wait().map_err(|error| format!("the emulator: {error}"))? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => break status.to_string(),
+            None if start.elapsed() > BOUND => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break format!("still not over after {} s", BOUND.as_secs());
+            }
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let mut error = String::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        let _ = pipe.read_to_string(&mut error);
+    }
+    Err(format!("in the emulator: {} ({ended})", error.trim()))
+}

@@ -1,0 +1,222 @@
+//! Cache lines that move from thread to thread, counted in an emulator whose plugin keeps a directory of them.
+//!
+//! This program starts a copy of itself in the emulator (`emulator.rs`). There, threads take turns at a queue (`guest.rs`, `cases.rs`), and tell
+//! the plugin, `coherence/directory.c`, when to look. So the counts are a matter of the algorithm and the layout of its memory alone: they
+//! repeat exactly, and a queue that touches one more line is found out (`stored.rs`).
+
+mod cases;
+mod counts;
+mod emulator;
+mod figures;
+mod guest;
+mod stored;
+
+use crate::args::{CoherenceArguments, GuestArguments};
+use cases::{Case, FILL, Part};
+use counts::{PerItem, Reading};
+use emulator::Emulator;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
+use stored::Stored;
+
+pub(crate) use guest::{pause, region, resume};
+
+/// There is no emulator.
+const NO_EMULATOR: u8 = 3;
+
+/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained …
+const LANE: f64 = 1.25;
+/// … but where three items of 16 bytes, or two of 24, share a line with a header: a line carries 48 bytes.
+const LANE_THREE_QUARTERS: f64 = 1.34;
+
+pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
+    let cases = cases::all();
+    let wanted = |case: &Case| match case.part {
+        Part::Table | Part::FollowUps => {
+            let named = arguments.names.is_empty() || arguments.names.contains(&case.queue);
+            let kept = !(arguments.check || arguments.write.is_some()) || case.is_kept();
+            !arguments.figures && named && kept
+        }
+        Part::Figure11 | Part::Table2 | Part::Table3 => arguments.figures,
+    };
+    if let Some(name) = arguments.names.iter().find(|name| cases.iter().all(|case| case.queue != **name)) {
+        let mut known: Vec<_> = cases.iter().map(|case| format!("'{}'", case.queue)).collect();
+        known.sort();
+        known.dedup();
+        return Err(format!("no queue is called '{name}'; there are {}", known.join(", ")));
+    }
+    let emulator = match Emulator::prepare() {
+        Ok(emulator) => emulator,
+        Err(missing) => {
+            eprintln!("corelane-bench: no cache lines were counted: {}", missing.0);
+            return Ok(ExitCode::from(NO_EMULATOR));
+        }
+    };
+    let chosen: Vec<usize> = (0..cases.len()).filter(|&case| wanted(&cases[case])).collect();
+    let readings = count(&emulator, &cases, &chosen)?;
+    let counted: Vec<_> = readings.into_iter().map(|(case, reading)| (&cases[case], reading)).collect();
+    let per_item: Vec<_> = counted.iter().map(|(case, reading)| (*case, figure(case, reading))).collect();
+
+    if arguments.figures {
+        crate::print(&figures::render(&counted))?;
+    } else if let Some(file) = &arguments.write {
+        fs::write(file, Stored::render(&per_item)).map_err(|error| format!("{}: {error}", file.display()))?;
+    } else if arguments.check {
+        return check(&per_item);
+    } else {
+        crate::print(&table(&counted, arguments.regions))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Inside the emulator.
+pub(crate) fn guest(arguments: &GuestArguments) -> Result<(), String> {
+    cases::play(&cases::all(), &arguments.cases);
+    Ok(())
+}
+
+/// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs.
+fn count(emulator: &Emulator, cases: &[Case], chosen: &[usize]) -> Result<BTreeMap<usize, Reading>, String> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for &number in chosen {
+        let same = |group: &Vec<usize>| {
+            (&cases[group[0]].queue, cases[group[0]].part) == (&cases[number].queue, cases[number].part)
+        };
+        match groups.iter_mut().find(|group| same(group)) {
+            Some(group) => group.push(number),
+            None => groups.push(vec![number]),
+        }
+    }
+    let processes = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
+    let groups = Mutex::new(groups);
+    let work = || -> Result<BTreeMap<usize, Reading>, String> {
+        let mut readings = BTreeMap::new();
+        loop {
+            let next = groups.lock().expect("no panic with it locked").pop();
+            let Some(group) = next else { return Ok(readings) };
+            readings.extend(emulator.play("coherence-guest", &group)?);
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..processes).map(|_| scope.spawn(work)).collect();
+        let mut readings = BTreeMap::new();
+        for worker in workers {
+            readings.extend(worker.join().expect("no panic")?);
+        }
+        Ok(readings)
+    })
+}
+
+/// What is shown and kept of a case.
+fn figure(case: &Case, reading: &Reading) -> PerItem {
+    match case.part {
+        Part::FollowUps => reading.worst(case.putters),
+        _ => reading.per_item(case.putters),
+    }
+}
+
+/// Lines that moved for a line of payload, where that means something, and how many may.
+fn for_payload(case: &Case, per: &PerItem) -> Option<(f64, f64)> {
+    let most = if matches!(case.bytes, 16 | 24) { LANE_THREE_QUARTERS } else { LANE };
+    (case.part == Part::Table && case.run == FILL).then(|| (per.out.max(per.back) * 64.0 / case.bytes as f64, most))
+}
+
+fn check(per_item: &[(&Case, PerItem)]) -> Result<ExitCode, String> {
+    let mut wrong = Stored::load().differences(per_item);
+    let mut most: f64 = 0.0;
+    for (case, per) in per_item.iter().filter(|(case, _)| case.queue == "lane") {
+        if let Some((lines, bound)) = for_payload(case, per) {
+            most = most.max(lines);
+            if lines > bound {
+                wrong.push(format!(
+                    "lane, {} bytes: {lines:.3} lines for a line of payload, at most {bound}",
+                    case.bytes
+                ));
+            }
+        }
+    }
+    // However often a request asks, and whoever else waits.
+    for (case, per) in per_item.iter().filter(|(case, _)| case.part == Part::FollowUps) {
+        if per.out > cases::MOST_REMOTE {
+            wrong.push(format!("{}, {}: {} remote accesses", case.queue, case.run, per.out));
+        }
+    }
+    let report = if wrong.is_empty() {
+        format!(
+            "{} counts of cache lines are as kept; the lane, filled and drained: at most {most:.3} for a line of payload\n",
+            per_item.len()
+        )
+    } else {
+        format!("{}\ncounts of cache lines that are not as they were: {}\n", wrong.join("\n"), wrong.len())
+    };
+    crate::print(&report)?;
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A block for each run, a line for each queue.
+fn table(counted: &[(&Case, Reading)], regions: bool) -> String {
+    let mut out = "\
+Cache lines of 64 bytes that move, an item. out: to the threads that take; back: to those that put; upgrades: writes to a line that the thread
+has and others have, too, so that they lose it. In turns; x86-64, emulated; caches without end.
+"
+    .to_owned();
+    let mut blocks: Vec<(Part, &str, usize)> =
+        counted.iter().map(|(case, _)| (case.part, &*case.run, case.bytes)).collect();
+    let mut known = Vec::new();
+    blocks.retain(|block| {
+        !known.contains(block) && {
+            known.push(*block);
+            true
+        }
+    });
+    for block in blocks {
+        let (part, run, bytes) = block;
+        let what = if part == Part::FollowUps {
+            "out: all remote accesses of a request that waits, and asks so many times between any two things that others do"
+        } else {
+            ""
+        };
+        let _ =
+            writeln!(out, "\n{run}; {bytes} bytes\n  {:28} {:>8} {:>8} {:>8}  {what}", "", "out", "back", "upgrades");
+        for (case, reading) in counted.iter().filter(|(case, _)| (case.part, &*case.run, case.bytes) == block) {
+            let per = figure(case, reading);
+            let _ = write!(out, "  {:28} {:8.4} {:8.4} {:8.4}", case.queue, per.out, per.back, per.upgrades);
+            let _ = match for_payload(case, &per) {
+                Some((lines, _)) => writeln!(out, "  {lines:.3} for a line of payload"),
+                None => writeln!(out),
+            };
+            if regions {
+                by_region(&mut out, case, reading);
+            }
+        }
+    }
+    out
+}
+
+/// Who did what where, and the lines of small regions that moved most.
+fn by_region(out: &mut String, case: &Case, reading: &Reading) {
+    const MOST: usize = 8;
+    let name = |region: u64| if region == 0 { "elsewhere".to_owned() } else { format!("{region} bytes") };
+    let items = reading.items as f64;
+    for count in reading.counts.iter().filter(|count| count.moved() + count.upgrades != 0) {
+        let end = if count.thread < case.putters { "puts" } else { "takes" };
+        let [reads, writes, upgrades] = [count.reads, count.writes, count.upgrades].map(|n| n as f64 / items);
+        let _ = writeln!(
+            out,
+            "    thread {} ({end:5}) in {:>14}: reads {reads:.4}, writes {writes:.4}, upgrades {upgrades:.4}",
+            count.thread,
+            name(count.region)
+        );
+    }
+    let mut lines: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    reading.lines.iter().for_each(|line| *lines.entry((line.region, line.offset)).or_default() += line.moved);
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|&(place, moved)| (std::cmp::Reverse(moved), place));
+    for ((region, offset), moved) in lines.into_iter().take(MOST) {
+        let _ = writeln!(out, "    line {offset:#x} of {}: {:.4}", name(region), moved as f64 / items);
+    }
+}
