@@ -95,12 +95,12 @@ impl End {
         &self.parker
     }
 
-    /// First half of a park: raises the flag, so that the other end's next publication wakes this one. The caller looks at
-    /// the queue once more before it sleeps, and takes the flag down again by [`disarm`](Self::disarm) in any case.
+    /// First step of a park: raises the flag, so that the other end's next publication wakes this one. The caller passes the
+    /// [`heavy_barrier`], once for all ends of its wait, looks at the queue once more before it sleeps, and takes the flag down
+    /// again by [`disarm`](Self::disarm) in any case.
     #[cfg(feature = "std")]
     pub(crate) fn arm(&self) {
         self.set(PARKED);
-        heavy_barrier();
     }
 
     /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be woken. To

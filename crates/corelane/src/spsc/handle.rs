@@ -988,6 +988,7 @@ pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W,
         }
         if wait.next(&mut spell) == Next::Park {
             end.arm();
+            crate::sync::heavy_barrier();
             let seen = look(end);
             if seen.is_none() {
                 end.parker().park(deadline);

@@ -5,7 +5,7 @@
 //!
 //! | strategy | between two looks | burns a core | choose it when |
 //! |---|---|---|---|
-//! | [`Adaptive`] | spins for at most 2 µs, then parks; parks at once on a machine with one CPU | no | unsure: it is the default |
+//! | [`Adaptive`] | spins and gives way for at most 2 µs of CPU time, then parks | no | unsure: it is the default |
 //! | [`Spin`] | one pause instruction | yes | each side owns a core and nanoseconds count |
 //! | [`Yield`] | lets other threads run | yes | more threads than cores, and waits are short |
 //! | [`SpinPark`] | a number of pauses, then parks | no | the time between items is known |
@@ -45,6 +45,8 @@ pub(crate) use parker::Token;
 pub(crate) use waker::WakerCell;
 
 use crate::sync;
+#[cfg(feature = "std")]
+use core::cell::Cell;
 use core::fmt::Debug;
 #[cfg(feature = "std")]
 use std::time::{Duration, Instant};
@@ -63,8 +65,15 @@ pub enum Next {
 #[derive(Debug, Default)]
 pub struct Spell {
     looks: u32,
+    /// When the present slice of spinning began.
     #[cfg(feature = "std")]
     since: Option<Instant>,
+    /// CPU time that this wait has used.
+    #[cfg(feature = "std")]
+    used: Duration,
+    /// Another thread ran when this one last gave way.
+    #[cfg(feature = "std")]
+    crowded: bool,
 }
 
 impl Spell {
@@ -154,39 +163,115 @@ impl Strategy for SpinPark {
     }
 }
 
-/// Spins for at most 2 µs, then parks; on a machine with one CPU it parks at once, since the other end cannot run while this
-/// one spins. The default.
+/// Spins, gives way to others, and parks: at most 2 µs of CPU time, then it sleeps. The default.
 ///
 /// Two microseconds are about what a park and a wake-up cost: a wait that is shorter is better spun away, and a wait that
-/// is longer has at most doubled.
+/// is longer has at most doubled. For half of them the other end may be running on another CPU, and is back before anything else could
+/// be done. Then the thread gives way: where there are more threads than CPUs the other end may be waiting for this one's, and a switch to a
+/// thread that is ready costs a tenth of a sleep and a wake-up. If nobody wants the CPU, or giving way has not helped, it
+/// parks. On a machine with one CPU it gives way at once.
+///
+/// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is woken. So after
+/// 100 µs away it does not give way in its next wait, after the second time in a row in three waits, and so on up to 255.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
 #[cfg(feature = "std")]
 impl Adaptive {
-    /// The longest time it spins.
+    /// The longest CPU time it uses before it parks.
     pub const SPIN: Duration = Duration::from_micros(2);
+    /// It spins as long before it gives way.
+    const SLICE: Duration = Duration::from_micros(1);
     /// Looks between two looks at the clock, which costs as much as several of them.
     const LOOKS_PER_CLOCK: u32 = 8;
+    /// The cost of giving way. Who is back sooner was alone.
+    const SWITCH: Duration = Duration::from_nanos(400);
+    /// Who was away for so long is better woken.
+    const TOO_LONG: Duration = Duration::from_micros(100);
+
+    /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
+    fn turn(spell: &mut Spell) -> Next {
+        let now = Instant::now();
+        let since = *spell.since.get_or_insert(now);
+        let wary = WARY.get();
+        let slice = match wary.waits {
+            _ if spell.crowded || has_one_cpu() => Duration::ZERO,
+            0 => Self::SLICE,
+            _ => Self::SPIN,
+        };
+        if now - since < slice {
+            sync::spin_loop();
+            return Next::Look;
+        }
+        if wary.waits > 0 {
+            WARY.set(wary.after_a_wait());
+            return Next::Park;
+        }
+        spell.used += now - since;
+        if spell.used >= Self::SPIN {
+            return Next::Park;
+        }
+        sync::yield_now();
+        let back = Instant::now();
+        let away = back - now;
+        spell.since = Some(back);
+        spell.used += away.min(Self::SWITCH);
+        spell.crowded = away >= Self::SWITCH;
+        if away >= Self::TOO_LONG {
+            WARY.set(wary.after_too_long());
+        } else if spell.crowded {
+            WARY.set(Wary::NOT);
+        } else if has_one_cpu() {
+            // Nobody else is ready: the other end sleeps, or waits for a device.
+            spell.used = Self::SPIN;
+        }
+        Next::Look
+    }
 }
 
 #[cfg(feature = "std")]
 impl Strategy for Adaptive {
     fn next(&self, spell: &mut Spell) -> Next {
-        if cfg!(any(loom, shuttle)) || has_one_cpu() {
+        if cfg!(any(loom, shuttle)) {
             return Next::Park;
         }
-        if spell.count().is_multiple_of(Self::LOOKS_PER_CLOCK) {
-            let now = Instant::now();
-            let since = *spell.since.get_or_insert(now);
-            if now - since >= Self::SPIN {
-                return Next::Park;
-            }
+        if !spell.count().is_multiple_of(Self::LOOKS_PER_CLOCK) && !spell.crowded && !has_one_cpu() {
+            sync::spin_loop();
+            return Next::Look;
         }
-        sync::spin_loop();
-        Next::Look
+        Self::turn(spell)
     }
+}
+
+/// What a thread has learnt from giving way.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wary {
+    /// How often in a row it was away too long, up to [`MOST`](Self::MOST).
+    times: u32,
+    /// In how many waits to come it does not give way.
+    waits: u32,
+}
+
+#[cfg(feature = "std")]
+impl Wary {
+    const NOT: Self = Self { times: 0, waits: 0 };
+    const MOST: u32 = 8;
+
+    fn after_too_long(self) -> Self {
+        let times = (self.times + 1).min(Self::MOST);
+        Self { times, waits: (1 << times) - 1 }
+    }
+
+    fn after_a_wait(self) -> Self {
+        Self { waits: self.waits - 1, ..self }
+    }
+}
+
+#[cfg(feature = "std")]
+std::thread_local! {
+    static WARY: Cell<Wary> = const { Cell::new(Wary::NOT) };
 }
 
 /// True on a machine with one CPU. Asked once: the answer costs system calls.
@@ -278,6 +363,8 @@ pub fn any<E: Waitable, S: Strategy>(ends: &mut [E], strategy: &S, timeout: Opti
         }
         if strategy.next(&mut spell) == Next::Park {
             ends.iter().for_each(E::arm);
+            // One barrier for all flags: each was raised before it.
+            sync::heavy_barrier();
             let ready = ends.iter_mut().position(E::ready);
             if ready.is_none() {
                 parker.park(deadline);
@@ -307,6 +394,61 @@ mod tests {
     fn one_cpu_is_told_from_several() {
         assert!(["0\n", "12\n", "3"].into_iter().all(names_one_cpu));
         assert!(!["0-1\n", "0,5\n", "0-3,5\n", "\n", ""].into_iter().any(names_one_cpu));
+    }
+
+    #[test]
+    fn who_was_away_too_long_gives_way_less_and_less() {
+        let mut wary = Wary::NOT;
+        for waits in [1, 3, 7, 15, 31, 63, 127, 255, 255] {
+            wary = wary.after_too_long();
+            assert_eq!(wary.waits, waits);
+            wary = (0..waits).fold(wary, |wary, _| wary.after_a_wait());
+            assert_eq!(wary.waits, 0);
+        }
+    }
+
+    /// Asks the strategy until it says park, and returns the CPU time that took.
+    fn cpu_time_of_a_wait() -> Duration {
+        let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut now = || {
+            // SAFETY: the call writes to the timespec only.
+            assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut used) }, 0);
+            Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+        };
+        let start = now();
+        let mut spell = Spell::new();
+        while Adaptive.next(&mut spell) == Next::Look {}
+        now() - start
+    }
+
+    #[test]
+    fn a_wait_in_vain_uses_little_of_the_cpu() {
+        // Alone, and beside threads that want the CPU all the time.
+        for rivals in [0, 2] {
+            let over = std::sync::atomic::AtomicBool::new(false);
+            let cpu = core_affinity::get_core_ids().unwrap_or_default().into_iter().next();
+            let pin = || cpu.is_some_and(core_affinity::set_for_current);
+            let mut times = std::thread::scope(|scope| {
+                for _ in 0..rivals {
+                    scope.spawn(|| {
+                        pin();
+                        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                            core::hint::spin_loop();
+                        }
+                    });
+                }
+                let waits = scope.spawn(|| {
+                    pin();
+                    (0..101).map(|_| cpu_time_of_a_wait()).collect::<std::vec::Vec<_>>()
+                });
+                let times = waits.join().unwrap();
+                over.store(true, std::sync::atomic::Ordering::Relaxed);
+                times
+            });
+            times.sort();
+            // An interrupt may fall into one of them; in half of them there is none.
+            assert!(times[50] < 20 * Adaptive::SPIN, "{rivals} rivals: {times:?}");
+        }
     }
 
     #[test]
