@@ -1,9 +1,11 @@
 //! Blocks of items behind a header, and the runs of them that an end of a queue works in: what the [`lane`](super::lane) and
 //! the [`linked`](super::linked) one have in common. How they work is told there.
 
+use super::design::{copy_in, copy_out};
 use crate::prefetch;
 use crate::sync::{Acquire, AtomicUsize, Relaxed, Release, Slot, spin_loop};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 /// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
@@ -18,6 +20,8 @@ const TAKE_BYTES: usize = 16 * 1024;
 const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 const MOST_FAILURES: u32 = 10;
+/// Blocks that are filled at most until the producer looks whether the consumer sleeps.
+const COPIES: usize = 32;
 const LINE: usize = 64;
 
 /// What a model finds in a header that nobody has written.
@@ -327,10 +331,74 @@ impl<T> Run<T> {
         unsafe { Block::<T>::header(self.line) }.store(header, Release);
     }
 
-    /// Producer: takes back n items. The consumer, which has sealed, does not read the header any more.
+    /// Producer: copies items into this block and those behind it, as many as the run has room for, but no more than
+    /// [`COPIES`] blocks, and publishes each block.
+    ///
+    /// The caller's run is a copy in registers. In a handle that lies in memory each block's places would go through a store and a
+    /// load, which take longer than the copy.
+    ///
+    /// # Safety
+    /// The run's slots are the producer's, and there is one.
     #[inline(always)]
+    pub(super) unsafe fn publish_copies(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let items = &items[..items.len().min(COPIES * Block::<T>::ITEMS)];
+        let mut done = 0;
+        loop {
+            let n = self.len().min(items.len() - done);
+            // SAFETY: the caller's promise; the source cannot overlap the slots, because nobody has a reference to one.
+            unsafe {
+                copy_in(self.slot(0), &items[done..done + n], Block::<T>::ITEMS);
+                self.publish(n);
+            }
+            done += n;
+            if done == items.len() || !self.enter_next() {
+                return done;
+            }
+        }
+    }
+
+    /// Consumer: moves the run's items to the memory at `to`, at most `most`, and leaves the blocks that are used up.
+    ///
+    /// # Safety
+    /// The run's items are the consumer's, and there is one; there is room for `most`, and the caller owns what is moved there.
+    #[inline(always)]
+    pub(super) unsafe fn move_to(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
+        let mut done = 0;
+        loop {
+            let n = self.len().min(most - done);
+            // SAFETY: the caller's promise.
+            unsafe { copy_out(self.slot(0), to.add(done), n, Block::<T>::ITEMS) };
+            self.pass(n);
+            done += n;
+            if done == most || self.line == self.last {
+                return done;
+            }
+            self.go_on();
+        }
+    }
+
+    /// Producer: takes back n items. The consumer, which has sealed, does not read their headers any more.
+    #[cold]
     pub(super) fn retract(&mut self, n: usize) {
-        self.next = self.next.wrapping_sub(n * Block::<T>::ITEM);
+        let mut left = n;
+        loop {
+            // SAFETY: `next` is in the block that starts at `line`.
+            let here = unsafe { Block::<T>::items(self.line.wrapping_add(Block::<T>::FIRST), self.next) };
+            let back = left.min(here);
+            self.next = self.next.wrapping_sub(back * Block::<T>::ITEM);
+            left -= back;
+            if left == 0 {
+                return;
+            }
+            // The items of one publication lie in blocks side by side.
+            self.line = self.line.wrapping_sub(Block::<T>::STRIDE);
+            self.next = self.line.wrapping_add(Block::<T>::FULL);
+            self.end = self.next;
+            self.last = self.line;
+        }
     }
 
     /// Producer: gives up all that may still be used.
@@ -340,6 +408,18 @@ impl<T> Run<T> {
         self.last = self.line;
     }
 
+    /// Consumer: leaves this block, which is full and used up, for the next of the run; there is one.
+    #[inline(always)]
+    fn go_on(&mut self) {
+        leave::<T>(self.line, self.delta);
+        self.step();
+        let ahead = self.line.wrapping_add(Block::<T>::FETCH_AHEAD);
+        // Not behind the run: there it would take the line away from the producer that still fills it.
+        if ahead <= self.last {
+            prefetch::read(ahead);
+        }
+    }
+
     /// Consumer: goes on when this block's part of the run is used up, without a call where it can: to the next block, or to
     /// more of this one. Returns whether there is more; `None` if the next run has to be looked for.
     ///
@@ -347,13 +427,7 @@ impl<T> Run<T> {
     #[inline(always)]
     pub(super) fn advance(&mut self, sealed: bool, told: *mut u8) -> Option<bool> {
         if self.line != self.last {
-            leave::<T>(self.line, self.delta);
-            self.step();
-            let ahead = self.line.wrapping_add(Block::<T>::FETCH_AHEAD);
-            // Not behind the run: there it would take the line away from the producer that still fills it.
-            if ahead <= self.last {
-                prefetch::read(ahead);
-            }
+            self.go_on();
             return Some(true);
         }
         // More of a block that was begun, or nothing new in it: the case of small items that come singly.

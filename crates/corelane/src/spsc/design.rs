@@ -5,6 +5,7 @@ use super::control::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot};
 use core::fmt::Debug;
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// A single-producer single-consumer queue algorithm, as a type parameter of the handles.
@@ -79,10 +80,31 @@ pub unsafe trait RawProducer<T>: Send {
     /// They hold items, and n is at most what `slot` allows.
     unsafe fn publish(&mut self, n: usize);
 
-    /// Takes back the last n items that were published; they are then in `slot(0..n)` and belong to the caller.
+    /// Copies items into free slots and hands them over, as many as can be without another look at the consumer: none only if
+    /// nothing is writable.
+    #[inline(always)]
+    fn publish_copies(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let n = self.writable().min(items.len());
+        let n = self.adjacent(n);
+        if n > 0 {
+            // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because nobody has a reference to
+            // a slot.
+            unsafe {
+                copy_in(self.slot(0), &items[..n], Self::RUN);
+                self.publish(n);
+            }
+        }
+        n
+    }
+
+    /// Takes back the last n items that were published. If one `publish` published them, they are then in `slot(0..n)` and belong
+    /// to the caller.
     ///
     /// # Safety
-    /// n is at most the size of the last `publish`, and the consumer has sealed the queue before these items.
+    /// n is at most the size of the last `publish` or `publish_copies`, and the consumer has sealed the queue before these items.
     unsafe fn retract(&mut self, n: usize);
 
     /// From now on `writable` returns 0.
@@ -150,6 +172,25 @@ pub unsafe trait RawConsumer<T>: Send {
     /// n is at most what `slot` allows.
     unsafe fn release(&mut self, n: usize);
 
+    /// Moves items to the memory at `to` and frees their slots, as many as can be without another look at the producer, but at
+    /// most `most`: none only if nothing is readable.
+    ///
+    /// # Safety
+    /// There is room for `most` items, and what was moved there is owned by the caller.
+    #[inline(always)]
+    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
+        let n = self.readable().min(most);
+        let n = self.adjacent(n);
+        if n > 0 {
+            // SAFETY: `n` items are readable side by side; the rest is the caller's promise.
+            unsafe {
+                copy_out(self.slot(0), to, n, Self::RUN);
+                self.release(n);
+            }
+        }
+        n
+    }
+
     /// Items popped since the queue was made, plus the start, wrapping.
     fn position(&self) -> usize;
 
@@ -188,4 +229,53 @@ impl<B> Shared<B> {
     pub(crate) fn new(control: Control, body: B) -> Arc<Self> {
         Arc::new(Self { control, body })
     }
+}
+
+/// Copies items into slots that lie side by side. Whole runs of a length known at compile time become a few moves instead of a call.
+///
+/// # Safety
+/// The slots from `first` on are writable, adjacent and as many as there are items.
+#[inline(always)]
+pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: usize) {
+    #[cfg(not(loom))]
+    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
+    unsafe {
+        let slots = first.cast::<T>().cast_mut();
+        if items.len() == run {
+            slots.copy_from_nonoverlapping(items.as_ptr(), run);
+        } else {
+            slots.copy_from_nonoverlapping(items.as_ptr(), items.len());
+        }
+    }
+    #[cfg(loom)]
+    for (i, item) in items.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(*item)) };
+    }
+    #[cfg(loom)]
+    let _ = run;
+}
+
+/// Moves items out of slots that lie side by side.
+///
+/// # Safety
+/// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
+#[inline(always)]
+pub(super) unsafe fn copy_out<T>(first: *const Slot<T>, to: *mut MaybeUninit<T>, count: usize, run: usize) {
+    #[cfg(not(loom))]
+    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
+    unsafe {
+        if count == run {
+            to.copy_from_nonoverlapping(first.cast(), run);
+        } else {
+            to.copy_from_nonoverlapping(first.cast(), count);
+        }
+    }
+    #[cfg(loom)]
+    for i in 0..count {
+        // SAFETY: the caller's promise.
+        unsafe { to.add(i).write(MaybeUninit::new((*first.add(i)).with(|slot| (*slot).assume_init_read()))) };
+    }
+    #[cfg(loom)]
+    let _ = run;
 }

@@ -212,7 +212,18 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     #[inline(always)]
     pub(super) unsafe fn hand_over(&mut self, n: usize) -> usize {
         // SAFETY: the caller's.
-        unsafe { self.raw.publish(n) };
+        unsafe {
+            self.raw.publish(n);
+            self.handed_over(n)
+        }
+    }
+
+    /// The second half of that, for n items that were just published.
+    ///
+    /// # Safety
+    /// As for [`RawProducer::retract`].
+    #[inline(always)]
+    unsafe fn handed_over(&mut self, n: usize) -> usize {
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
             state => {
@@ -268,20 +279,15 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     {
         let mut pushed = 0;
         while pushed < items.len() {
-            let room = self.raw.writable().min(items.len() - pushed);
-            if room == 0 {
+            let sent = self.raw.publish_copies(&items[pushed..]);
+            if sent == 0 {
                 let control = self.raw.control();
                 self.stats.full(|| !control.refuses_pushes());
                 break;
             }
-            let room = self.raw.adjacent(room);
-            // SAFETY: `room` slots are writable and side by side; the source cannot overlap them, because nobody has a
-            // reference to a slot.
-            let refused = unsafe {
-                copy_in::<T, D::Producer>(self.raw.slot(0), &items[pushed..pushed + room]);
-                self.hand_over(room)
-            };
-            pushed += room - refused;
+            // SAFETY: just published.
+            let refused = unsafe { self.handed_over(sent) };
+            pushed += sent - refused;
             if refused != 0 {
                 break;
             }
@@ -621,15 +627,15 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
             if run == 0 {
                 break;
             }
-            let run = self.raw.adjacent(run);
             items.reserve(run);
-            // SAFETY: `run` items are readable side by side and there is room for them behind the vector's own; the
-            // vector owns them before their slots are released.
-            unsafe {
-                copy_out::<T, D::Consumer>(self.raw.slot(0), items.as_mut_ptr().add(items.len()).cast(), run);
+            let room = items.spare_capacity_mut();
+            let most = room.len().min(max - popped);
+            // SAFETY: there is room for so many behind the vector's own items, and the vector owns what comes there.
+            let run = unsafe {
+                let run = self.raw.release_moved(room.as_mut_ptr(), most);
                 items.set_len(items.len() + run);
-                self.raw.release(run);
-            }
+                run
+            };
             self.stats.popped(run);
             popped += run;
         }
@@ -646,15 +652,11 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     {
         let mut popped = 0;
         while popped < items.len() {
-            let run = self.raw.readable().min(items.len() - popped);
+            let room = &mut items[popped..];
+            // SAFETY: the slice has room for so many.
+            let run = unsafe { self.raw.release_moved(room.as_mut_ptr().cast(), room.len()) };
             if run == 0 {
                 break;
-            }
-            let run = self.raw.adjacent(run);
-            // SAFETY: `run` items are readable side by side, and the slice has room for them.
-            unsafe {
-                copy_out::<T, D::Consumer>(self.raw.slot(0), items[popped..].as_mut_ptr().cast(), run);
-                self.raw.release(run);
             }
             self.stats.popped(run);
             popped += run;
@@ -826,53 +828,6 @@ impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
 impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peeked").finish_non_exhaustive()
-    }
-}
-
-/// Copies items into slots that lie side by side.
-///
-/// # Safety
-/// The slots from `first` on are writable, adjacent and as many as there are items.
-#[inline(always)]
-unsafe fn copy_in<T: Copy, R: RawProducer<T>>(first: *const crate::sync::Slot<T>, items: &[T]) {
-    #[cfg(not(loom))]
-    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
-    unsafe {
-        let slots = first.cast::<T>().cast_mut();
-        // A length known at compile time becomes a few moves instead of a call.
-        if items.len() == R::RUN {
-            slots.copy_from_nonoverlapping(items.as_ptr(), R::RUN);
-        } else {
-            slots.copy_from_nonoverlapping(items.as_ptr(), items.len());
-        }
-    }
-    #[cfg(loom)]
-    for (i, item) in items.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(*item)) };
-    }
-}
-
-/// Copies items out of slots that lie side by side.
-///
-/// # Safety
-/// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
-#[inline(always)]
-unsafe fn copy_out<T, R: RawConsumer<T>>(first: *const crate::sync::Slot<T>, to: *mut MaybeUninit<T>, count: usize) {
-    #[cfg(not(loom))]
-    // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
-    unsafe {
-        // As in `copy_in`.
-        if count == R::RUN {
-            to.copy_from_nonoverlapping(first.cast(), R::RUN);
-        } else {
-            to.copy_from_nonoverlapping(first.cast(), count);
-        }
-    }
-    #[cfg(loom)]
-    for i in 0..count {
-        // SAFETY: the caller's promise.
-        unsafe { to.add(i).write(MaybeUninit::new((*first.add(i)).with(|slot| (*slot).assume_init_read()))) };
     }
 }
 

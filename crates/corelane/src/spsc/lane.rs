@@ -75,6 +75,7 @@ use crate::error::ChannelError;
 use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Release, Slot, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// The lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
@@ -328,6 +329,20 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     }
 
     #[inline(always)]
+    fn publish_copies(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        if items.is_empty() || !self.is_writable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: a slot is writable, so the run is not empty.
+        let copied = unsafe { run.publish_copies(items) };
+        self.run.set(run);
+        copied
+    }
+
     unsafe fn retract(&mut self, n: usize) {
         self.run.retract(n);
     }
@@ -485,6 +500,22 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
             self.shared.publish_exactly(self.run.next, self.run.line, self.run.base);
             self.told = self.run.next;
         }
+    }
+
+    #[inline(always)]
+    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: an item is readable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.move_to(to, most) };
+        self.run.set(run);
+        if self.exact {
+            self.shared.publish_exactly(self.run.next, self.run.line, self.run.base);
+            self.told = self.run.next;
+        }
+        moved
     }
 
     #[inline(always)]

@@ -86,6 +86,7 @@ use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release
 use crate::wait::{DefaultStrategy, Strategy};
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// The unbounded lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
@@ -511,6 +512,20 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
     }
 
     #[inline(always)]
+    fn publish_copies(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        if items.is_empty() || !self.is_writable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: a slot is writable, so the run is not empty.
+        let copied = unsafe { run.publish_copies(items) };
+        self.run.set(run);
+        copied
+    }
+
     unsafe fn retract(&mut self, n: usize) {
         self.run.retract(n);
     }
@@ -683,6 +698,18 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
     #[inline(always)]
     unsafe fn release(&mut self, n: usize) {
         self.run.pass(n);
+    }
+
+    #[inline(always)]
+    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: an item is readable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.move_to(to, most) };
+        self.run.set(run);
+        moved
     }
 
     #[inline(always)]
