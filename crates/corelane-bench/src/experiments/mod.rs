@@ -20,6 +20,7 @@ mod pool;
 mod ring;
 mod round_trip;
 mod shared_core;
+mod spin;
 mod transfer;
 
 use crate::plan::Experiment;
@@ -40,6 +41,7 @@ pub(crate) const ALL: &[Experiment] = &[
     messages::EXPERIMENT,
     monitor_rate::EXPERIMENT,
     shared_core::EXPERIMENT,
+    spin::EXPERIMENT,
     handoff::EXPERIMENT,
     transfer::EXPERIMENT,
     elimination::EXPERIMENT,

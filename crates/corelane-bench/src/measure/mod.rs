@@ -3,6 +3,7 @@
 //! In each of them a thread has its handles in local variables, as a thread of a user's would: not behind the box that brought
 //! its work.
 
+mod arrivals;
 mod attempts;
 mod batches;
 mod client_server;
@@ -20,6 +21,7 @@ mod stream;
 mod tally;
 mod waiting;
 
+pub(crate) use arrivals::arrivals;
 pub(crate) use attempts::{attempts, attempts_of_a_server, values};
 pub(crate) use batches::in_batches;
 pub(crate) use client_server::{Clients, client_server};
