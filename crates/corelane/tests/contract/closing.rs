@@ -78,6 +78,24 @@ pub(crate) fn a_consumer_that_closed_gets_exactly_what_was_accepted<C: Case>() {
     }
 }
 
+pub(crate) fn a_refused_batch_leaves_no_trace<C: Case>() {
+    for start in STARTS {
+        for inside in 0..20 {
+            let (mut tx, mut rx) = queue_from::<u64, C>(100, start);
+            assert_eq!(tx.push_slice(&vec![7; inside]), inside);
+            rx.close();
+            // Longer than a block of any design.
+            assert_eq!(tx.push_slice(&[9; 50]), 0);
+            assert_eq!(tx.len(), inside);
+            for _ in 0..inside {
+                assert_eq!(rx.try_pop(), Ok(7));
+            }
+            assert_refuses::<C>(&mut tx);
+            assert_drains::<C>(&mut rx, 0, 0);
+        }
+    }
+}
+
 pub(crate) fn pushes_after_the_consumer_closed_give_the_item_back<C: Case>() {
     let ledger = Ledger::new(50);
     let (mut tx, mut rx) = queue::<_, C>(50);

@@ -147,6 +147,7 @@ macro_rules! suite_of_unbounded {
                     what_was_pushed_before_the_producer_left_is_drained
                     a_producer_that_closed_pushes_no_more
                     a_consumer_that_closed_gets_exactly_what_was_accepted
+                    a_refused_batch_leaves_no_trace
                     pushes_after_the_consumer_closed_give_the_item_back
                     pushes_after_the_consumer_left_give_the_item_back
                     closing_at_every_fill
@@ -274,6 +275,7 @@ macro_rules! promises {
                 what_was_pushed_before_the_producer_left_is_drained
                 a_producer_that_closed_pushes_no_more
                 a_consumer_that_closed_gets_exactly_what_was_accepted
+                a_refused_batch_leaves_no_trace
                 pushes_after_the_consumer_closed_give_the_item_back
                 pushes_after_the_consumer_left_give_the_item_back
                 closing_a_full_queue
