@@ -88,8 +88,8 @@
 //!
 //! - `std` (default): parking, timed waits, the [adaptive](wait::Adaptive) strategy. Without it the crate is `no_std` with
 //!   `alloc`, and waits spin.
-//! - `async`: either end of every queue of [`spsc`] may be a task's instead of a thread's, on any executor, with `Stream` and `Sink`;
-//!   a dropped future loses nothing. See `spsc::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
+//! - `async`: either end of every queue of [`spsc`], and of a [`fanout`], may be a task's instead of a thread's, on any executor, with
+//!   `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and `fanout::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;

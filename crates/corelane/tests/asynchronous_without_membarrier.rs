@@ -8,6 +8,7 @@ mod refuse;
 mod watchdog;
 
 use corelane::error::Drained;
+use corelane::fanout;
 use corelane::spsc::{self, Design, Options};
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -84,6 +85,34 @@ fn an_idle_task_is_not_polled<D: Design<u64>>() {
     });
 }
 
+/// The dispatcher waits for two queues at once, and at the end for two workers to leave.
+fn a_fan_out_of_tasks(capacity: usize) {
+    let (dispatcher, workers) = fanout::channel::<u64>(2, capacity);
+    let mut dispatcher = dispatcher.into_async();
+    thread::scope(|scope| {
+        let work = |worker: fanout::Worker<u64>| {
+            let mut worker = worker.into_async();
+            scope.spawn(move || {
+                futures_executor::block_on(async {
+                    let mut jobs = 0;
+                    while worker.pop().await.is_ok() {
+                        jobs += 1;
+                    }
+                    jobs
+                })
+            })
+        };
+        let threads = workers.into_iter().map(work).collect::<Vec<_>>();
+        futures_executor::block_on(async {
+            for job in 0..20_000 {
+                dispatcher.dispatch(job).await.unwrap();
+            }
+            dispatcher.join().await.unwrap();
+        });
+        assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>(), 20_000);
+    });
+}
+
 fn everything<D: Design<u64>>() {
     for capacity in [1, 3, 100] {
         tasks_wake_each_other::<D>(capacity);
@@ -103,5 +132,6 @@ fn without_membarrier() {
         everything::<spsc::Lane>();
         everything::<spsc::Lamport>();
         everything::<spsc::Linked>();
+        [1, 3, 100].into_iter().for_each(a_fan_out_of_tasks);
     });
 }

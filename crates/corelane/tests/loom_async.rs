@@ -11,7 +11,9 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
-use corelane::error::Drained;
+use corelane::error::{DispatchError, Drained};
+use corelane::fanout::{AsyncDispatcher, AsyncWorker, Builder, Mpmc, Queue};
+use corelane::mpmc::Ticket;
 use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport, Lane, Linked, McRing, Options};
 use corelane::wait::Park;
 use explore::explore_with;
@@ -368,3 +370,184 @@ suite! { linked, Linked {
     an_end_goes_while_it_is_woken
     an_end_becomes_a_threads
 } }
+
+/// A fan-out: a task that waits for several queues, and at the desk for workers that leave.
+mod fanning {
+    use super::*;
+
+    type FanOut<T, Q> = (AsyncDispatcher<T, Q, Park>, Vec<AsyncWorker<T, Q, Park>>);
+
+    fn fan_out<T: Send, Q: Queue<T>>(workers: usize, capacity: usize) -> FanOut<T, Q> {
+        let builder = Builder::new(workers).capacity(capacity).batch(1).wait(Park).tuning(Q::Tuning::default());
+        let (dispatcher, workers) = builder.build_with::<T, Q>().unwrap();
+        (dispatcher.into_async(), workers.into_iter().map(|worker| worker.into_async()).collect())
+    }
+
+    /// Either worker may be the one that makes room.
+    fn a_pop_wakes_the_dispatcher<Q: Queue<usize>>() {
+        explore(2, || {
+            for at in 0..2 {
+                let (mut dispatcher, mut workers) = fan_out::<usize, Q>(2, 1);
+                dispatcher.try_dispatch(0).unwrap();
+                dispatcher.try_dispatch(1).unwrap();
+                let mut worker = workers.remove(at);
+                let popper = thread::spawn(move || {
+                    assert_eq!(worker.try_pop(), Ok(at));
+                    worker
+                });
+                assert_eq!(block_on(dispatcher.dispatch(2)), Ok(()));
+                assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+            }
+        });
+    }
+
+    fn a_dispatch_wakes_the_worker<Q: Queue<usize>>() {
+        explore(3, || {
+            let (mut dispatcher, mut workers) = fan_out::<usize, Q>(1, 2);
+            let mut worker = workers.remove(0);
+            let sender = thread::spawn(move || {
+                dispatcher.try_dispatch(7).unwrap();
+                dispatcher
+            });
+            assert_eq!(block_on(worker.pop()), Ok(7));
+            sender.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_pop_wakes_the_dispatcher_over_lanes() {
+        a_pop_wakes_the_dispatcher::<Lane>();
+    }
+
+    #[test]
+    fn a_pop_wakes_the_dispatcher_over_tickets() {
+        a_pop_wakes_the_dispatcher::<Mpmc<Ticket>>();
+    }
+
+    #[test]
+    fn a_dispatch_wakes_the_worker_over_lanes() {
+        a_dispatch_wakes_the_worker::<Lane>();
+    }
+
+    #[test]
+    fn a_dispatch_wakes_the_worker_over_tickets() {
+        a_dispatch_wakes_the_worker::<Mpmc<Ticket>>();
+    }
+
+    /// Both make room at once, for two jobs: what is woken for one of them waits for the other.
+    #[test]
+    fn two_workers_make_room_at_once() {
+        explore(1, || {
+            let (mut dispatcher, workers) = fan_out::<usize, Lane>(2, 1);
+            dispatcher.try_dispatch(0).unwrap();
+            dispatcher.try_dispatch(1).unwrap();
+            let poppers = workers.into_iter().map(|mut worker| {
+                thread::spawn(move || {
+                    worker.try_pop().unwrap();
+                    worker
+                })
+            });
+            let poppers = poppers.collect::<Vec<_>>();
+            for job in 2..4 {
+                assert_eq!(block_on(dispatcher.dispatch(job)), Ok(()));
+            }
+            let got = poppers.into_iter().map(|popper| popper.join().unwrap().try_pop().unwrap()).sum::<usize>();
+            assert_eq!(got, 5);
+        });
+    }
+
+    #[test]
+    fn a_leave_wakes_the_dispatcher() {
+        explore(3, || {
+            let (mut dispatcher, mut workers) = fan_out::<Item, Lane>(1, 1);
+            let ledger = Ledger::default();
+            assert!(dispatcher.try_dispatch(ledger.item(0)).is_ok());
+            let worker = workers.remove(0);
+            let leaver = thread::spawn(move || drop(worker));
+            let refused = block_on(dispatcher.dispatch(ledger.item(1))).unwrap_err();
+            let DispatchError::NoWorker(job) = refused else { panic!("{refused}") };
+            assert_eq!(job.read(), 1);
+            leaver.join().unwrap();
+            let back = dispatcher.take_returned();
+            assert_eq!(back.iter().map(Item::read).collect::<Vec<_>>(), [0]);
+            drop((back, job, dispatcher));
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Of two that come to the desk at once one finds the waker: the task it wakes has to see that both have left.
+    #[test]
+    fn two_leaves_wake_the_join() {
+        explore(3, || {
+            let (dispatcher, workers) = fan_out::<usize, Lane>(2, 1);
+            let leavers = workers.into_iter().map(|worker| thread::spawn(move || drop(worker)));
+            let leavers = leavers.collect::<Vec<_>>();
+            assert!(block_on(dispatcher.join()).is_ok());
+            leavers.into_iter().for_each(|leaver| leaver.join().unwrap());
+        });
+    }
+
+    /// A leave and a pop, and then the join. Not without a barrier, which takes twenty times as many executions.
+    #[test]
+    fn what_comes_back_finds_room() {
+        explore_with_parks(1, || {
+            let (mut dispatcher, mut workers) = fan_out::<usize, Lane>(2, 1);
+            dispatcher.try_dispatch(0).unwrap();
+            dispatcher.try_dispatch(1).unwrap();
+            let (mut stays, leaves) = (workers.remove(1), workers.remove(0));
+            let leaver = thread::spawn(move || drop(leaves));
+            let taker = thread::spawn(move || {
+                let got = [0; 3].map(|_| block_on(stays.pop()).unwrap());
+                assert_eq!(block_on(stays.pop()), Err(Drained));
+                got
+            });
+            assert_eq!(block_on(dispatcher.dispatch(2)), Ok(()));
+            leaver.join().unwrap();
+            assert!(block_on(dispatcher.join()).is_ok());
+            let got = taker.join().unwrap();
+            assert!(got == [1, 0, 2] || got == [1, 2, 0], "{got:?}");
+        });
+    }
+
+    /// Its end is the dispatcher's then, and nobody holds the waker.
+    #[test]
+    fn a_worker_leaves_while_it_is_woken() {
+        explore(3, || {
+            let (mut dispatcher, mut workers) = fan_out::<usize, Lane>(1, 2);
+            let mut worker = workers.remove(0);
+            let task = Arc::new(Task::default());
+            let sender = thread::spawn(move || {
+                let sent = dispatcher.try_dispatch(7).is_ok();
+                (dispatcher, sent)
+            });
+            let popped = poll(&task, &mut worker.pop()).is_ready();
+            drop(worker);
+            let (mut dispatcher, sent) = sender.join().unwrap();
+            dispatcher.try_flush();
+            let back = usize::from(sent && !popped);
+            assert_eq!(dispatcher.take_returned().len(), back);
+            assert_eq!(Arc::strong_count(&task), 1);
+        });
+    }
+
+    /// Polled by one task, and then by another.
+    #[test]
+    fn the_waker_at_the_desk_is_replaced() {
+        explore(3, || {
+            let (mut dispatcher, mut workers) = fan_out::<usize, Lane>(1, 1);
+            dispatcher.try_dispatch(0).unwrap();
+            let worker = workers.remove(0);
+            let leaver = thread::spawn(move || drop(worker));
+            let first = Arc::new(Task::default());
+            let mut dispatch = dispatcher.dispatch(1);
+            let refused = match poll(&first, &mut dispatch) {
+                Poll::Ready(outcome) => outcome,
+                Poll::Pending => block_on(dispatch),
+            };
+            assert_eq!(refused, Err(DispatchError::NoWorker(1)));
+            leaver.join().unwrap();
+            drop(dispatcher);
+            assert_eq!(Arc::strong_count(&first), 1);
+        });
+    }
+}

@@ -146,8 +146,8 @@ type Sends<T, Q, W> = <Q as Queue<T>>::Sender<W>;
 type Receives<T, Q, W> = <Q as Queue<T>>::Receiver<W>;
 
 /// The way to one worker.
-struct Line<T, Q: Queue<T>, W: Strategy> {
-    sender: Sends<T, Q, W>,
+pub(super) struct Line<T, Q: Queue<T>, W: Strategy> {
+    pub(super) sender: Sends<T, Q, W>,
     seat: Arc<Seat<Receives<T, Q, W>>>,
     number: usize,
 }
@@ -186,11 +186,11 @@ impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
 /// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an end that
 /// accounts for everything.
 pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
-    lines: Vec<Line<T, Q, W>>,
+    pub(super) lines: Vec<Line<T, Q, W>>,
     /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no worker.
-    unsettled: bool,
+    pub(super) unsettled: bool,
     route: R,
-    desk: Arc<Desk>,
+    pub(super) desk: Arc<Desk>,
     /// Jobs of workers that have left, oldest first.
     returned: VecDeque<T>,
     panics: VecDeque<WorkerPanic>,
@@ -220,7 +220,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 
     /// Hands a job to a worker when nothing is to be done before.
     #[inline(always)]
-    fn send(&mut self, job: T) -> Result<(), DispatchError<T>> {
+    pub(super) fn send(&mut self, job: T) -> Result<(), DispatchError<T>> {
         let at = self.route.choose(&job, &mut self.lines);
         match self.lines[at].sender.try_push(job) {
             Ok(()) => {
@@ -310,7 +310,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 
     /// Hands out the first of some jobs, and those that may go along with it.
     #[inline]
-    fn dispatch_run(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
+    pub(super) fn dispatch_run(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
     where
         T: Copy,
     {
@@ -457,9 +457,39 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             // News that come now have left a token.
             self.desk.parker().park(None);
         }
-        let panics = Vec::from(mem::take(&mut self.panics));
-        let undone = Vec::from(mem::take(&mut self.returned));
-        if panics.is_empty() && undone.is_empty() { Ok(()) } else { Err(Unfinished { panics, undone }) }
+        let unfinished = self.unfinished();
+        if unfinished.is_nothing() { Ok(()) } else { Err(unfinished) }
+    }
+
+    /// What has come back so far.
+    pub(super) fn unfinished(&mut self) -> Unfinished<T> {
+        let panics = mem::take(&mut self.panics).into();
+        let undone = mem::take(&mut self.returned).into();
+        Unfinished { panics, undone }
+    }
+
+    /// Ready when each job would find room, wherever it is to go; or never, and why. Otherwise the lines to wait for.
+    #[cfg(feature = "async")]
+    pub(super) fn look_for_room(&mut self) -> Result<Result<(), DispatchError<()>>, Range<usize>> {
+        if self.is_unsettled() {
+            match self.settle() {
+                Ok(()) => {}
+                Err(DispatchError::Full(())) => return Err(self.wanted(None)),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        let lines = &mut self.lines;
+        if R::BOUND {
+            // One full queue after the other: nobody else fills what was found to have room.
+            match lines.iter_mut().position(|line| !line.sender.ready()) {
+                None => Ok(Ok(())),
+                Some(at) => Err(at..at + 1),
+            }
+        } else if lines.iter_mut().any(|line| line.sender.ready()) {
+            Ok(Ok(()))
+        } else {
+            Err(0..lines.len())
+        }
     }
 
     #[inline(always)]
@@ -475,7 +505,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// Takes in what workers have left behind.
     #[cold]
     #[inline(never)]
-    fn hear(&mut self) {
+    pub(super) fn hear(&mut self) {
         if !self.desk.take_news() {
             return;
         }
@@ -487,12 +517,14 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
                 at += 1;
                 continue;
             };
-            let line = self.lines.remove(at);
+            let Line { sender, number, .. } = self.lines.remove(at);
             self.route.left(at, self.lines.len());
+            // No task waits at it any more, to be woken by what is popped here.
+            drop(sender);
             while let Ok(job) = receiver.try_pop() {
                 undone.push_back(job);
             }
-            self.panics.extend(how.into_panic(line.number));
+            self.panics.extend(how.into_panic(number));
         }
         undone.append(&mut self.returned);
         self.returned = undone;
@@ -502,7 +534,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// Does what is to be done before the next job goes out, or says why it cannot.
     #[cold]
     #[inline(never)]
-    fn settle(&mut self) -> Result<(), DispatchError<()>> {
+    pub(super) fn settle(&mut self) -> Result<(), DispatchError<()>> {
         self.hear();
         let settled = loop {
             if !self.panics.is_empty() {
@@ -543,7 +575,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     }
 
     /// The lines a job may go to; the first that came back goes before.
-    fn wanted(&mut self, job: Option<&T>) -> Range<usize> {
+    pub(super) fn wanted(&mut self, job: Option<&T>) -> Range<usize> {
         match self.returned.front().or(job) {
             Some(job) if R::BOUND && !self.lines.is_empty() => {
                 let at = self.route.choose(job, &mut self.lines);
@@ -575,6 +607,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 impl<T, Q: Queue<T>, W: Strategy, R> Drop for Dispatcher<T, Q, W, R> {
     /// What came back and did not go out again is dropped; [`join`](Dispatcher::join) gives it back.
     fn drop(&mut self) {
+        #[cfg(feature = "async")]
+        self.desk.await_with(None);
         for line in self.lines.drain(..) {
             let Line { sender, seat, .. } = line;
             drop(sender);
@@ -601,6 +635,12 @@ pub struct Unfinished<T> {
     pub panics: Vec<WorkerPanic>,
     /// Jobs that were dispatched and that no worker has taken.
     pub undone: Vec<T>,
+}
+
+impl<T> Unfinished<T> {
+    pub(super) fn is_nothing(&self) -> bool {
+        self.panics.is_empty() && self.undone.is_empty()
+    }
 }
 
 impl<T> fmt::Debug for Unfinished<T> {

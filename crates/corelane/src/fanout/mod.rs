@@ -85,11 +85,15 @@
 //!
 //! Results come back through a [`Collector`]: a queue from each worker, taken from in turn.
 //!
+//! With the feature `async` the dispatcher and any worker can be turned into one that a task waits for: `asynchronous`.
+//!
 //! # Memory
 //!
 //! A queue of the given capacity for each worker, and two words that it shares with the dispatcher. Jobs of workers that left lie in a
 //! vector of the dispatcher until they go out again.
 
+#[cfg(feature = "async")]
+pub mod asynchronous;
 mod collector;
 mod dispatcher;
 mod mpmc;
@@ -98,6 +102,8 @@ mod route;
 mod seat;
 mod worker;
 
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncDispatcher, AsyncWorker};
 pub use collector::Collector;
 pub use dispatcher::{Builder, Dispatcher, Unfinished, channel};
 pub use mpmc::Mpmc;

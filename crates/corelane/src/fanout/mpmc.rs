@@ -16,6 +16,11 @@ use super::queue::{Ends, Queue, Receiver, Sender, sealed};
 use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
 use crate::spsc::control::Control;
+#[cfg(feature = "async")]
+use crate::spsc::control::End;
+use crate::spsc::handle::{Look, is_ready};
+#[cfg(feature = "async")]
+use crate::spsc::task::Awaited;
 use crate::sync::{Arc, pause};
 use crate::wait::{self, Parker, Spin, Strategy, Waitable};
 use core::fmt;
@@ -172,7 +177,7 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
     }
 
     fn receiver_sleeps(&self) -> bool {
-        self.shared.control.consumer.is_parked()
+        self.shared.control.consumer.sleeps()
     }
 
     fn set_room(&mut self, slots: usize) {
@@ -196,9 +201,21 @@ impl<T: Send, D: Design<T>> Drop for MpmcSender<T, D> {
     }
 }
 
+impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
+    fn is_ready(&mut self) -> bool {
+        self.free() >= self.room
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.queue.is_closed()
+    }
+
+    fn waits(&mut self) {}
+}
+
 impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
     fn ready(&mut self) -> bool {
-        self.free() >= self.room || self.shared.queue.is_closed()
+        is_ready(self)
     }
 
     fn arm(&self) {
@@ -213,6 +230,19 @@ impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
 
     fn parker(&self) -> &Parker {
         self.shared.control.producer.parker()
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T: Send, D: Design<T>> Awaited for MpmcSender<T, D> {
+    fn shared(&self) -> &End {
+        &self.shared.control.producer
+    }
+
+    fn raise(&self) {
+        let end = &self.shared.control.producer;
+        end.wake_at(self.pushed.wrapping_add(1).wrapping_sub(self.shared.queue.capacity()));
+        end.raise();
     }
 }
 
@@ -301,9 +331,21 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
     }
 }
 
+impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
+    fn is_ready(&mut self) -> bool {
+        !self.shared.queue.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.queue.is_closed()
+    }
+
+    fn waits(&mut self) {}
+}
+
 impl<T: Send, D: Design<T>, W> Waitable for MpmcReceiver<T, D, W> {
     fn ready(&mut self) -> bool {
-        !self.shared.queue.is_empty() || self.shared.queue.is_closed()
+        is_ready(self)
     }
 
     fn arm(&self) {
@@ -316,6 +358,17 @@ impl<T: Send, D: Design<T>, W> Waitable for MpmcReceiver<T, D, W> {
 
     fn parker(&self) -> &Parker {
         self.shared.control.consumer.parker()
+    }
+}
+
+#[cfg(feature = "async")]
+impl<T: Send, D: Design<T>, W> Awaited for MpmcReceiver<T, D, W> {
+    fn shared(&self) -> &End {
+        &self.shared.control.consumer
+    }
+
+    fn raise(&self) {
+        self.shared.control.consumer.raise();
     }
 }
 

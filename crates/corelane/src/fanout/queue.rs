@@ -1,6 +1,8 @@
 //! What a fan-out needs of the queue to one worker: a sender that never sleeps by itself, and a receiver.
 
 use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError};
+#[cfg(feature = "async")]
+use crate::spsc::task::Awaited;
 use crate::spsc::{self, Consumer, Design, Options, Producer};
 use crate::wait::{Parker, Strategy, Waitable};
 use core::fmt::Debug;
@@ -37,11 +39,19 @@ pub(super) mod sealed {
     impl<T, D: crate::spsc::Design<T>> Sealed<T> for D {}
 }
 
+/// Where no task waits there is nothing to it.
+#[cfg(not(feature = "async"))]
+pub(crate) trait Awaited {}
+
+#[cfg(not(feature = "async"))]
+impl<E> Awaited for E {}
+
 /// The dispatcher's end. An item that it has pushed is there for the receiver; none is held back.
 ///
 /// It never says Closed: the receiver closes nothing while there is a dispatcher, see [`Seat`](super::seat::Seat).
 #[doc(hidden)]
-pub trait Sender<T>: Waitable + Send {
+#[allow(private_bounds, reason = "nobody else implements it, or calls it")]
+pub trait Sender<T>: Waitable + Awaited + Send {
     fn try_push(&mut self, item: T) -> Result<(), PushError<T>>;
 
     /// Pushes items until the iterator ends or there is no room; with one synchronisation a batch, where the queue can.
@@ -54,7 +64,7 @@ pub trait Sender<T>: Waitable + Send {
     /// How many items are inside: an upper bound.
     fn len(&mut self) -> usize;
 
-    /// Whether the receiver sleeps, as a hint.
+    /// Whether the receiver's thread sleeps, or its task waits, as a hint.
     fn receiver_sleeps(&self) -> bool;
 
     /// How many free slots make this end ready, until the next call.
@@ -67,7 +77,8 @@ pub trait Sender<T>: Waitable + Send {
 
 /// The worker's end.
 #[doc(hidden)]
-pub trait Receiver<T>: Send {
+#[allow(private_bounds, reason = "nobody else implements it, or calls it")]
+pub trait Receiver<T>: Awaited + Send {
     fn try_pop(&mut self) -> Result<T, PopError>;
 
     fn pop(&mut self) -> Result<T, Drained>;

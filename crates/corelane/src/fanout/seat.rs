@@ -20,13 +20,21 @@
 //! - A dispatcher that sleeps for room, or for the last worker's leave: the worker sets the flags and then unparks, whether
 //!   anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's last look sees the flags, or
 //!   its sleep ends at once. So no barrier is needed here.
+//! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a thread: the task leaves its waker
+//!   and then takes the news; the worker sets the news and then takes the waker. Both hold the cell by read-modify-writes. Either the
+//!   worker comes second, and finds the waker; or the task does, and then the worker's news are done to it. Of several workers that come at
+//!   once one takes the waker, with the news of those who found it at that: `wait/waker.rs`.
 
 use super::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
 use crate::wait::Parker;
+#[cfg(feature = "async")]
+use crate::wait::WakerCell;
 use core::any::Any;
 use core::fmt;
 use core::mem;
+#[cfg(feature = "async")]
+use core::task::Waker;
 use std::boxed::Box;
 
 /// How a worker left.
@@ -77,6 +85,8 @@ impl<C> Seat<C> {
         desk.tell();
         self.left.store(true, Release);
         desk.parker.unpark();
+        #[cfg(feature = "async")]
+        desk.wake_task();
         Ok(())
     }
 
@@ -105,17 +115,24 @@ impl<C> fmt::Debug for Seat<C> {
 }
 
 /// What all workers share with the dispatcher.
-#[derive(Debug)]
 pub(super) struct Desk {
     /// Some worker has left. Read in each call of the dispatcher, so alone on its line.
     news: Padded<AtomicBool>,
     /// Where the dispatcher sleeps.
     parker: Parker,
+    /// Where its task waits.
+    #[cfg(feature = "async")]
+    waker: WakerCell,
 }
 
 impl Desk {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { news: Padded(AtomicBool::new(false)), parker: Parker::new() })
+        Arc::new(Self {
+            news: Padded(AtomicBool::new(false)),
+            parker: Parker::new(),
+            #[cfg(feature = "async")]
+            waker: WakerCell::new(),
+        })
     }
 
     /// By a read-modify-write like [`take_news`](Self::take_news), so that the two have an order.
@@ -136,5 +153,26 @@ impl Desk {
 
     pub(super) fn parker(&self) -> &Parker {
         &self.parker
+    }
+
+    /// To be called after [`tell`](Self::tell).
+    #[cfg(feature = "async")]
+    fn wake_task(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Says which task to wake when a worker leaves, or none. The caller takes the news after that. Returns false if a worker is just waking
+    /// somebody: the task must be polled again.
+    #[cfg(feature = "async")]
+    pub(super) fn await_with(&self, waker: Option<Waker>) -> bool {
+        self.waker.exchange(waker)
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("news", &self.has_news()).finish_non_exhaustive()
     }
 }

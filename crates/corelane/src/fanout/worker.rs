@@ -4,6 +4,8 @@ use super::queue::{Queue, Receiver};
 use super::seat::{Desk, Leave, Seat};
 use crate::error::{Drained, PopError, PopTimeoutError};
 use crate::spsc::Lane;
+#[cfg(feature = "async")]
+use crate::spsc::task::Awaited;
 use crate::sync::Arc;
 use crate::wait::{DefaultStrategy, Strategy};
 use core::fmt;
@@ -18,7 +20,7 @@ use std::vec::Vec;
 /// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked instead keeps it.
 pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy> {
     /// Taken out once, when the worker leaves.
-    receiver: ManuallyDrop<Q::Receiver<W>>,
+    pub(super) receiver: ManuallyDrop<Q::Receiver<W>>,
     number: usize,
     seat: Arc<Seat<Q::Receiver<W>>>,
     desk: Arc<Desk>,
@@ -141,11 +143,13 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         }
     }
 
-    fn depart(self, how: Leave) -> Result<(), (Vec<T>, Leave)> {
+    pub(super) fn depart(self, how: Leave) -> Result<(), (Vec<T>, Leave)> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is neither used again nor dropped, so each field is taken out once.
         let (receiver, seat, desk) =
             unsafe { (ManuallyDrop::take(&mut this.receiver), ptr::read(&this.seat), ptr::read(&this.desk)) };
+        #[cfg(feature = "async")]
+        receiver.shared().become_thread();
         seat.leave(&desk, receiver, how).map_err(|(mut receiver, how)| {
             let mut jobs = Vec::new();
             while let Ok(job) = receiver.try_pop() {
@@ -189,6 +193,8 @@ impl<T, Q: Queue<T>, W: Strategy> Drop for Worker<T, Q, W> {
         let how = if std::thread::panicking() { Leave::Panic(None) } else { Leave::Orderly };
         // SAFETY: this is the last use.
         let receiver = unsafe { ManuallyDrop::take(&mut self.receiver) };
+        #[cfg(feature = "async")]
+        receiver.shared().become_thread();
         // Without a dispatcher what is undone is dropped with the queue.
         drop(self.seat.leave(&self.desk, receiver, how));
     }

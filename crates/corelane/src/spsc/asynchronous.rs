@@ -108,9 +108,11 @@
 
 use super::control::End;
 use super::design::{Design, RawConsumer, RawProducer};
-use super::handle::{Consumer, Look, Peeked, Producer, Reserved, Waited, look};
+use super::handle::{Consumer, Peeked, Producer, Reserved, Waited};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
+pub use super::task::BUDGET;
+use super::task::{Awaited, POLLED_AGAIN, Polls};
 use crate::error::{Closed, Drained, PopError, PushError, ReserveError};
 use crate::wait::DefaultStrategy;
 use alloc::vec::Vec;
@@ -120,78 +122,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
-use std::time::{Duration, Instant};
-
-/// Ready calls of an end after which one is pending, so that other tasks get a turn.
-pub const BUDGET: u32 = 128;
-
-/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a thread
-/// parks there at most.
-const OVERLOOKED: Duration = Duration::from_millis(1);
-
-/// What an end keeps in mind from one poll to the next.
-#[derive(Debug)]
-struct Polls {
-    /// Ready ones since the last that was pending.
-    ready: u32,
-    /// Until then the other end may overlook the flag.
-    overlooked_until: Option<Instant>,
-}
-
-impl Polls {
-    /// Those of an end that becomes a task's now.
-    fn of(end: &End) -> Self {
-        let overlooked = end.become_task() && !cfg!(loom);
-        Self { ready: 0, overlooked_until: overlooked.then(|| Instant::now() + OVERLOOKED) }
-    }
-
-    /// To be asked before a poll becomes ready: is it rather to be pending, for others' sake?
-    #[inline]
-    fn are_enough(&mut self, context: &Context<'_>) -> bool {
-        self.ready += 1;
-        if self.ready <= BUDGET {
-            return false;
-        }
-        self.ready = 0;
-        context.waker().wake_by_ref();
-        true
-    }
-
-    /// Ready when the end is, or when it never will be. Otherwise its task will be woken.
-    #[cold]
-    fn wait<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
-        // Before the look, so that there is one after that time.
-        self.overlooked_until = self.overlooked_until.filter(|&until| Instant::now() < until);
-        if let Some(waited) = look(end) {
-            return Poll::Ready(waited);
-        }
-        self.ready = 0;
-        if !end.shared().await_with(context.waker()) {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        // Asked after the waker was put: who has taken the flag down, and not the waker, will find that one.
-        if !end.shared().is_awaited() {
-            end.waits();
-            end.raise();
-            if let Some(waited) = look(end) {
-                return Poll::Ready(waited);
-            }
-        }
-        if self.overlooked_until.is_some() {
-            context.waker().wake_by_ref();
-        }
-        Poll::Pending
-    }
-}
-
-/// An end that a task can wait for.
-trait Awaited: Look {
-    /// What the other end sees of it.
-    fn shared(&self) -> &End;
-    /// Raises the flag.
-    fn raise(&self);
-}
 
 impl<T, D: Design<T>, W, S: Recorder> Awaited for Producer<T, D, W, S> {
     fn shared(&self) -> &End {
@@ -218,14 +148,14 @@ impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self).
     pub fn into_async(self) -> AsyncProducer<T, D, W, S> {
-        AsyncProducer { polls: Polls::of(self.shared()), producer: self }
+        AsyncProducer { polls: Polls::of([self.shared()]), producer: self }
     }
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self).
     pub fn into_async(self) -> AsyncConsumer<T, D, W, S> {
-        AsyncConsumer { polls: Polls::of(self.shared()), drained: false, consumer: self }
+        AsyncConsumer { polls: Polls::of([self.shared()]), drained: false, consumer: self }
     }
 }
 
@@ -287,15 +217,10 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
     /// Ready when there is a free slot, closed or not.
     #[inline]
     fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed<()>>> {
-        if !self.producer.raw.is_writable()
-            && let Waited::Closed = ready!(self.polls.wait(&mut self.producer, context))
-        {
-            return Poll::Ready(Err(Closed(())));
-        }
-        if self.polls.are_enough(context) {
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(match ready!(self.polls.ready(&mut self.producer, context)) {
+            Waited::Closed => Err(Closed(())),
+            _ => Ok(()),
+        })
     }
 
     /// As [`Producer::try_push`].
@@ -424,8 +349,6 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
     }
 }
 
-const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
-
 /// An item on its way into the queue, see [`AsyncProducer::push`].
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Push<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
@@ -520,15 +443,10 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// Ready when there is an item, or never will be.
     #[inline]
     fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Drained>> {
-        if !self.consumer.raw.is_readable()
-            && let Waited::Closed = ready!(self.polls.wait(&mut self.consumer, context))
-        {
-            return Poll::Ready(Err(Drained));
-        }
-        if self.polls.are_enough(context) {
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(match ready!(self.polls.ready(&mut self.consumer, context)) {
+            Waited::Closed => Err(Drained),
+            _ => Ok(()),
+        })
     }
 
     /// As [`Consumer::try_pop`].

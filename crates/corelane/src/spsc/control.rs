@@ -62,11 +62,11 @@ impl End {
         load_after_store(&self.state)
     }
 
-    /// Whether this end sleeps, or is about to. A hint.
+    /// Whether this end's thread sleeps, or its task waits, or is about to. A hint.
     #[cfg(feature = "std")]
     #[inline(always)]
-    pub(crate) fn is_parked(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & PARKED != 0
+    pub(crate) fn sleeps(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & (PARKED | AWAITED) != 0
     }
 
     /// The state, with everything its end did before it set the bits.
@@ -170,10 +170,10 @@ impl End {
     }
 
     /// The second half, if the flag is not up: raises it, so that the other end's next publication wakes the task. The caller
-    /// looks at the queue once more. Nobody has to take the flag down: at worst a task is polled once for nothing.
+    /// passes the [`heavy_barrier`], once for all ends that its task waits for, and looks at the queue once more. Nobody has to
+    /// take the flag down: at worst a task is polled once for nothing.
     pub(crate) fn raise(&self) {
         self.set(AWAITED);
-        heavy_barrier();
     }
 
     /// Lets go of a waker that is of no use any more.

@@ -358,7 +358,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn consumer_sleeps(&self) -> bool {
-        self.raw.control().consumer.is_parked()
+        self.raw.control().consumer.sleeps()
     }
 }
 
@@ -863,7 +863,7 @@ fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
 }
 
 /// How a wait ended.
-pub(super) enum Waited {
+pub(crate) enum Waited {
     Ready,
     Closed,
     #[cfg(feature = "std")]
@@ -871,7 +871,7 @@ pub(super) enum Waited {
 }
 
 /// What a wait looks at.
-pub(super) trait Look {
+pub(crate) trait Look {
     fn is_ready(&mut self) -> bool;
     fn is_over(&self) -> bool;
     /// Called once a wait, when the first look found neither.
@@ -912,12 +912,12 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
 
 /// Whether an end need not be waited for.
 #[cfg(feature = "std")]
-pub(super) fn is_ready<E: Look>(end: &mut E) -> bool {
+pub(crate) fn is_ready<E: Look>(end: &mut E) -> bool {
     look(end).is_some()
 }
 
 /// Ready, closed, or neither. A closed queue is looked at once more: the last items may have come just before.
-pub(super) fn look<E: Look>(end: &mut E) -> Option<Waited> {
+pub(crate) fn look<E: Look>(end: &mut E) -> Option<Waited> {
     if end.is_ready() {
         Some(Waited::Ready)
     } else if end.is_over() {

@@ -119,12 +119,14 @@ pub(crate) mod buffer;
 mod cells;
 pub(crate) mod control;
 mod design;
-mod handle;
+pub(crate) mod handle;
 mod segments;
 #[cfg(not(loom))] // Loom's cells are more than their contents.
 mod slices;
 mod slots;
 pub mod stats;
+#[cfg(feature = "async")]
+pub(crate) mod task;
 
 pub mod bqueue;
 pub mod fastflow;

@@ -12,6 +12,7 @@ mod cancel;
 mod closing;
 mod crossing;
 mod executors;
+mod fanout;
 mod support;
 mod turning;
 mod waking;
@@ -170,5 +171,80 @@ suite! {
     multiline: MultiLine {
         bounded!();
         tests_on_executors!(TokioThreads => { crossing { items_in_order } });
+    }
+}
+
+/// A fan-out over a design: what needs no bound, and no executor.
+macro_rules! fan_out {
+    ($($name:ident: $design:ty { $($rest:ident!($($arguments:tt)*);)* })+) => {
+        mod fanning {
+            $(mod $name {
+                type This = $design;
+
+                tests! {
+                    fanout {
+                        a_dropped_pop_takes_nothing
+                        a_worker_that_waits_learns_of_the_end
+                        a_worker_that_waits_gets_a_turn
+                        a_turn_for_others
+                        futures_move_between_threads
+                    }
+                }
+                $($rest!($($arguments)*);)*
+            })+
+        }
+    };
+}
+
+macro_rules! bounded_fan_out {
+    () => {
+        mod bounded {
+            type This = super::This;
+
+            tests! {
+                fanout {
+                    a_dropped_dispatch_gives_its_job_back
+                    each_queue_wakes_a_dispatcher_once
+                    a_reservation_takes_no_room
+                    reserved_room_stays
+                    a_leave_wakes_a_dispatcher_that_waits
+                    a_panic_surfaces
+                    a_key_waits_for_its_worker
+                    join_waits_for_the_last_worker
+                    a_dropped_join_gives_back_what_came_back
+                    ends_become_threads_again
+                    a_sink_and_a_stream
+                    every_point_of_a_stream
+                }
+            }
+        }
+    };
+}
+
+fan_out! {
+    lane: corelane::spsc::Lane {
+        bounded_fan_out!();
+        tests_on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads => { fanout {
+            jobs_in_order
+            dispatches_that_lose_a_race
+            an_idle_task_is_not_polled
+        } });
+    }
+    mcring: corelane::spsc::McRing {
+        bounded_fan_out!();
+        tests_on_executors!(TokioThreads FuturesThreads => { fanout { jobs_in_order dispatches_that_lose_a_race } });
+    }
+    linked: corelane::spsc::Linked {
+        tests_on_executors!(TokioThreads FuturesThread => { fanout { jobs_in_order } });
+    }
+    ticket: corelane::fanout::Mpmc<corelane::mpmc::Ticket> {
+        bounded_fan_out!();
+        tests_on_executors!(TokioThreads FuturesThreads => { fanout { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled } });
+    }
+    condvar: corelane::fanout::Mpmc<corelane::mpmc::Condvar> {
+        tests_on_executors!(TokioThreads => { fanout { jobs_in_order } });
+    }
+    two_lock: corelane::fanout::Mpmc<corelane::mpmc::TwoLock> {
+        tests_on_executors!(TokioThreads => { fanout { jobs_in_order } });
     }
 }

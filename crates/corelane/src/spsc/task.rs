@@ -1,0 +1,109 @@
+//! A task's wait at the end of a queue: what the futures of `spsc` and of `fanout` have in common. The protocol is in
+//! [`asynchronous`](super::asynchronous), "How it works".
+
+use super::control::End;
+use super::handle::{Look, Waited, look};
+use crate::sync::heavy_barrier;
+use core::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+/// Ready calls of an end after which one is pending, so that other tasks get a turn.
+pub const BUDGET: u32 = 128;
+
+/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a thread
+/// parks there at most.
+const OVERLOOKED: Duration = Duration::from_millis(1);
+
+pub(crate) const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
+
+/// An end that a task can wait for.
+pub(crate) trait Awaited: Look {
+    /// What the other end sees of it.
+    fn shared(&self) -> &End;
+    /// Raises the flag. The caller passes the heavy half of the barrier, once for all ends that its task waits for.
+    fn raise(&self);
+}
+
+/// What a task's end keeps in mind from one poll to the next, or a task's ends.
+#[derive(Debug)]
+pub(crate) struct Polls {
+    /// Ready ones since the last that was pending.
+    ready: u32,
+    /// Until then the other end may overlook the flag.
+    overlooked_until: Option<Instant>,
+}
+
+impl Polls {
+    /// Those of ends that become a task's now.
+    pub(crate) fn of<'a>(ends: impl IntoIterator<Item = &'a End>) -> Self {
+        let mut overlooked = false;
+        ends.into_iter().for_each(|end| overlooked |= end.become_task());
+        Self { ready: 0, overlooked_until: (overlooked && !cfg!(loom)).then(|| Instant::now() + OVERLOOKED) }
+    }
+
+    /// To be asked before a poll becomes ready: is it rather to be pending, for others' sake?
+    #[inline]
+    pub(crate) fn are_enough(&mut self, context: &Context<'_>) -> bool {
+        self.ready += 1;
+        if self.ready <= BUDGET {
+            return false;
+        }
+        self.ready = 0;
+        context.waker().wake_by_ref();
+        true
+    }
+
+    /// Ready when the end is, or when it never will be. Otherwise its task will be woken.
+    #[inline]
+    pub(crate) fn ready<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
+        if !end.is_ready()
+            && let Waited::Closed = ready!(self.wait(end, context))
+        {
+            return Poll::Ready(Waited::Closed);
+        }
+        if self.are_enough(context) {
+            return Poll::Pending;
+        }
+        Poll::Ready(Waited::Ready)
+    }
+
+    #[cold]
+    fn wait<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
+        self.begin();
+        if let Some(waited) = look(end) {
+            return Poll::Ready(waited);
+        }
+        if !end.shared().await_with(context.waker()) {
+            return self.is_pending(context, true);
+        }
+        // Asked after the waker was put: who has taken the flag down, and not the waker, will find that one.
+        if !end.shared().is_awaited() {
+            end.waits();
+            end.raise();
+            heavy_barrier();
+            if let Some(waited) = look(end) {
+                return Poll::Ready(waited);
+            }
+        }
+        self.is_pending(context, false)
+    }
+
+    /// Before the first look of a poll, so that there is one after the time in which publishers overlook flags.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if let Some(until) = self.overlooked_until
+            && Instant::now() >= until
+        {
+            self.overlooked_until = None;
+        }
+    }
+
+    /// Pending, and to be polled again at once if it must: the other end is just waking somebody, or may overlook the flag.
+    pub(crate) fn is_pending<O>(&mut self, context: &Context<'_>, again: bool) -> Poll<O> {
+        self.ready = 0;
+        if again || self.overlooked_until.is_some() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
