@@ -1,7 +1,7 @@
 //! The server: who reads, who dispatches, who works, and how it ends.
 //!
 //! 1. A thread for each client reads its frames and checks them. It waits in `read` and needs little: 900 of them are no burden, and none needs an event
-//!    loop. A batch goes to the dispatcher through one bounded queue ([`mpmc`](corelane::mpmc)): when that is full the
+//!    loop. A batch goes to the dispatcher through one bounded queue ([`mpmc`]): when that is full the
 //!    thread waits, and TCP holds the client back.
 //! 2. The dispatcher cuts batches into pieces and hands them to the workers ([`fanout`](corelane::fanout)), to the one with the least to do.
 //! 3. A worker does the jobs of a piece. Whoever does the last piece of a batch acknowledges the batch.
