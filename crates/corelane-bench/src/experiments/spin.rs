@@ -8,7 +8,7 @@ use corelane::wait::{Adaptive, Park, Spin, SpinPark, Strategy, Yield};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "spin",
     title: "how long to spin before sleeping, by arrival rate",
-    repeats: "Per-Thread Batch Queues, section 7: the question it leaves open",
+    repeats: "no paper: the question that Per-Thread Batch Queues leaves open",
     about: "Every wait is a guess. Who spins pays for the whole gap between two items; who sleeps pays for a sleep and a \
             wake-up, and the item waits for the wake-up. Adaptive should be near the better of the two at each rate: \
             as fast as spinning while gaps are shorter than a wake-up, as cheap as sleeping when they are longer. \
