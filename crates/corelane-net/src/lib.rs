@@ -2,10 +2,12 @@
 //!
 //! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes pcap.
 //! - [`decode`] turns one captured frame into addresses, ports and TCP flags.
+//! - [`conversation`] puts packets together to conversations, and hands their bytes to a protocol in order.
 //! - [`synth`] makes traffic with known truth, deterministic by seed.
 //!
 //! Nothing here starts a thread or knows a queue: the crate `corelane-monitor` does both.
 
 pub mod capture;
+pub mod conversation;
 pub mod decode;
 pub mod synth;
