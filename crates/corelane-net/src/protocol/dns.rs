@@ -1,0 +1,501 @@
+//! DNS over UDP and TCP: questions, answers, and which answer belongs to which question.
+//!
+//! 1. Over UDP a datagram is a message. Over TCP a message follows its length in two bytes; it is put together per side.
+//! 2. The header is read first, then the questions, then the answers, each as far as it is whole. So of a message that is cut what came
+//!    before the cut is reported, and [`Message::is_whole`] says that something is missing.
+//! 3. A query is remembered by id and question until its response comes, at most [`PENDING`] of them; the oldest is forgotten first. A
+//!    query that is sent again is the same transaction.
+//!
+//! The crate `domain` reads names and records. It follows a compression pointer only backwards and at most 255 of them a name, takes types and
+//! classes that nobody has given out yet, and allocates nothing.
+//!
+//! # Bounds
+//!
+//! Of a message the first [`QUESTIONS`] questions and the first [`ANSWERS`] answers are read, and of a text the first [`TEXT`] bytes. A side over TCP
+//! keeps one message, so at most 64 KiB.
+
+use std::hash::{Hash, Hasher};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use domain::base::iana::Rtype;
+use domain::base::message::RecordSection;
+use domain::base::{Message as Octets, ParsedName, ParsedRecord};
+use domain::rdata::{A, Aaaa, Cname, Dname, Mx, Ns, Ptr, Soa, Srv, Txt};
+
+use super::Event;
+use crate::conversation::Side;
+
+/// Questions of a message that are read.
+pub const QUESTIONS: usize = 16;
+/// Answers of a message that are read.
+pub const ANSWERS: usize = 64;
+/// Queries of a conversation that are remembered.
+pub const PENDING: usize = 64;
+/// Bytes of a text that are kept.
+pub const TEXT: usize = 1024;
+/// Bytes on the heap that a conversation never exceeds: the queries, and a message of each side, in buffers that reserve up to twice of what they
+/// need.
+pub const MOST: usize = 2 * PENDING * size_of::<Asked>() + 4 * (2 + 0xffff);
+/// A header.
+const HEADER: usize = 12;
+/// The shortest message that is worth a verdict: a header, and a question for the root.
+pub(super) const SHORTEST: usize = HEADER + 5;
+
+/// One DNS message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// Who sent it.
+    pub side: Side,
+    /// A number of the transaction within its conversation, from 0: a query and its response have the same.
+    pub transaction: u64,
+    /// Of a response: when its query came, if that was seen.
+    pub asked_ns: Option<u64>,
+    /// The id in the header.
+    pub id: u16,
+    /// The second word of the header: response, opcode, flags, response code.
+    pub flags: u16,
+    /// How many questions, answers, authorities and additional records the header states.
+    pub counts: [u16; 4],
+    /// The questions.
+    pub questions: Vec<Question>,
+    /// The answers.
+    pub answers: Vec<Record>,
+    /// Whether all questions and answers that the header states were there and could be read.
+    pub is_whole: bool,
+}
+
+impl Message {
+    /// Whether it is a response.
+    pub fn is_response(&self) -> bool {
+        self.flags & 0x8000 != 0
+    }
+
+    /// Query, notify, update and so on, by number.
+    pub fn opcode(&self) -> u8 {
+        (self.flags >> 11 & 0xf) as u8
+    }
+
+    /// The response code of the header, without the bits that EDNS has elsewhere.
+    pub fn rcode(&self) -> u8 {
+        (self.flags & 0xf) as u8
+    }
+
+    /// The response code as it is written, such as `NXDOMAIN`.
+    pub fn rcode_name(&self) -> String {
+        domain::base::iana::Rcode::masked_from_int(self.rcode()).to_string()
+    }
+}
+
+impl Message {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.questions.capacity() * size_of::<Question>()
+            + self.questions.iter().map(|question| question.name.len()).sum::<usize>()
+            + self.answers.capacity() * size_of::<Record>()
+            + self.answers.iter().map(|record| record.name.len() + record.data.heap_bytes()).sum::<usize>()
+    }
+}
+
+impl Data {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::A(_) | Self::Aaaa(_) | Self::Other(_) => 0,
+            Self::Name(name) | Self::Mx { exchange: name, .. } | Self::Srv { target: name, .. } | Self::Txt(name) => {
+                name.len()
+            }
+            Self::Soa { server, mailbox, .. } => server.len() + mailbox.len(),
+        }
+    }
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The name, without the dot at its end; dots and other odd bytes inside a label are escaped.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: u16,
+    /// Its class.
+    pub class: u16,
+}
+
+impl Question {
+    /// The type as it is written, such as `AAAA` or `TYPE65280`.
+    pub fn kind_name(&self) -> String {
+        kind_name(self.kind)
+    }
+}
+
+/// One resource record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Whose record it is.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: u16,
+    /// Its class.
+    pub class: u16,
+    /// How long it may be kept, in seconds.
+    pub ttl: u32,
+    /// What it says.
+    pub data: Data,
+}
+
+impl Record {
+    /// The type as it is written, such as `AAAA` or `TYPE65280`.
+    pub fn kind_name(&self) -> String {
+        kind_name(self.kind)
+    }
+}
+
+/// The data of a resource record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Data {
+    /// An IPv4 address.
+    A(Ipv4Addr),
+    /// An IPv6 address.
+    Aaaa(Ipv6Addr),
+    /// A name: of CNAME, DNAME, NS and PTR.
+    Name(Box<str>),
+    /// A mail exchange.
+    Mx {
+        /// Lower is preferred.
+        preference: u16,
+        /// The host.
+        exchange: Box<str>,
+    },
+    /// A service.
+    Srv {
+        /// Lower is preferred.
+        priority: u16,
+        /// The share among those of one priority.
+        weight: u16,
+        /// The port.
+        port: u16,
+        /// The host.
+        target: Box<str>,
+    },
+    /// The start of a zone.
+    Soa {
+        /// The first server.
+        server: Box<str>,
+        /// The mailbox, as a name.
+        mailbox: Box<str>,
+        /// The version of the zone.
+        serial: u32,
+    },
+    /// Text, its parts put together.
+    Txt(Box<str>),
+    /// Data of another type, or not readable as its type: so many bytes.
+    Other(u16),
+}
+
+fn kind_name(kind: u16) -> String {
+    Rtype::from_int(kind).to_string()
+}
+
+/// What bytes look like that may be a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    Query,
+    Response,
+    /// As a message, as far as they go.
+    Cut,
+    Other,
+}
+
+/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without one a whole first record.
+/// `more` says that bytes may follow.
+pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
+    let cut = if more { Looks::Cut } else { Looks::Other };
+    let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
+    let Some(flags) = word(2) else {
+        return cut;
+    };
+    let (response, opcode, rcode) = (flags & 0x8000 != 0, flags >> 11 & 0xf, flags & 0xf);
+    // Code 3 was never given out, and a query has no result yet.
+    if !matches!(opcode, 0..=2 | 4 | 5) || (!response && rcode != 0) || (response && rcode > 11) {
+        return Looks::Other;
+    }
+    let (Some(questions), Some(answers), Some(authorities), Some(additional)) = (word(4), word(6), word(8), word(10))
+    else {
+        return cut;
+    };
+    let possible = match response {
+        false => questions > 0 && questions <= 32 && answers <= 64 && authorities <= 64 && additional <= 16,
+        true => {
+            questions <= 32 && questions + answers > 0 && answers <= 4096 && authorities <= 256 && additional <= 256
+        }
+    };
+    if !possible {
+        return Looks::Other;
+    }
+    let mut at = HEADER;
+    loop {
+        match bytes.get(at) {
+            None => return cut,
+            Some(0) => {
+                at += 1;
+                break;
+            }
+            Some(&length @ 1..=63) => at += 1 + usize::from(length),
+            Some(_) => return Looks::Other,
+        }
+        if at > HEADER + 254 {
+            return Looks::Other;
+        }
+    }
+    let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
+        return cut;
+    };
+    // The highest bit is multicast DNS's own.
+    if kind == 0 || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
+        return Looks::Other;
+    }
+    if questions == 0 {
+        let Some(length) = word(at + 8) else {
+            return cut;
+        };
+        if bytes.len() < at + 10 + usize::from(length) {
+            return cut;
+        }
+    }
+    if response { Looks::Response } else { Looks::Query }
+}
+
+/// The DNS of one conversation.
+#[derive(Debug, Default)]
+pub(super) struct Dns {
+    pending: Vec<Asked>,
+    transactions: u64,
+    /// What each side has sent of a message over TCP.
+    streams: [Stream; 2],
+}
+
+/// A query that waits for its response.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    id: u16,
+    question: u64,
+    time_ns: u64,
+    transaction: u64,
+}
+
+/// Puts messages over TCP together.
+#[derive(Debug, Default)]
+struct Stream {
+    /// A length and the message behind it, as far as they are there.
+    buffer: Vec<u8>,
+    /// Bytes of a message that a gap has spoilt, still to come.
+    skip: usize,
+    /// A gap has hidden where the next message starts.
+    lost: bool,
+}
+
+impl Dns {
+    /// A datagram.
+    pub(super) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        let Ok(message) = Octets::from_octets(bytes) else {
+            return;
+        };
+        let mut message = read(side, time_ns, &message);
+        self.pair(&mut message);
+        out.push(Event::Dns(Box::new(message)));
+    }
+
+    /// The next bytes of a TCP stream.
+    pub(super) fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+        loop {
+            let stream = &mut self.streams[side.index()];
+            if stream.lost || bytes.is_empty() {
+                return;
+            }
+            let skipped = stream.skip.min(bytes.len());
+            stream.skip -= skipped;
+            bytes = &bytes[skipped..];
+            if stream.buffer.is_empty()
+                && let Some((length, rest)) = bytes.split_first_chunk::<2>()
+                && let Some((message, rest)) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
+            {
+                bytes = rest;
+                self.datagram(side, time_ns, message, out);
+                continue;
+            }
+            let missing = stream.missing();
+            let taken = missing.min(bytes.len());
+            stream.buffer.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if stream.buffer.len() > 2 && stream.missing() == 0 {
+                let buffer = std::mem::take(&mut stream.buffer);
+                self.datagram(side, time_ns, &buffer[2..], out);
+            } else if stream.buffer == [0, 0] {
+                stream.buffer.clear();
+            }
+        }
+    }
+
+    /// Bytes of a TCP stream are missing. Inside a message they are skipped by its length.
+    pub(super) fn gap(&mut self, side: Side, missing: u64) {
+        let stream = &mut self.streams[side.index()];
+        let left = if stream.buffer.len() >= 2 { stream.missing() } else { stream.skip } as u64;
+        if left == 0 || missing > left {
+            stream.lost = true;
+        } else {
+            stream.skip = (left - missing) as usize;
+        }
+        stream.buffer = Vec::new();
+    }
+
+    pub(super) fn wants(&self, side: Side) -> bool {
+        !self.streams[side.index()].lost
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.pending.capacity() * size_of::<Asked>()
+            + self.streams.iter().map(|stream| stream.buffer.capacity()).sum::<usize>()
+    }
+
+    /// Gives the message the number of its transaction, and of a response the time of its query.
+    fn pair(&mut self, message: &mut Message) {
+        let question = message.questions.first().map(key);
+        // A response without its question answers by its id alone.
+        let same = |asked: &Asked| asked.id == message.id && question.is_none_or(|question| asked.question == question);
+        let found = self.pending.iter().position(same);
+        if message.is_response() {
+            if let Some(found) = found {
+                let asked = self.pending.remove(found);
+                message.asked_ns = Some(asked.time_ns);
+                message.transaction = asked.transaction;
+                return;
+            }
+        } else if let Some(found) = found {
+            message.transaction = self.pending[found].transaction;
+            return;
+        }
+        message.transaction = self.transactions;
+        self.transactions += 1;
+        if let (false, Some(question)) = (message.is_response(), question) {
+            if self.pending.len() == PENDING {
+                self.pending.remove(0);
+            }
+            let (id, time_ns, transaction) = (message.id, message.time_ns, message.transaction);
+            self.pending.push(Asked { id, question, time_ns, transaction });
+        }
+    }
+}
+
+impl Stream {
+    /// Bytes that are missing to the end of the length, then of the message.
+    fn missing(&self) -> usize {
+        match self.buffer.first_chunk::<2>() {
+            None => 2 - self.buffer.len(),
+            Some(length) => 2 + usize::from(u16::from_be_bytes(*length)) - self.buffer.len(),
+        }
+    }
+}
+
+/// A question as a number: the name without regard to case, type and class.
+fn key(question: &Question) -> u64 {
+    let mut hash = std::hash::DefaultHasher::new();
+    for byte in question.name.bytes() {
+        byte.to_ascii_lowercase().hash(&mut hash);
+    }
+    (question.kind, question.class).hash(&mut hash);
+    hash.finish()
+}
+
+fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
+    let counts = octets.header_counts();
+    let slice = octets.as_slice();
+    let mut message = Message {
+        time_ns,
+        side,
+        transaction: 0,
+        asked_ns: None,
+        id: octets.header().id(),
+        flags: u16::from_be_bytes([slice[2], slice[3]]),
+        counts: [counts.qdcount(), counts.ancount(), counts.nscount(), counts.arcount()],
+        questions: Vec::new(),
+        answers: Vec::new(),
+        is_whole: true,
+    };
+    let mut section = octets.question();
+    for question in section.by_ref().take(QUESTIONS) {
+        let Ok(question) = question else {
+            message.is_whole = false;
+            return message;
+        };
+        message.questions.push(Question {
+            name: text(question.qname()),
+            kind: question.qtype().to_int(),
+            class: question.qclass().to_int(),
+        });
+    }
+    match section.answer() {
+        Ok(answers) => message.is_whole = read_answers(answers, &mut message.answers),
+        Err(_) => message.is_whole = false,
+    }
+    message
+}
+
+/// Reads what is whole, and says whether that was all.
+fn read_answers(section: RecordSection<'_, &[u8]>, answers: &mut Vec<Record>) -> bool {
+    for record in section.take(ANSWERS) {
+        let Ok(record) = record else {
+            return false;
+        };
+        answers.push(Record {
+            name: text(&record.owner()),
+            kind: record.rtype().to_int(),
+            class: record.class().to_int(),
+            ttl: record.ttl().as_secs(),
+            data: data(&record).unwrap_or(Data::Other(record.rdlen())),
+        });
+    }
+    true
+}
+
+fn data(record: &ParsedRecord<'_, &[u8]>) -> Option<Data> {
+    /// The data of the record as its type.
+    macro_rules! parsed {
+        ($type:ty) => {
+            record.to_record::<$type>().ok()??.into_data()
+        };
+    }
+    type Name<'a> = ParsedName<&'a [u8]>;
+    Some(match record.rtype() {
+        Rtype::A => Data::A(parsed!(A).addr()),
+        Rtype::AAAA => Data::Aaaa(parsed!(Aaaa).addr()),
+        Rtype::CNAME => Data::Name(text(parsed!(Cname<Name<'_>>).cname())),
+        Rtype::DNAME => Data::Name(text(parsed!(Dname<Name<'_>>).dname())),
+        Rtype::NS => Data::Name(text(parsed!(Ns<Name<'_>>).nsdname())),
+        Rtype::PTR => Data::Name(text(parsed!(Ptr<Name<'_>>).ptrdname())),
+        Rtype::MX => {
+            let mx = parsed!(Mx<Name<'_>>);
+            Data::Mx { preference: mx.preference(), exchange: text(mx.exchange()) }
+        }
+        Rtype::SRV => {
+            let srv = parsed!(Srv<Name<'_>>);
+            Data::Srv { priority: srv.priority(), weight: srv.weight(), port: srv.port(), target: text(srv.target()) }
+        }
+        Rtype::SOA => {
+            let soa = parsed!(Soa<Name<'_>>);
+            Data::Soa { server: text(soa.mname()), mailbox: text(soa.rname()), serial: soa.serial().into_int() }
+        }
+        Rtype::TXT => {
+            let txt = parsed!(Txt<&[u8]>);
+            let bytes: Vec<u8> = txt.iter().flatten().copied().take(TEXT).collect();
+            Data::Txt(super::printable(&bytes))
+        }
+        _ => return None,
+    })
+}
+
+/// A name as it is written, without the dot at the end, unless it is the root.
+fn text(name: &impl std::fmt::Display) -> Box<str> {
+    let name = name.to_string();
+    if name.is_empty() { ".".into() } else { name.into() }
+}

@@ -1,0 +1,830 @@
+//! HTTP/1: requests, responses, and which response belongs to which request.
+//!
+//! Each side of the connection is read by itself:
+//!
+//! 1. A start line is looked for, line by line. What stands in front of it is skipped: empty lines, or more of a body than its head said.
+//! 2. The head up to its empty line is put together and read by the crate `httparse`.
+//! 3. The head says how long the body is: none (1xx, 204, 304, a response to HEAD), so many bytes, chunks, or until the connection ends. The
+//!    body is only counted. A request that expects 100 and gets a refusal before its body began has no body.
+//! 4. Back to 1, for the next of the connection.
+//!
+//! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to nobody and is counted at
+//! the one that follows. After 101, and after a CONNECT that was accepted, what follows is not HTTP: [`Http::is_tunnel`].
+//!
+//! # Gaps
+//!
+//! A gap that ends inside a body of known length, or inside a chunk, is skipped by that length, and one in a body that lasts until the end is
+//! part of it. Any other gap loses the place, and 1 finds it again, also in the middle of a line, as bodies need not end with one. What a gap
+//! hid where a start line or a head was due is not known, so the least is assumed:
+//!
+//! - Of responses one is lost, and its request has none, if a further request waits to take the response behind the gap. If only one
+//!   request waits, the response behind the gap is its own.
+//! - Of requests one is lost, and a place is kept for its response.
+//!
+//! A response that comes before its request is kept, as a gap holds back only its own side. A request that comes with the end of such a gap
+//! takes it. Any other request was sent later, so it does not.
+//!
+//! # Bounds
+//!
+//! A head has at most [`HEAD`] bytes and [`HEADERS`] headers, a header that is kept [`VALUE`] bytes. [`PIPELINE`] exchanges wait at most, and they hold at
+//! most [`WAITING`] bytes; beyond that the oldest goes out as it is.
+
+use std::collections::VecDeque;
+
+use super::identify::{METHODS, is_request_line, is_status_line, is_token};
+use super::{Event, printable};
+use crate::conversation::Side;
+
+/// Bytes of a head.
+pub const HEAD: usize = 64 << 10;
+/// Headers of a head.
+pub const HEADERS: usize = 128;
+/// Bytes that are kept of a header's value, and of a reason.
+pub const VALUE: usize = 1024;
+/// Bytes that are kept of a URL.
+pub const URL: usize = 8 << 10;
+/// Exchanges of a connection that wait.
+pub const PIPELINE: usize = 1024;
+/// Bytes that they hold.
+pub const WAITING: usize = 256 << 10;
+/// The longest line in which a start line is looked for after a gap.
+const LINE: usize = 16 << 10;
+/// Bytes on the heap that a connection never exceeds: what waits and the exchange that comes in, two heads, and the queue itself. Buffers that
+/// grow reserve up to twice of what they need.
+pub const MOST: usize = WAITING + 2 * EXCHANGE + 4 * HEAD + 2 * PIPELINE * size_of::<Waiting>();
+/// Texts of one exchange at most. A byte that is no text takes three.
+const EXCHANGE: usize = 3 * (URL + 16 * VALUE);
+/// Digits of a chunk's size.
+const DIGITS: u8 = 15;
+
+/// A request and its response, either of which may not have been seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Its number within the connection, from 0, in the order in which exchanges are reported.
+    pub number: u64,
+    /// The side that asks.
+    pub client: Side,
+    /// The request.
+    pub request: Option<Request>,
+    /// The response.
+    pub response: Option<Response>,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When its head was there, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// GET and so on.
+    pub method: Box<str>,
+    /// The target, as it was sent.
+    pub url: Box<str>,
+    /// The version's second number: 0 or 1.
+    pub version: u8,
+    /// The header Host.
+    pub host: Option<Box<str>>,
+    /// The header User-Agent.
+    pub user_agent: Option<Box<str>>,
+    /// The header Referer.
+    pub referer: Option<Box<str>>,
+    /// The header Content-Type.
+    pub content_type: Option<Box<str>>,
+    /// The body.
+    pub body: Body,
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// When its head was there, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// When the last of its body came.
+    pub end_ns: u64,
+    /// 200 and so on.
+    pub status: u16,
+    /// The words behind the status.
+    pub reason: Box<str>,
+    /// The version's second number: 0 or 1.
+    pub version: u8,
+    /// The header Content-Type.
+    pub content_type: Option<Box<str>>,
+    /// The header Location.
+    pub location: Option<Box<str>>,
+    /// How many responses 1xx came before it.
+    pub interim: u32,
+    /// The body.
+    pub body: Body,
+}
+
+/// What is known of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// Bytes that were seen, without the sizes of chunks.
+    pub bytes: u64,
+    /// Bytes that a gap has hidden.
+    pub missing: u64,
+    /// Whether its end was reached.
+    pub is_whole: bool,
+}
+
+impl Exchange {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
+    }
+}
+
+impl Request {
+    fn heap_bytes(&self) -> usize {
+        let optional = [&self.host, &self.user_agent, &self.referer, &self.content_type];
+        self.method.len() + self.url.len() + optional.iter().copied().map(optional_len).sum::<usize>()
+    }
+}
+
+impl Response {
+    fn heap_bytes(&self) -> usize {
+        self.reason.len() + optional_len(&self.content_type) + optional_len(&self.location)
+    }
+}
+
+fn optional_len(text: &Option<Box<str>>) -> usize {
+    text.as_ref().map_or(0, |text| text.len())
+}
+
+/// The HTTP of one connection.
+#[derive(Debug)]
+pub(super) struct Http {
+    client: Side,
+    halves: [Half; 2],
+    /// Exchanges that are not over.
+    waiting: VecDeque<Waiting>,
+    /// Bytes that their texts hold.
+    held: usize,
+    number: u64,
+    /// Responses 1xx since the last other one.
+    interim: u32,
+    /// The time of the last gap of the client: requests of this time were held back by it.
+    held_back_ns: Option<u64>,
+    /// The response in front of the first request waiting was lost, perhaps.
+    response_lost: bool,
+    is_tunnel: bool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    request: Option<Request>,
+    /// The client may wait for a response before it sends the body.
+    expects: bool,
+    /// The request and its body are there, or will not be.
+    asked: bool,
+    response: Option<Response>,
+    /// The response and its body are there, or will not be.
+    answered: bool,
+}
+
+impl Waiting {
+    fn heap_bytes(&self) -> usize {
+        self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
+    }
+}
+
+/// One side's bytes.
+#[derive(Debug)]
+struct Half {
+    state: State,
+    /// A head, or a line that may be a start line, as far as it is there.
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that hold no empty line.
+    scanned: usize,
+    ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A start line is next. If the place is lost, it was counted as such.
+    Start { lost: bool },
+    /// A head, its start line is in the buffer.
+    Head,
+    /// So many bytes of a body.
+    Body { left: u64 },
+    /// The size of a chunk.
+    Size { value: u64, digits: u8, extension: bool },
+    /// So many bytes of a chunk, then a line end.
+    Chunk { left: u64 },
+    /// The line end behind a chunk.
+    ChunkEnd,
+    /// The headers behind the last chunk: whether the line so far is empty.
+    Trailer { empty: bool },
+    /// A body until the connection ends.
+    UntilEnd,
+}
+
+/// How long a body is.
+enum Framing {
+    None,
+    Length(u64),
+    Chunks,
+    UntilEnd,
+}
+
+impl Http {
+    pub(super) fn new(client: Side) -> Self {
+        let half = || Half { state: State::Start { lost: false }, buffer: Vec::new(), scanned: 0, ended: false };
+        Self {
+            client,
+            halves: [half(), half()],
+            waiting: VecDeque::new(),
+            held: 0,
+            number: 0,
+            interim: 0,
+            held_back_ns: None,
+            response_lost: false,
+            is_tunnel: false,
+        }
+    }
+
+    /// Whether the connection has changed to another protocol.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.is_tunnel
+    }
+
+    /// Bytes of a side that were taken but belong to what comes behind HTTP.
+    pub(super) fn take_rest(&mut self, side: Side) -> Vec<u8> {
+        std::mem::take(&mut self.halves[side.index()].buffer)
+    }
+
+    /// The next bytes of a side. Gives how many were HTTP: all, unless the connection has become a tunnel.
+    pub(super) fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+        let mut used = 0;
+        while used < bytes.len() && !self.is_tunnel {
+            used += self.step(side, time_ns, &bytes[used..], out);
+        }
+        used
+    }
+
+    /// Takes one thing from bytes that are there, at least one byte.
+    fn step(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+        let half = &mut self.halves[side.index()];
+        match half.state {
+            State::Start { lost } => self.start_line(side, time_ns, lost, bytes, out),
+            State::Head => self.head(side, time_ns, bytes, out),
+            State::Body { left } => {
+                let taken = left.min(bytes.len() as u64);
+                half.state = State::Body { left: left - taken };
+                self.count(side, taken, 0);
+                if taken == left {
+                    self.body_over(side, time_ns, true, out);
+                }
+                taken as usize
+            }
+            State::UntilEnd => {
+                self.count(side, bytes.len() as u64, 0);
+                bytes.len()
+            }
+            State::Size { value, digits, extension } => {
+                half.state = match bytes[0] {
+                    b'\n' if digits == 0 => return self.lose(side, time_ns, out),
+                    b'\n' if value == 0 => State::Trailer { empty: true },
+                    b'\n' => State::Chunk { left: value },
+                    _ if extension => half.state,
+                    byte if byte.is_ascii_hexdigit() && digits < DIGITS => {
+                        let digit = (byte as char).to_digit(16).unwrap_or(0);
+                        State::Size { value: value << 4 | u64::from(digit), digits: digits + 1, extension }
+                    }
+                    b';' | b' ' | b'\t' | b'\r' if digits > 0 => State::Size { value, digits, extension: true },
+                    _ => return self.lose(side, time_ns, out),
+                };
+                1
+            }
+            State::Chunk { left } => {
+                let taken = left.min(bytes.len() as u64);
+                half.state = if taken == left { State::ChunkEnd } else { State::Chunk { left: left - taken } };
+                self.count(side, taken, 0);
+                taken as usize
+            }
+            State::ChunkEnd => {
+                half.state = match bytes[0] {
+                    b'\r' => State::ChunkEnd,
+                    b'\n' => State::Size { value: 0, digits: 0, extension: false },
+                    _ => return self.lose(side, time_ns, out),
+                };
+                1
+            }
+            State::Trailer { empty } => {
+                match bytes[0] {
+                    b'\n' if empty => self.body_over(side, time_ns, true, out),
+                    b'\n' => half.state = State::Trailer { empty: true },
+                    b'\r' => {}
+                    _ => half.state = State::Trailer { empty: false },
+                }
+                1
+            }
+        }
+    }
+
+    /// The framing of a body makes no sense: it is over, and the next start line has to be searched for. No byte was taken by that.
+    fn lose(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) -> usize {
+        self.body_over(side, time_ns, false, out);
+        self.halves[side.index()].state = State::Start { lost: true };
+        0
+    }
+
+    /// Looks for a start line, line by line.
+    fn start_line(&mut self, side: Side, time_ns: u64, lost: bool, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+        let is_client = side == self.client;
+        let half = &mut self.halves[side.index()];
+        if half.buffer.is_empty() && matches!(bytes[0], b'\r' | b'\n') {
+            return 1;
+        }
+        let end = bytes.iter().position(|&byte| byte == b'\n').map(|end| end + 1);
+        let taken = end.unwrap_or(bytes.len()).min(LINE - half.buffer.len());
+        let whole_line = end == Some(taken);
+        // Most lines are in one piece.
+        let kept;
+        let line = if half.buffer.is_empty() && whole_line {
+            &bytes[..taken]
+        } else {
+            half.buffer.extend_from_slice(&bytes[..taken]);
+            if !whole_line && half.buffer.len() < LINE {
+                return taken;
+            }
+            kept = std::mem::take(&mut half.buffer);
+            &kept
+        };
+        match find_start(without_line_end(line), is_client).filter(|_| whole_line) {
+            Some(at) => {
+                half.buffer = line[at..].to_vec();
+                half.scanned = half.buffer.len() - 1;
+                half.state = State::Head;
+            }
+            // Longer than any start line that is read. The beginning of another one may be in it.
+            None if !whole_line => {
+                let was_request = is_client && METHODS.iter().any(|method| begins(line, method));
+                half.buffer = line[LINE / 2..].to_vec();
+                if was_request && !lost {
+                    half.state = State::Start { lost: true };
+                    self.start_lost(side, time_ns, out);
+                }
+            }
+            None => {}
+        }
+        taken
+    }
+
+    /// A head, whose start line is in the buffer.
+    fn head(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+        let half = &mut self.halves[side.index()];
+        // An empty line may begin in the buffer and end in what is new. So all that is new is taken, and what was too much given back.
+        let before = half.buffer.len();
+        let room = HEAD - before;
+        half.buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let from = half.scanned;
+        let Some(length) = head_length(&half.buffer, from) else {
+            half.scanned = half.buffer.len().saturating_sub(2).max(from);
+            let taken = half.buffer.len() - before;
+            if half.buffer.len() == HEAD {
+                half.buffer = Vec::new();
+                half.state = State::Start { lost: true };
+                self.start_lost(side, time_ns, out);
+            }
+            return taken;
+        };
+        let mut head = std::mem::take(&mut half.buffer);
+        head.truncate(length);
+        half.state = State::Start { lost: false };
+        let read = if side == self.client {
+            read_request(&head, time_ns).map(|(request, head)| self.request(side, request, head, out))
+        } else {
+            read_response(&head, time_ns).map(|(response, head)| self.response(side, response, &head, out))
+        };
+        if read.is_none() {
+            self.halves[side.index()].state = State::Start { lost: true };
+            self.start_lost(side, time_ns, out);
+        }
+        length - before
+    }
+
+    fn request(&mut self, side: Side, request: Request, head: RequestHead, out: &mut Vec<Event>) {
+        let time_ns = request.time_ns;
+        let early = self.waiting.iter().position(|exchange| exchange.request.is_none() && !exchange.asked);
+        let at = match early {
+            Some(early) if self.held_back_ns == Some(time_ns) => early,
+            _ => {
+                // Responses that came before this request was sent.
+                for exchange in &mut self.waiting {
+                    exchange.asked = true;
+                }
+                self.flush(out);
+                self.push(Waiting::default(), out);
+                self.waiting.len() - 1
+            }
+        };
+        let exchange = &mut self.waiting[at];
+        self.held -= exchange.heap_bytes();
+        exchange.request = Some(request);
+        exchange.expects = head.expects;
+        self.held += exchange.heap_bytes();
+        self.begin_body(side, time_ns, head.framing, out);
+    }
+
+    fn response(&mut self, side: Side, mut response: Response, head: &ResponseHead, out: &mut Vec<Event>) {
+        let time_ns = response.time_ns;
+        if (100..200).contains(&response.status) && response.status != 101 {
+            self.interim += 1;
+            return;
+        }
+        response.interim = std::mem::take(&mut self.interim);
+        let mut open =
+            self.waiting.iter().enumerate().filter(|(_, exchange)| exchange.response.is_none() && !exchange.answered);
+        let mut at = open.next().map(|(at, _)| at);
+        if std::mem::take(&mut self.response_lost)
+            && let Some((next, _)) = open.next()
+        {
+            let lost = at.replace(next).expect("one waits in front of it");
+            self.waiting[lost].answered = true;
+        }
+        let at = at.unwrap_or_else(|| {
+            self.push(Waiting::default(), out);
+            self.waiting.len() - 1
+        });
+        let exchange = &mut self.waiting[at];
+        let method = exchange.request.as_ref().map_or("", |request| &request.method);
+        let accepted = method == "CONNECT" && (200..300).contains(&response.status);
+        let framing = match response.status {
+            101 | 204 | 304 => Framing::None,
+            _ if accepted || method == "HEAD" => Framing::None,
+            _ if head.chunked => Framing::Chunks,
+            _ if head.coded => Framing::UntilEnd,
+            _ => head.length.map_or(Framing::UntilEnd, Framing::Length),
+        };
+        self.is_tunnel = accepted || response.status == 101;
+        let refused = exchange.expects
+            && !exchange.asked
+            && response.status >= 300
+            && exchange.request.as_ref().is_some_and(|request| request.body == Body::default());
+        self.held -= exchange.heap_bytes();
+        exchange.response = Some(response);
+        self.held += exchange.heap_bytes();
+        if refused {
+            self.body_over(side.other(), time_ns, false, out);
+        }
+        self.begin_body(side, time_ns, framing, out);
+    }
+
+    fn begin_body(&mut self, side: Side, time_ns: u64, framing: Framing, out: &mut Vec<Event>) {
+        self.halves[side.index()].state = match framing {
+            Framing::None | Framing::Length(0) => {
+                self.body_over(side, time_ns, true, out);
+                return;
+            }
+            Framing::Length(left) => State::Body { left },
+            Framing::Chunks => State::Size { value: 0, digits: 0, extension: false },
+            Framing::UntilEnd => State::UntilEnd,
+        };
+    }
+
+    /// The exchange whose body a side is sending.
+    fn current(&mut self, side: Side) -> Option<&mut Waiting> {
+        if side == self.client {
+            self.waiting.iter_mut().rev().find(|exchange| exchange.request.is_some() && !exchange.asked)
+        } else {
+            self.waiting.iter_mut().find(|exchange| exchange.response.is_some() && !exchange.answered)
+        }
+    }
+
+    fn body(&mut self, side: Side) -> Option<&mut Body> {
+        let is_client = side == self.client;
+        let exchange = self.current(side)?;
+        if is_client {
+            exchange.request.as_mut().map(|request| &mut request.body)
+        } else {
+            exchange.response.as_mut().map(|response| &mut response.body)
+        }
+    }
+
+    fn count(&mut self, side: Side, bytes: u64, missing: u64) {
+        if let Some(body) = self.body(side) {
+            body.bytes += bytes;
+            body.missing += missing;
+        }
+    }
+
+    /// A message is over, with its body or without.
+    fn body_over(&mut self, side: Side, time_ns: u64, is_whole: bool, out: &mut Vec<Event>) {
+        self.halves[side.index()].state = State::Start { lost: false };
+        if let Some(body) = self.body(side) {
+            body.is_whole = is_whole;
+        }
+        let is_client = side == self.client;
+        if let Some(exchange) = self.current(side) {
+            if is_client {
+                exchange.asked = true;
+            } else {
+                exchange.answered = true;
+                if let Some(response) = &mut exchange.response {
+                    response.end_ns = time_ns;
+                }
+            }
+        }
+        self.flush(out);
+    }
+
+    /// A start line, or the head behind it, was lost.
+    fn start_lost(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+        if side != self.client {
+            self.response_lost = true;
+            return;
+        }
+        self.held_back_ns = Some(time_ns);
+        match self.waiting.iter_mut().find(|exchange| exchange.request.is_none() && !exchange.asked) {
+            Some(early) => early.asked = true,
+            None => self.push(Waiting { asked: true, ..Waiting::default() }, out),
+        }
+        self.flush(out);
+    }
+
+    /// Bytes of a side are missing.
+    pub(super) fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
+        let half = &mut self.halves[side.index()];
+        match half.state {
+            State::Body { left } if missing <= left => {
+                half.state = State::Body { left: left - missing };
+                self.count(side, 0, missing);
+                if missing == left {
+                    self.body_over(side, time_ns, true, out);
+                }
+            }
+            State::Chunk { left } if missing <= left => {
+                half.state = if missing == left { State::ChunkEnd } else { State::Chunk { left: left - missing } };
+                self.count(side, 0, missing);
+            }
+            State::UntilEnd => self.count(side, 0, missing),
+            State::Body { left } => {
+                self.count(side, 0, left);
+                self.body_over(side, time_ns, true, out);
+                self.halves[side.index()].state = State::Start { lost: true };
+                self.start_lost(side, time_ns, out);
+            }
+            State::Chunk { .. } | State::ChunkEnd | State::Size { .. } | State::Trailer { .. } => {
+                self.count(side, 0, missing);
+                self.lose(side, time_ns, out);
+                if side == self.client {
+                    self.held_back_ns = Some(time_ns);
+                }
+            }
+            State::Start { lost } => {
+                half.buffer = Vec::new();
+                half.state = State::Start { lost: true };
+                if !lost {
+                    self.start_lost(side, time_ns, out);
+                }
+            }
+            State::Head => {
+                half.buffer = Vec::new();
+                half.state = State::Start { lost: true };
+                self.start_lost(side, time_ns, out);
+            }
+        }
+    }
+
+    /// Nothing further comes from a side.
+    pub(super) fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+        let half = &mut self.halves[side.index()];
+        half.ended = true;
+        half.buffer = Vec::new();
+        match half.state {
+            State::UntilEnd => self.body_over(side, time_ns, true, out),
+            State::Start { .. } | State::Head => {}
+            _ => self.body_over(side, time_ns, false, out),
+        }
+        for exchange in &mut self.waiting {
+            if side == self.client {
+                exchange.asked = true;
+            } else {
+                exchange.answered = true;
+            }
+        }
+        self.flush(out);
+    }
+
+    fn push(&mut self, exchange: Waiting, out: &mut Vec<Event>) {
+        while self.waiting.len() >= PIPELINE || (self.held > WAITING && self.waiting.len() > 1) {
+            let first = self.waiting.pop_front().expect("more than one waits");
+            self.report(first, out);
+        }
+        self.waiting.push_back(exchange);
+    }
+
+    /// Reports what is over, in order.
+    fn flush(&mut self, out: &mut Vec<Event>) {
+        let server_ended = self.halves[self.client.other().index()].ended;
+        while let Some(first) = self.waiting.front()
+            && first.asked
+            && (first.answered || (server_ended && first.response.is_none()))
+        {
+            let first = self.waiting.pop_front().expect("there is a first");
+            self.report(first, out);
+        }
+        if self.waiting.is_empty() && self.waiting.capacity() > 16 {
+            self.waiting = VecDeque::new();
+        }
+    }
+
+    fn report(&mut self, exchange: Waiting, out: &mut Vec<Event>) {
+        self.held -= exchange.heap_bytes();
+        // A place that was kept for what was lost, and nothing came.
+        if exchange.request.is_none() && exchange.response.is_none() {
+            return;
+        }
+        let (number, client) = (self.number, self.client);
+        self.number += 1;
+        let Waiting { request, response, .. } = exchange;
+        out.push(Event::Http(Box::new(Exchange { number, client, request, response })));
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.held
+            + self.waiting.capacity() * size_of::<Waiting>()
+            + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()
+    }
+}
+
+/// Where in a line a start line begins: at its start, or else as late as possible.
+fn find_start(line: &[u8], is_client: bool) -> Option<usize> {
+    if is_client {
+        if is_request_line(line) || is_odd_request_line(line) {
+            return Some(0);
+        }
+        (1..line.len()).rev().find(|&at| !is_token(line[at - 1]) && is_odd_request_line(&line[at..]))
+    } else if is_status_line(line) {
+        Some(0)
+    } else {
+        (1..line.len().saturating_sub(11)).rev().find(|&at| line[at] == b'H' && is_status_line(&line[at..]))
+    }
+}
+
+/// A request line with a method that is in use, whatever its target is. It may not be readable, but it is one.
+fn is_odd_request_line(line: &[u8]) -> bool {
+    let Some((rest, [b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'])) = line.split_last_chunk() else {
+        return false;
+    };
+    METHODS.iter().any(|method| begins(rest, method))
+}
+
+/// Whether a line begins with this method.
+fn begins(line: &[u8], method: &[u8]) -> bool {
+    line.strip_prefix(method).is_some_and(|rest| rest.first() == Some(&b' '))
+}
+
+fn without_line_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The length of a head with the empty line at its end, which is looked for from `from` on.
+fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == b'\n')?;
+        match bytes.get(at + 1..)? {
+            [b'\n', ..] => return Some(at + 2),
+            [b'\r', b'\n', ..] => return Some(at + 3),
+            _ => at += 1,
+        }
+    }
+}
+
+fn value(bytes: &[u8]) -> Box<str> {
+    printable(&bytes[..bytes.len().min(VALUE)])
+}
+
+/// What a request's head says of what comes behind it.
+struct RequestHead {
+    framing: Framing,
+    /// The body is sent when the server says so.
+    expects: bool,
+}
+
+fn read_request(head: &[u8], time_ns: u64) -> Option<(Request, RequestHead)> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let mut config = httparse::ParserConfig::default();
+    config.ignore_invalid_headers_in_requests(true);
+    match config.parse_request(&mut parsed, head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        _ => return None,
+    }
+    let url = parsed.path?.as_bytes();
+    let mut request = Request {
+        time_ns,
+        method: parsed.method?.into(),
+        url: printable(&url[..url.len().min(URL)]),
+        version: parsed.version?,
+        host: None,
+        user_agent: None,
+        referer: None,
+        content_type: None,
+        body: Body::default(),
+    };
+    let mut length = None;
+    let mut chunked = false;
+    let mut expects = false;
+    for header in parsed.headers.iter() {
+        let kept = match header.name.len() {
+            4 if header.name.eq_ignore_ascii_case("host") => &mut request.host,
+            10 if header.name.eq_ignore_ascii_case("user-agent") => &mut request.user_agent,
+            7 if header.name.eq_ignore_ascii_case("referer") => &mut request.referer,
+            12 if header.name.eq_ignore_ascii_case("content-type") => &mut request.content_type,
+            14 if header.name.eq_ignore_ascii_case("content-length") => {
+                length = length.or(content_length(header.value));
+                continue;
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                chunked = is_chunked(header.value);
+                continue;
+            }
+            6 if header.name.eq_ignore_ascii_case("expect") => {
+                expects = header.value.eq_ignore_ascii_case(b"100-continue");
+                continue;
+            }
+            _ => continue,
+        };
+        // Of several the first counts.
+        kept.get_or_insert_with(|| value(header.value));
+    }
+    let framing = match length {
+        _ if &*request.method == "CONNECT" => Framing::None,
+        _ if chunked => Framing::Chunks,
+        Some(length) => Framing::Length(length),
+        None => Framing::None,
+    };
+    Some((request, RequestHead { framing, expects }))
+}
+
+/// What a response's head says of its body.
+struct ResponseHead {
+    length: Option<u64>,
+    /// In chunks.
+    chunked: bool,
+    /// In a coding, chunks or another one.
+    coded: bool,
+}
+
+fn read_response(head: &[u8], time_ns: u64) -> Option<(Response, ResponseHead)> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut parsed = httparse::Response::new(&mut headers);
+    let mut config = httparse::ParserConfig::default();
+    config
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    match config.parse_response(&mut parsed, head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        _ => return None,
+    }
+    let mut response = Response {
+        time_ns,
+        end_ns: time_ns,
+        status: parsed.code?,
+        reason: value(parsed.reason?.as_bytes()),
+        version: parsed.version?,
+        content_type: None,
+        location: None,
+        interim: 0,
+        body: Body::default(),
+    };
+    let mut body = ResponseHead { length: None, chunked: false, coded: false };
+    for header in parsed.headers.iter() {
+        let kept = match header.name.len() {
+            12 if header.name.eq_ignore_ascii_case("content-type") => &mut response.content_type,
+            8 if header.name.eq_ignore_ascii_case("location") => &mut response.location,
+            14 if header.name.eq_ignore_ascii_case("content-length") => {
+                body.length = body.length.or(content_length(header.value));
+                continue;
+            }
+            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                body.coded = !header.value.eq_ignore_ascii_case(b"identity");
+                body.chunked = is_chunked(header.value);
+                continue;
+            }
+            _ => continue,
+        };
+        kept.get_or_insert_with(|| value(header.value));
+    }
+    Some((response, body))
+}
+
+/// The number of a Content-Length. Of a list, which a proxy may make of several equal headers, the first.
+fn content_length(value: &[u8]) -> Option<u64> {
+    let number = value.split(|&byte| byte == b',').next()?.trim_ascii();
+    if number.is_empty() || number.len() > 18 || !number.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// Whether the last coding is chunked.
+fn is_chunked(value: &[u8]) -> bool {
+    let last = value.rsplit(|&byte| byte == b',').next().unwrap_or_default().trim_ascii();
+    last.eq_ignore_ascii_case(b"chunked")
+}

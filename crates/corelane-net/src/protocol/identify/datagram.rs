@@ -1,0 +1,183 @@
+//! Rules over single datagrams, which say yes or no.
+
+use super::Protocol;
+use super::Says::{self, No, Yes};
+use super::Speaker::{Client, Either, Server};
+use crate::protocol::dns;
+
+/// In this order; the first that says yes is right.
+pub(super) const RULES: [fn(&[u8]) -> Says; 7] =
+    [dhcp, quic, bittorrent_table, netbios_name, dns_message, bittorrent_transport, ntp];
+
+fn dns_message(bytes: &[u8]) -> Says {
+    match dns::looks_like(bytes, false) {
+        dns::Looks::Query => Yes(Protocol::Dns, "DNS query", Client),
+        dns::Looks::Response => Yes(Protocol::Dns, "DNS response", Server),
+        _ => No,
+    }
+}
+
+/// A question for a name of 32 letters A to P, as NetBIOS writes it, of a type that only it has.
+fn netbios_name(bytes: &[u8]) -> Says {
+    let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
+        return No;
+    };
+    let counts: [u16; 4] = std::array::from_fn(|at| u16::from_be_bytes([header[4 + 2 * at], header[5 + 2 * at]]));
+    let named = rest.len() >= 38
+        && rest[0] == 32
+        && rest[1..33].iter().all(|byte| (b'A'..=b'P').contains(byte))
+        && counts.iter().all(|&count| count <= 2)
+        && counts[0] + counts[1] > 0;
+    // The name may have a scope behind it, which nobody uses.
+    match named && rest[33] == 0 && rest[34] == 0 && matches!(rest[35], 0x0a | 0x20 | 0x21) {
+        false => No,
+        true if header[2] & 0x80 == 0 => Yes(Protocol::NetbiosNames, "NetBIOS name query", Client),
+        true => Yes(Protocol::NetbiosNames, "NetBIOS name response", Server),
+    }
+}
+
+/// BOOTP's fixed part with lengths that fit, and DHCP's cookie behind it.
+fn dhcp(bytes: &[u8]) -> Says {
+    let cookie = bytes.get(236..240) == Some(&[0x63, 0x82, 0x53, 0x63]);
+    match bytes {
+        [op @ (1 | 2), _, len, ..] if cookie && *len <= 16 => match op {
+            1 => Yes(Protocol::Dhcp, "DHCP request with its cookie", Client),
+            _ => Yes(Protocol::Dhcp, "DHCP reply with its cookie", Server),
+        },
+        _ => No,
+    }
+}
+
+/// A long header of a version that was given out, with identifiers that fit; of an Initial packet its lengths too.
+fn quic(bytes: &[u8]) -> Says {
+    let [first, v0, v1, v2, v3, rest @ ..] = bytes else {
+        return No;
+    };
+    if first & 0x80 == 0 {
+        return No;
+    }
+    let version = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
+    let Some((destination, rest)) = counted(rest, 20) else {
+        return No;
+    };
+    let Some((_, rest)) = counted(rest, 20) else {
+        return No;
+    };
+    let initial = match version {
+        // Version negotiation: a list of versions, and no packet number.
+        0 => {
+            let listed = !rest.is_empty() && rest.len() % 4 == 0 && rest.chunks(4).any(is_quic_version);
+            return if listed { Yes(Protocol::Quic, "QUIC version negotiation", Server) } else { No };
+        }
+        1 | 0xff00_001d..=0xff00_0022 => 0,
+        // Version 2 numbers its packets anew.
+        0x6b33_43cf => 1,
+        _ => return No,
+    };
+    if first & 0x40 == 0 {
+        return No;
+    }
+    let kind = first >> 4 & 3;
+    // A retry has no length, only a token.
+    if kind == (initial + 3) % 4 {
+        return if rest.len() > 16 { Yes(Protocol::Quic, "QUIC Retry packet", Server) } else { No };
+    }
+    let rest = if kind == initial {
+        let Some((length, rest)) = variable(rest) else {
+            return No;
+        };
+        match usize::try_from(length).ok().and_then(|length| rest.get(length..)) {
+            Some(rest) => rest,
+            None => return No,
+        }
+    } else {
+        rest
+    };
+    let Some((length, rest)) = variable(rest) else {
+        return No;
+    };
+    // At least a packet number and the authentication tag.
+    if length < 17 || length > rest.len() as u64 {
+        return No;
+    }
+    match kind == initial {
+        true if bytes.len() >= 1200 && destination.len() >= 8 => Yes(Protocol::Quic, "QUIC Initial packet", Either),
+        true => Yes(Protocol::Quic, "QUIC Initial packet, short", Either),
+        false => Yes(Protocol::Quic, "QUIC long header", Either),
+    }
+}
+
+fn is_quic_version(version: &[u8]) -> bool {
+    matches!(version, [0, 0, 0, 1] | [0x6b, 0x33, 0x43, 0xcf] | [0xff, 0, 0, 0x1d..=0x22])
+}
+
+/// Bytes behind their length in one byte.
+fn counted(bytes: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
+    let (&length, rest) = bytes.split_first()?;
+    let length = usize::from(length);
+    if length > most { None } else { rest.split_at_checked(length) }
+}
+
+/// QUIC's numbers of one, two, four or eight bytes.
+fn variable(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let &first = bytes.first()?;
+    let (number, rest) = bytes.split_at_checked(1 << (first >> 6))?;
+    let value = number[1..].iter().fold(u64::from(first & 0x3f), |value, &byte| value << 8 | u64::from(byte));
+    Some((value, rest))
+}
+
+/// A message of the distributed hash table: a dictionary, with a kind and a transaction.
+fn bittorrent_table(bytes: &[u8]) -> Says {
+    let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    let opened = [b"d1:a".as_slice(), b"d1:r", b"d1:e", b"d2:ip"].iter().any(|text| bytes.starts_with(text));
+    match opened && bytes.ends_with(b"e") && has(b"1:t") {
+        true if has(b"1:y1:q") => Yes(Protocol::BitTorrent, "BitTorrent table, query", Client),
+        true if has(b"1:y1:r") => Yes(Protocol::BitTorrent, "BitTorrent table, response", Server),
+        true if has(b"1:y1:e") => Yes(Protocol::BitTorrent, "BitTorrent table, error", Server),
+        _ => No,
+    }
+}
+
+/// µTP's first packet: type SYN of version 1, nothing to acknowledge, nothing measured yet, and no payload behind known extensions.
+fn bittorrent_transport(bytes: &[u8]) -> Says {
+    let Some((header, mut rest)) = bytes.split_first_chunk::<20>() else {
+        return No;
+    };
+    if header[0] != 0x41 || header[1] > 2 || header[8..12] != [0; 4] || header[18..20] != [0; 2] {
+        return No;
+    }
+    let mut extension = header[1];
+    while extension != 0 {
+        let [next @ 0..=2, length, following @ ..] = rest else {
+            return No;
+        };
+        extension = *next;
+        rest = match following.get(usize::from(*length)..) {
+            Some(rest) => rest,
+            None => return No,
+        };
+    }
+    if rest.is_empty() { Yes(Protocol::BitTorrent, "µTP packet SYN", Client) } else { No }
+}
+
+/// A header whose every field is possible, of a length that is possible.
+fn ntp(bytes: &[u8]) -> Says {
+    // The header, then perhaps a key and a digest; extensions come in words.
+    if !(48..=48 + 256).contains(&bytes.len()) || !bytes.len().is_multiple_of(4) {
+        return No;
+    }
+    let (version, mode) = (bytes[0] >> 3 & 7, bytes[0] & 7);
+    let (stratum, poll, precision) = (bytes[1], bytes[2] as i8, bytes[3] as i8);
+    let possible =
+        (1..=4).contains(&version) && stratum <= 16 && (-7..=17).contains(&poll) && (-35..=0).contains(&precision);
+    // Clients leave most of it zero, but not all.
+    let transmitted = bytes[40..48] != [0; 8];
+    match mode {
+        _ if !possible || !transmitted => No,
+        1 | 2 => Yes(Protocol::Ntp, "NTP symmetric mode", Either),
+        3 => Yes(Protocol::Ntp, "NTP client mode", Client),
+        4 => Yes(Protocol::Ntp, "NTP server mode", Server),
+        5 => Yes(Protocol::Ntp, "NTP broadcast mode", Server),
+        _ => No,
+    }
+}

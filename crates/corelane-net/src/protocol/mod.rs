@@ -1,0 +1,300 @@
+//! What conversations say: which protocol it is, by content, and of HTTP/1, TLS and DNS what can be read in the clear.
+//!
+//! A [`Session`] takes the bytes of one conversation in order, as [`Application`] has them, and gives [`Event`]s. First it finds out which
+//! protocol it is ([`identify`]). If it is one that is read ([`http`], [`tls`], [`dns`]) its parser then gets what was seen so far and all that
+//! follows; of all others only the name is of interest, and the session wants no more bytes.
+//!
+//! # What holds for all of it
+//!
+//! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of the two sides.
+//! - No bytes make it panic, and what it keeps is bounded: each parser states its bounds, and [`Session::heap_bytes`] counts.
+//! - A conversation may have been picked up in the middle: a response may come first.
+//!
+//! # The kept crates
+//!
+//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and `base64` make the Community
+//! ID, `sha2` the JA4 fingerprint. All else is small enough to be read here.
+
+mod community_id;
+pub mod dns;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod http;
+pub mod identify;
+pub mod tls;
+
+pub use community_id::{community_id, community_id_seeded};
+pub use identify::{Identified, Protocol};
+
+use crate::conversation::{Application, Side};
+use identify::Identifier;
+
+/// Something that a conversation said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The protocol is known now. Behind a proxy's CONNECT, or an upgrade, there may be a second one.
+    Identified(Identified),
+    /// A request and its response.
+    Http(Box<http::Exchange>),
+    /// TLS begins.
+    ClientHello(Box<tls::ClientHello>),
+    /// The server's answer to it.
+    ServerHello(Box<tls::ServerHello>),
+    /// A DNS query or response.
+    Dns(Box<dns::Message>),
+}
+
+impl Event {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Identified(_) => 0,
+            Self::Http(exchange) => size_of::<http::Exchange>() + exchange.heap_bytes(),
+            Self::ClientHello(hello) => size_of::<tls::ClientHello>() + hello.heap_bytes(),
+            Self::ServerHello(hello) => size_of::<tls::ServerHello>() + hello.heap_bytes(),
+            Self::Dns(message) => size_of::<dns::Message>() + message.heap_bytes(),
+        }
+    }
+}
+
+/// How a conversation's bytes arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carrier {
+    /// TCP: a stream of each side.
+    Stream,
+    /// UDP: each call of `data` brings a datagram.
+    Datagrams,
+}
+
+/// Protocols inside a protocol that are followed: a tunnel in a tunnel, and so on.
+const LAYERS: u8 = 4;
+
+/// Reads one conversation.
+#[derive(Debug)]
+pub struct Session {
+    carrier: Carrier,
+    state: State,
+    protocol: Option<Protocol>,
+    layers: u8,
+}
+
+#[derive(Debug)]
+enum State {
+    Identifying(Box<Identifier>),
+    Http(Box<http::Http>),
+    Tls(Box<tls::Tls>),
+    Dns(Box<dns::Dns>),
+    /// It is known and of no further interest, or will never be known.
+    Over,
+}
+
+impl Session {
+    /// A conversation of which nothing was seen yet.
+    pub fn new(carrier: Carrier) -> Self {
+        let state = State::Identifying(Box::new(Identifier::new()));
+        Self { carrier, state, protocol: None, layers: 0 }
+    }
+
+    /// The protocol, once it is known. Inside a tunnel the one inside.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.protocol
+    }
+
+    /// The next bytes of a side, in order; of UDP one datagram. Events are appended to `out`.
+    pub fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Identifying(_) => self.identify(side, time_ns, bytes, out),
+            State::Http(http) => {
+                let used = http.data(side, time_ns, bytes, out);
+                if http.is_tunnel() {
+                    self.tunnel(side, time_ns, &bytes[used..], out);
+                }
+            }
+            State::Tls(tls) => tls.data(side, time_ns, bytes, out),
+            State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
+            State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
+            State::Over => {}
+        }
+    }
+
+    /// So many bytes of a side are missing.
+    pub fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Identifying(identifier) => identifier.gap(side, missing),
+            State::Http(http) => http.gap(side, time_ns, missing, out),
+            State::Tls(tls) => tls.gap(side, missing),
+            State::Dns(dns) => dns.gap(side, missing),
+            State::Over => {}
+        }
+    }
+
+    /// Nothing further comes from a side.
+    pub fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Identifying(identifier) => {
+                identifier.end(side);
+                self.give_up();
+            }
+            State::Http(http) => http.end(side, time_ns, out),
+            State::Tls(tls) => tls.end(side),
+            State::Dns(_) | State::Over => {}
+        }
+    }
+
+    /// Whether more of a side is of use.
+    pub fn wants(&self, side: Side) -> bool {
+        match &self.state {
+            State::Identifying(_) | State::Http(_) => true,
+            State::Tls(tls) => tls.wants(side),
+            State::Dns(dns) => dns.wants(side),
+            State::Over => false,
+        }
+    }
+
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.state {
+            State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
+            State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
+            State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
+            State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
+            State::Over => 0,
+        }
+    }
+
+    fn identify(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        let State::Identifying(identifier) = &mut self.state else {
+            return;
+        };
+        let (found, used) = match self.carrier {
+            Carrier::Stream => identifier.stream(side, time_ns, bytes),
+            Carrier::Datagrams => (identifier.datagram(side, time_ns, bytes), 0),
+        };
+        let Some(found) = found else {
+            self.give_up();
+            return;
+        };
+        self.protocol = Some(found.protocol);
+        out.push(Event::Identified(found));
+        let state = match found.protocol {
+            Protocol::Http1 => State::Http(Box::new(http::Http::new(found.client.unwrap_or(found.side)))),
+            Protocol::Tls => State::Tls(Box::default()),
+            Protocol::Dns => State::Dns(Box::default()),
+            _ => State::Over,
+        };
+        let State::Identifying(identifier) = std::mem::replace(&mut self.state, state) else {
+            return;
+        };
+        if self.carrier == Carrier::Stream {
+            // What was kept, the client's side first, as it asks before it is answered.
+            let sides = identifier.into_sides();
+            let client = found.client.unwrap_or(Side::Originator);
+            for side in [client, client.other()] {
+                self.replay(side, &sides[side.index()], time_ns, out);
+            }
+        }
+        if used < bytes.len() {
+            self.data(side, time_ns, &bytes[used..], out);
+        }
+    }
+
+    /// Hands on what was kept of a side while it was not known what it is.
+    fn replay(&mut self, side: Side, kept: &identify::Prefix, now_ns: u64, out: &mut Vec<Event>) {
+        let time_ns = if kept.bytes.is_empty() { now_ns } else { kept.time_ns };
+        if kept.before > 0 {
+            self.gap(side, time_ns, kept.before, out);
+        }
+        if !kept.bytes.is_empty() {
+            self.data(side, time_ns, &kept.bytes, out);
+        }
+        if kept.skipped > 0 {
+            self.gap(side, now_ns, kept.skipped, out);
+        }
+        if kept.ended {
+            self.end(side, now_ns, out);
+        }
+    }
+
+    fn give_up(&mut self) {
+        if let State::Identifying(identifier) = &self.state
+            && identifier.is_hopeless()
+        {
+            self.state = State::Over;
+        }
+    }
+
+    /// What follows is another protocol, of which `bytes` are the first of a side.
+    fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        self.layers += 1;
+        let next = match self.layers < LAYERS {
+            true => State::Identifying(Box::new(Identifier::new())),
+            false => State::Over,
+        };
+        let State::Http(mut http) = std::mem::replace(&mut self.state, next) else {
+            return;
+        };
+        for side in Side::BOTH {
+            let rest = http.take_rest(side);
+            http.end(side, time_ns, out);
+            if !rest.is_empty() {
+                self.data(side, time_ns, &rest, out);
+            }
+        }
+        if !bytes.is_empty() {
+            self.data(side, time_ns, bytes, out);
+        }
+    }
+}
+
+/// A session that keeps its events until they are taken, which is to be done after every packet.
+#[derive(Debug)]
+pub struct Keeping {
+    session: Session,
+    events: Vec<Event>,
+}
+
+impl Keeping {
+    /// A conversation of which nothing was seen yet.
+    pub fn new(carrier: Carrier) -> Self {
+        Self { session: Session::new(carrier), events: Vec::new() }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The events since the last call.
+    pub fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+}
+
+impl Application for Keeping {
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]) {
+        self.session.data(side, time_ns, bytes, &mut self.events);
+    }
+
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
+        self.session.gap(side, time_ns, missing, &mut self.events);
+    }
+
+    fn end(&mut self, side: Side, time_ns: u64) {
+        self.session.end(side, time_ns, &mut self.events);
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let events: usize = self.events.iter().map(Event::heap_bytes).sum();
+        self.session.heap_bytes() + events + self.events.capacity() * size_of::<Event>()
+    }
+
+    fn wants(&self, side: Side) -> bool {
+        self.session.wants(side)
+    }
+}
+
+/// Bytes as text: what is not UTF-8 is replaced.
+fn printable(bytes: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(bytes).into()
+}

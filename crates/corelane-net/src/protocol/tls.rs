@@ -1,0 +1,465 @@
+//! TLS: what the two hellos say in the clear.
+//!
+//! 1. A stream is a sequence of records: kind, version and length in five bytes, then the content. The five bytes are put together over pieces.
+//! 2. The contents of handshake records are a stream of their own: messages of a kind and a length, of which one may lie in several records,
+//!    and one record may hold several.
+//! 3. Of a ClientHello and a ServerHello the whole message is kept and read by the crate `tls-parser`. All other messages are stepped over
+//!    by their length.
+//! 4. A side is done with its first record of application data, or of a length or kind that cannot be, or after [`RECORDS`] bytes. Behind
+//!    ChangeCipherSpec messages are encrypted, and only a second ClientHello is expected, which the server may have asked for.
+//!
+//! The fingerprint is in [`ja4`](self::ja4()), whose text says where it is from.
+//!
+//! # Gaps
+//!
+//! A gap inside a record is skipped by the record's length, and the message it hit is lost, as are those that follow in its record. Any other gap
+//! ends the side.
+//!
+//! # Bounds
+//!
+//! A hello has at most [`HELLO`] bytes, so a side keeps as much.
+
+use sha2::{Digest, Sha256};
+use tls_parser::{
+    SNIType, TlsExtension, parse_tls_client_hello_extension, parse_tls_extension_unknown,
+    parse_tls_handshake_client_hello, parse_tls_handshake_server_hello, parse_tls_server_hello_extension,
+};
+
+use super::{Event, printable};
+use crate::conversation::Side;
+
+/// The longest hello that is read.
+pub const HELLO: usize = 32 << 10;
+/// Bytes of records of a side that are looked at.
+pub const RECORDS: u64 = 256 << 10;
+/// Names of protocols that are kept of a hello.
+pub const PROTOCOLS: usize = 32;
+/// Bytes on the heap that a connection never exceeds: a hello of each side, in buffers that reserve up to twice of what they need.
+pub const MOST: usize = 4 * HELLO;
+/// The longest content of a record.
+const LONGEST_RECORD: usize = (1 << 14) + 2048;
+
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+
+const SUPPORTED_VERSIONS: u16 = 43;
+const SERVER_NAME: u16 = 0;
+const PROTOCOL_NAMES: u16 = 16;
+const SIGNATURE_ALGORITHMS: u16 = 13;
+
+/// What a ClientHello says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientHello {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The side that sent it.
+    pub client: Side,
+    /// The version in its head: 0x0303 for TLS 1.2, and for all that is newer.
+    pub legacy_version: u16,
+    /// The versions it offers in an extension, in its order, without those that are there to be ignored.
+    pub versions: Vec<u16>,
+    /// The host it wants to reach (SNI).
+    pub server_name: Option<Box<str>>,
+    /// The protocols it offers (ALPN), in its order.
+    pub protocols: Vec<Box<str>>,
+    /// The cipher suites, in its order, as they are.
+    pub ciphers: Vec<u16>,
+    /// The kinds of its extensions, in its order, as they are.
+    pub extensions: Vec<u16>,
+    /// The signature algorithms, in its order, as they are.
+    pub signatures: Vec<u16>,
+    /// The JA4 fingerprint.
+    pub ja4: Box<str>,
+}
+
+/// What a ServerHello says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerHello {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The side that sent it.
+    pub server: Side,
+    /// The version that is spoken: 0x0303 for TLS 1.2, 0x0304 for 1.3.
+    pub version: u16,
+    /// The cipher suite.
+    pub cipher: u16,
+    /// The protocol that was chosen, if it is said in the clear (TLS 1.3 encrypts it).
+    pub protocol: Option<Box<str>>,
+    /// Whether it asks for another ClientHello.
+    pub is_retry: bool,
+}
+
+impl ClientHello {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures];
+        2 * numbers.iter().map(|numbers| numbers.capacity()).sum::<usize>()
+            + self.protocols.capacity() * size_of::<Box<str>>()
+            + self.protocols.iter().map(|name| name.len()).sum::<usize>()
+            + self.server_name.as_ref().map_or(0, |name| name.len())
+            + self.ja4.len()
+    }
+}
+
+impl ServerHello {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.protocol.as_ref().map_or(0, |name| name.len())
+    }
+}
+
+/// A version as it is written, such as `TLS 1.2`.
+pub fn version_name(version: u16) -> &'static str {
+    match version {
+        0x0300 => "SSLv3",
+        0x0301 => "TLS 1.0",
+        0x0302 => "TLS 1.1",
+        0x0303 => "TLS 1.2",
+        0x0304 => "TLS 1.3",
+        _ => "unknown",
+    }
+}
+
+/// The TLS of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Tls {
+    halves: [Half; 2],
+}
+
+/// One side's records.
+#[derive(Debug, Default)]
+struct Half {
+    /// A record's kind, version and length, as far as they are there.
+    header: [u8; 5],
+    header_len: usize,
+    /// Bytes of the record that are still to come.
+    left: usize,
+    /// Bytes of records so far.
+    seen: u64,
+    message: Message,
+    /// Behind ChangeCipherSpec.
+    encrypted: bool,
+    done: bool,
+}
+
+/// A handshake message, as far as it is there.
+#[derive(Debug, Default)]
+struct Message {
+    header: [u8; 4],
+    header_len: usize,
+    /// The content of a hello.
+    buffer: Vec<u8>,
+    /// Bytes of another message that are still to come.
+    skip: usize,
+    /// A gap has hidden where the next message of this record starts.
+    lost: bool,
+}
+
+impl Tls {
+    /// The next bytes of a side.
+    pub(super) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+        let half = &mut self.halves[side.index()];
+        while !half.done && !bytes.is_empty() {
+            if half.left == 0 {
+                let taken = bytes.len().min(5 - half.header_len);
+                half.header[half.header_len..half.header_len + taken].copy_from_slice(&bytes[..taken]);
+                half.header_len += taken;
+                bytes = &bytes[taken..];
+                if half.header_len == 5 {
+                    half.record();
+                }
+                continue;
+            }
+            let taken = bytes.len().min(half.left);
+            let (content, rest) = bytes.split_at(taken);
+            bytes = rest;
+            half.left -= taken;
+            if half.header[0] == HANDSHAKE {
+                half.handshake(side, time_ns, content, out);
+            }
+            if half.left == 0 {
+                half.header_len = 0;
+                half.message.lost = false;
+                if half.seen > RECORDS {
+                    half.finish();
+                }
+            }
+        }
+    }
+
+    /// Bytes of a side are missing.
+    pub(super) fn gap(&mut self, side: Side, missing: u64) {
+        let half = &mut self.halves[side.index()];
+        // While a record's header is collected nothing is left of a record.
+        if half.done || missing > half.left as u64 || half.left == 0 {
+            half.finish();
+            return;
+        }
+        half.left -= missing as usize;
+        half.message = Message { lost: half.left > 0, ..Message::default() };
+        if half.left == 0 {
+            half.header_len = 0;
+        }
+    }
+
+    pub(super) fn end(&mut self, side: Side) {
+        self.halves[side.index()].finish();
+    }
+
+    pub(super) fn wants(&self, side: Side) -> bool {
+        !self.halves[side.index()].done
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.halves.iter().map(|half| half.message.buffer.capacity()).sum()
+    }
+}
+
+impl Half {
+    /// A record's header is there.
+    fn record(&mut self) {
+        let length = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
+        let known = matches!(self.header[0], CHANGE_CIPHER_SPEC | ALERT | HANDSHAKE);
+        if !known || self.header[1] != 3 || length > LONGEST_RECORD {
+            self.finish();
+            return;
+        }
+        if self.header[0] == CHANGE_CIPHER_SPEC {
+            self.encrypted = true;
+            self.message = Message::default();
+        }
+        self.seen += 5 + length as u64;
+        self.left = length;
+        if length == 0 {
+            self.header_len = 0;
+        }
+    }
+
+    /// The next bytes of the stream of handshake messages.
+    fn handshake(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+        let message = &mut self.message;
+        while !bytes.is_empty() && !message.lost {
+            if message.skip > 0 {
+                let skipped = message.skip.min(bytes.len());
+                message.skip -= skipped;
+                bytes = &bytes[skipped..];
+                continue;
+            }
+            if message.header_len < 4 {
+                let taken = bytes.len().min(4 - message.header_len);
+                message.header[message.header_len..message.header_len + taken].copy_from_slice(&bytes[..taken]);
+                message.header_len += taken;
+                bytes = &bytes[taken..];
+                if message.header_len < 4 {
+                    return;
+                }
+            }
+            let [kind, length @ ..] = message.header;
+            let length = usize::from(length[0]) << 16 | usize::from(length[1]) << 8 | usize::from(length[2]);
+            let is_hello = matches!(kind, CLIENT_HELLO | SERVER_HELLO) && length <= HELLO;
+            if self.encrypted && !(kind == CLIENT_HELLO && is_hello) {
+                // Random bytes, in which no message can be found: each record may begin one.
+                *message = Message { lost: true, ..Message::default() };
+                return;
+            }
+            if !is_hello {
+                message.header_len = 0;
+                message.skip = length;
+                continue;
+            }
+            // Most hellos are in one piece.
+            let hello = if message.buffer.is_empty() && bytes.len() >= length {
+                let (hello, rest) = bytes.split_at(length);
+                bytes = rest;
+                hello
+            } else {
+                let taken = bytes.len().min(length - message.buffer.len());
+                message.buffer.extend_from_slice(&bytes[..taken]);
+                bytes = &bytes[taken..];
+                if message.buffer.len() < length {
+                    return;
+                }
+                &message.buffer
+            };
+            if kind == CLIENT_HELLO {
+                if let Some(hello) = client_hello(side, time_ns, hello) {
+                    out.push(Event::ClientHello(Box::new(hello)));
+                }
+            } else if let Some(hello) = server_hello(side, time_ns, hello) {
+                out.push(Event::ServerHello(Box::new(hello)));
+            }
+            *message = Message::default();
+        }
+    }
+
+    fn finish(&mut self) {
+        self.done = true;
+        self.message = Message::default();
+    }
+}
+
+/// Values that are there to be ignored, so that nobody relies on knowing all (RFC 8701).
+fn is_grease(value: u16) -> bool {
+    value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
+}
+
+fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHello> {
+    let (_, parsed) = parse_tls_handshake_client_hello(content).ok()?;
+    let mut hello = ClientHello {
+        time_ns,
+        client,
+        legacy_version: parsed.version.0,
+        versions: Vec::new(),
+        server_name: None,
+        protocols: Vec::new(),
+        ciphers: parsed.ciphers.iter().map(|cipher| cipher.0).collect(),
+        extensions: Vec::new(),
+        signatures: Vec::new(),
+        ja4: Box::default(),
+    };
+    let mut first_protocol = Vec::new();
+    for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
+        hello.extensions.push(kind);
+        if !matches!(kind, SERVER_NAME | PROTOCOL_NAMES | SIGNATURE_ALGORITHMS | SUPPORTED_VERSIONS) {
+            continue;
+        }
+        // One that is wrong inside is still there.
+        let Ok((_, extension)) = parse_tls_client_hello_extension(whole) else {
+            continue;
+        };
+        match extension {
+            TlsExtension::SNI(names) => {
+                let host = names.iter().find(|(kind, _)| *kind == SNIType::HostName);
+                hello.server_name = host.map(|(_, name)| printable(name));
+            }
+            TlsExtension::ALPN(names) => {
+                first_protocol = names.first().map_or_else(Vec::new, |name| name.to_vec());
+                let names = names.iter().filter(|name| !matches!(***name, [a, b] if a == b && a & 0xf == 0xa));
+                hello.protocols = names.take(PROTOCOLS).map(|name| printable(name)).collect();
+            }
+            TlsExtension::SignatureAlgorithms(algorithms) => hello.signatures = algorithms,
+            TlsExtension::SupportedVersions(versions) => {
+                hello.versions =
+                    versions.iter().map(|version| version.0).filter(|&version| !is_grease(version)).collect();
+            }
+            _ => {}
+        }
+    }
+    hello.ja4 = ja4(&hello, &first_protocol).into();
+    Some(hello)
+}
+
+fn server_hello(server: Side, time_ns: u64, content: &[u8]) -> Option<ServerHello> {
+    let (_, parsed) = parse_tls_handshake_server_hello(content).ok()?;
+    let mut hello = ServerHello {
+        time_ns,
+        server,
+        version: parsed.version.0,
+        cipher: parsed.cipher.0,
+        protocol: None,
+        is_retry: parsed.random == RETRY,
+    };
+    for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
+        if !matches!(kind, PROTOCOL_NAMES | SUPPORTED_VERSIONS) {
+            continue;
+        }
+        match parse_tls_server_hello_extension(whole) {
+            Ok((_, TlsExtension::ALPN(names))) => hello.protocol = names.first().map(|name| printable(name)),
+            Ok((_, TlsExtension::SupportedVersions(versions))) => {
+                hello.version = versions.first().map_or(hello.version, |version| version.0);
+            }
+            _ => {}
+        }
+    }
+    Some(hello)
+}
+
+/// What stands for random bytes in a ServerHello that asks for another ClientHello (RFC 8446, 4.1.3).
+const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
+    0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// The extensions, each with its kind and as a whole, as far as they are whole.
+fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (rest, extension) = parse_tls_extension_unknown(bytes).ok()?;
+        let whole = &bytes[..bytes.len() - rest.len()];
+        bytes = rest;
+        let TlsExtension::Unknown(kind, _) = extension else {
+            return None;
+        };
+        Some((kind.0, whole))
+    })
+}
+
+/// The JA4 fingerprint of a ClientHello over TCP, by FoxIO's published description (`technical_details/JA4.md` of FoxIO-LLC/ja4; its
+/// licence for JA4 alone is BSD-3-Clause).
+///
+/// 1. `t` for TCP; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the number of cipher suites and
+///    of extensions, at most 99; the first and last character of the first protocol name, or of its bytes in hexadecimal where either is
+///    not a letter or digit.
+/// 2. The cipher suites in order of number, as a list in hexadecimal; of its SHA-256 the first 12 digits.
+/// 3. The same of the extensions without host name and protocol names, with the signature algorithms behind, these in their own order.
+///
+/// Values of GREASE are left out everywhere. Empty lists are twelve zeros.
+fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> String {
+    let real = |values: &[u16]| -> Vec<u16> { values.iter().copied().filter(|&value| !is_grease(value)).collect() };
+    let mut ciphers = real(&hello.ciphers);
+    let mut extensions = real(&hello.extensions);
+    let signatures = real(&hello.signatures);
+    let version = match hello.versions.iter().copied().max().unwrap_or(hello.legacy_version) {
+        0x0304 => "13",
+        0x0303 => "12",
+        0x0302 => "11",
+        0x0301 => "10",
+        0x0300 => "s3",
+        0x0002 => "s2",
+        _ => "00",
+    };
+    let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
+    let (first, last) = ends(first_protocol);
+    let mut fingerprint =
+        format!("t{version}{name}{:02}{:02}{first}{last}_", ciphers.len().min(99), extensions.len().min(99));
+    ciphers.sort_unstable();
+    fingerprint += &digest(&list(&ciphers));
+    fingerprint.push('_');
+    extensions.retain(|&kind| kind != SERVER_NAME && kind != PROTOCOL_NAMES);
+    extensions.sort_unstable();
+    let mut text = list(&extensions);
+    if !text.is_empty() && !signatures.is_empty() {
+        text.push('_');
+        text += &list(&signatures);
+    }
+    fingerprint += &digest(&text);
+    fingerprint
+}
+
+/// The two characters that stand for a protocol name.
+fn ends(name: &[u8]) -> (char, char) {
+    let (Some(&first), Some(&last)) = (name.first(), name.last()) else {
+        return ('0', '0');
+    };
+    if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
+        return (first.into(), last.into());
+    }
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+    (digit(first >> 4), digit(last & 0xf))
+}
+
+fn list(values: &[u16]) -> String {
+    let values: Vec<String> = values.iter().map(|value| format!("{value:04x}")).collect();
+    values.join(",")
+}
+
+/// The first twelve digits of the hash, or zeros for nothing.
+fn digest(text: &str) -> String {
+    if text.is_empty() {
+        return "000000000000".to_owned();
+    }
+    Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,413 @@
+//! HTTP/1: framing, pairing, gaps, bounds.
+
+use crate::support::{C, S, Step, data, exchanges, run, short, shorts};
+use corelane_net::protocol::{Carrier, Event, Protocol};
+
+fn get(url: &str) -> Step {
+    data(format!("GET {url} HTTP/1.1\r\nHost: h\r\n\r\n"))
+}
+
+fn ok(body: &str) -> Step {
+    data(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+}
+
+#[test]
+fn an_exchange_has_what_both_heads_say() {
+    let found = exchanges(&[
+        (
+            C,
+            data(
+                "POST /form?a=b HTTP/1.1\r\nHost: example.org\r\nUser-Agent: curl/8\r\nreferer: http://x/\r\n\
+                 Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc",
+            ),
+        ),
+        (
+            S,
+            data(
+                "HTTP/1.0 302 Moved here\r\nContent-Type: text/html\r\nLocation: /there\r\nContent-Length: 4\r\n\r\nab",
+            ),
+        ),
+        (S, data("cd")),
+    ]);
+    let [exchange] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((exchange.number, exchange.client), (0, C));
+    let request = exchange.request.as_ref().unwrap();
+    assert_eq!((&*request.method, &*request.url, request.version), ("POST", "/form?a=b", 1));
+    assert_eq!(request.host.as_deref(), Some("example.org"));
+    assert_eq!(request.user_agent.as_deref(), Some("curl/8"));
+    assert_eq!(request.referer.as_deref(), Some("http://x/"));
+    assert_eq!(request.content_type.as_deref(), Some("text/plain"));
+    assert_eq!((request.time_ns, request.body.bytes, request.body.is_whole), (0, 3, true));
+    let response = exchange.response.as_ref().unwrap();
+    assert_eq!((response.status, &*response.reason, response.version), (302, "Moved here", 0));
+    assert_eq!(response.content_type.as_deref(), Some("text/html"));
+    assert_eq!(response.location.as_deref(), Some("/there"));
+    assert_eq!((response.time_ns, response.end_ns, response.body.bytes), (1, 2, 4));
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let found = shorts(&[
+        (C, data("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nHEAD /3 HTTP/1.1\r\n\r\nGET /4 HTTP/1.1\r\n\r\n")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n22")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n4444")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > 404 2", "HEAD /3 0 > 200 0", "GET /4 0 > 200 4"]);
+}
+
+#[test]
+fn chunks_are_counted_without_their_sizes() {
+    let found = shorts(&[
+        (
+            C,
+            data(
+                "POST /1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nA;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\n",
+            ),
+        ),
+        (C, get("/2")),
+        (S, data("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0005 \r\nabcde\r\n000\r\n\r\n")),
+        (S, data("HTTP/1.1 204 None\r\n\r\n")),
+    ]);
+    assert_eq!(found, ["POST /1 12 > 200 5", "GET /2 0 > 204 0"]);
+}
+
+#[test]
+fn a_size_that_is_none_loses_the_place_and_the_next_head_finds_it() {
+    for size in ["x", "", "ffffffffffffffff"] {
+        let found = shorts(&[
+            (C, get("/1")),
+            (S, data(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\nabc"))),
+            (C, get("/2")),
+            (S, ok("12")),
+        ]);
+        assert_eq!(found, ["GET /1 0 > 200 0~", "GET /2 0 > 200 2"], "{size:?}");
+    }
+}
+
+#[test]
+fn responses_without_a_body_have_none_whatever_they_say() {
+    for status in ["204 x", "304 x"] {
+        let response = data(format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\n"));
+        let found = shorts(&[(C, get("/1")), (S, response), (C, get("/2")), (S, ok("z"))]);
+        assert_eq!(found, [format!("GET /1 0 > {} 0", &status[..3]), "GET /2 0 > 200 1".to_owned()]);
+    }
+}
+
+#[test]
+fn continue_belongs_to_the_response_behind_it() {
+    let found = exchanges(&[
+        (C, data("PUT /1 HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")),
+        (S, data("HTTP/1.1 100 Continue\r\n\r\n")),
+        (C, data("ab")),
+        (S, data("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")),
+        (S, ok("")),
+    ]);
+    assert_eq!(found.iter().map(short).collect::<Vec<_>>(), ["PUT /1 2 > 200 0"]);
+    assert_eq!(found[0].response.as_ref().unwrap().interim, 2);
+}
+
+#[test]
+fn a_body_that_was_refused_is_not_waited_for() {
+    let found = shorts(&[
+        (C, data("PUT /1 HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")),
+        (S, data("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")),
+        (C, get("/2")),
+        (S, ok("")),
+    ]);
+    assert_eq!(found, ["PUT /1 0~ > 417 0", "GET /2 0 > 200 0"]);
+}
+
+#[test]
+fn a_response_may_come_before_the_request_is_over() {
+    let found = shorts(&[
+        (C, data("PUT /1 HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")),
+        (S, ok("no")),
+        (C, data("cd")),
+        (C, get("/2")),
+        (S, ok("")),
+    ]);
+    assert_eq!(found, ["PUT /1 4 > 200 2", "GET /2 0 > 200 0"]);
+}
+
+#[test]
+fn a_body_of_no_length_lasts_until_the_end() {
+    let head = "HTTP/1.0 200 OK\r\n\r\n";
+    assert_eq!(shorts(&[(C, get("/")), (S, data(head)), (S, data("abc")), (S, Step::End)]), ["GET / 0 > 200 3"]);
+    // A coding that is not chunked has no length either, whatever is stated.
+    let coded = "HTTP/1.0 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\n";
+    assert_eq!(shorts(&[(C, get("/")), (S, data(coded)), (S, data("abc"))]), ["GET / 0 > 200 3"]);
+}
+
+#[test]
+fn an_end_inside_a_body_cuts_it() {
+    let cut = data("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
+    assert_eq!(shorts(&[(C, get("/")), (S, cut)]), ["GET / 0 > 200 3~"]);
+    let cut = data("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc");
+    assert_eq!(shorts(&[(C, cut)]), ["POST / 3~ > -"]);
+}
+
+#[test]
+fn what_is_not_answered_is_reported_at_the_end() {
+    let found = shorts(&[(C, get("/1")), (C, get("/2")), (S, ok("")), (S, Step::End), (C, get("/3"))]);
+    assert_eq!(found, ["GET /1 0 > 200 0", "GET /2 0 > -", "GET /3 0 > -"]);
+}
+
+#[test]
+fn a_connection_may_be_picked_up_at_a_response() {
+    let found = shorts(&[(S, ok("abc")), (C, get("/2")), (S, ok("d"))]);
+    assert_eq!(found, ["- > 200 3", "GET /2 0 > 200 1"]);
+    // Even if the end that was seen first is the server.
+    let found = exchanges(&[(C, ok("abc")), (S, get("/2")), (C, ok("d"))]);
+    assert_eq!(found.iter().map(short).collect::<Vec<_>>(), ["- > 200 3", "GET /2 0 > 200 1"]);
+    assert!(found.iter().all(|exchange| exchange.client == S));
+}
+
+#[test]
+fn a_gap_in_a_body_is_skipped_by_its_length() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab")),
+        (S, Step::Gap(5)),
+        (C, get("/2")),
+        (S, data("xyzHTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n12")),
+        (S, Step::Gap(4)),
+        (S, data("345\r\n0\r\n\r\n")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 5-5", "GET /2 0 > 404 5-4"]);
+}
+
+#[test]
+fn a_gap_up_to_the_very_end_of_a_body_ends_it() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")),
+        (S, Step::Gap(5)),
+        (C, get("/2")),
+        (S, data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n")),
+        (S, Step::Gap(5)),
+        (S, data("\r\n0\r\n\r\n")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 0-5", "GET /2 0 > 200 0-5"]);
+}
+
+#[test]
+fn a_gap_behind_chunks_is_searched_for_the_next_head() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n12")),
+        (S, Step::Gap(40)),
+        // The rest of a chunk without a line end.
+        (S, data("of a body\nHTTP/9.1 600 X\nother}HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx")),
+        (C, get("/2")),
+        (S, ok("z")),
+    ]);
+    // The second response came before the second request was sent.
+    assert_eq!(found, ["GET /1 0 > 200 2-40~", "- > 404 1", "GET /2 0 > 200 1"]);
+    let found = shorts(&[
+        (C, get("/1")),
+        (C, get("/2")),
+        (S, data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n12")),
+        (S, Step::Gap(40)),
+        (S, data("of a bodyHTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 2-40~", "GET /2 0 > 404 1"]);
+}
+
+#[test]
+fn a_lost_response_leaves_its_request_without() {
+    // The gap shows when the next response comes, and by then the next request has come.
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, ok("a")),
+        (C, get("/2")),
+        (C, get("/3")),
+        (S, Step::Gap(100)),
+        (S, ok("ccc")),
+        (C, get("/4")),
+        (S, ok("dddd")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > -", "GET /3 0 > 200 3", "GET /4 0 > 200 4"]);
+}
+
+#[test]
+fn a_gap_in_a_head_finds_the_next_head() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (C, get("/2")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Le")),
+        (S, Step::Gap(10)),
+        (S, data("pe: text/html\r\n\r\n<html>\r\n")),
+        (S, ok("22")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > -", "GET /2 0 > 200 2"]);
+}
+
+#[test]
+fn the_only_request_takes_the_response_behind_a_gap() {
+    let found = shorts(&[(C, get("/1")), (S, ok("a")), (C, get("/2")), (S, Step::Gap(3)), (S, ok("bb"))]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > 200 2"]);
+}
+
+#[test]
+fn a_lost_request_keeps_a_place_for_its_response() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, ok("a")),
+        (C, Step::Gap(20)),
+        (C, data(" lost: yes\r\n\r\n{\"a\":1}GET /3 HTTP/1.1\r\n\r\n")),
+        (S, ok("bb")),
+        (S, ok("ccc")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "GET /3 0 > 200 3"]);
+}
+
+#[test]
+fn a_gap_that_held_requests_back_does_not_shift_the_pairs() {
+    // The server's side went on while the client's waited for a segment that never came.
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, ok("a")),
+        (S, ok("bb")),
+        (S, ok("ccc")),
+        (C, Step::Gap(40)),
+        (C, get("/4")),
+        (S, ok("dddd")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "- > 200 3", "GET /4 0 > 200 4"]);
+}
+
+#[test]
+fn the_requests_that_come_with_the_end_of_a_gap_take_the_responses_that_waited() {
+    use corelane_net::protocol::Session;
+    let mut session = Session::new(Carrier::Stream);
+    let mut events = Vec::new();
+    let ok = |len: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n{}", "x".repeat(len)).into_bytes();
+    session.data(C, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut events);
+    session.data(S, 1, &ok(1), &mut events);
+    session.data(S, 2, &ok(2), &mut events);
+    session.data(S, 3, &ok(3), &mut events);
+    session.gap(C, 4, 18, &mut events);
+    session.data(C, 4, b"GET /3 HTTP/1.1\r\n\r\n", &mut events);
+    session.data(C, 5, b"GET /4 HTTP/1.1\r\n\r\n", &mut events);
+    session.data(S, 6, &ok(4), &mut events);
+    let found: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Http(exchange) => Some(short(exchange)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "GET /3 0 > 200 3", "GET /4 0 > 200 4"]);
+}
+
+#[test]
+fn a_body_longer_than_stated_is_not_taken_for_a_head() {
+    let found = shorts(&[
+        (C, get("/1")),
+        (S, data("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabcdef")),
+        (C, get("/2")),
+        (S, ok("z")),
+    ]);
+    assert_eq!(found, ["GET /1 0 > 200 2", "GET /2 0 > 200 1"]);
+}
+
+#[test]
+fn a_connect_that_is_accepted_hides_what_is_inside() {
+    let hello = crate::tls::client_hello();
+    let steps = [
+        (C, data("CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n")),
+        (S, data("HTTP/1.1 200 Connection established\r\nContent-Length: 5\r\n\r\n")),
+        (C, data(&hello)),
+    ];
+    let events = run(Carrier::Stream, &steps);
+    let names: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            Event::Identified(found) => found.protocol.name(),
+            Event::Http(_) => "exchange",
+            Event::ClientHello(_) => "hello",
+            _ => "other",
+        })
+        .collect();
+    assert_eq!(names, ["http", "exchange", "tls", "hello"]);
+    // One that is refused does not.
+    let refused = [
+        (C, data("CONNECT h:443 HTTP/1.1\r\n\r\n")),
+        (S, data("HTTP/1.1 407 Who?\r\nContent-Length: 2\r\n\r\nno")),
+        (C, get("/")),
+    ];
+    assert_eq!(shorts(&refused), ["CONNECT h:443 0 > 407 2", "GET / 0 > -"]);
+}
+
+#[test]
+fn an_upgrade_ends_http() {
+    let steps = [
+        (C, data("GET /chat HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")),
+        (S, data("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n\x01\x02GET / HTTP/1.1\r\n\r\n")),
+        (C, data("\u{81}GET / HTTP/1.1\r\n\r\n")),
+    ];
+    assert_eq!(shorts(&steps), ["GET /chat 0 > 101 0"]);
+    let http2 = [
+        (C, data("GET / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n")),
+        (S, data("HTTP/1.1 101 Switching\r\n\r\n")),
+        (C, data("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
+    ];
+    let last = run(Carrier::Stream, &http2).pop();
+    assert!(matches!(last, Some(Event::Identified(found)) if found.protocol == Protocol::Http2), "{last:?}");
+}
+
+#[test]
+fn lines_may_end_without_a_carriage_return() {
+    let found =
+        shorts(&[(C, data("\n\nGET / HTTP/1.0\nHost: h\n\n")), (S, data("HTTP/1.0 200\nContent-Length: 1\n\nx"))]);
+    assert_eq!(found, ["GET / 0 > 200 1"]);
+}
+
+#[test]
+fn a_head_that_is_too_long_is_passed_over() {
+    let long = format!("GET /1 HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(70_000));
+    let found = shorts(&[(C, data(long)), (C, get("/2")), (S, ok("a")), (S, ok("bb"))]);
+    assert_eq!(found, ["- > 200 1", "GET /2 0 > 200 2"]);
+    let many = format!("GET /1 HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200));
+    let found = shorts(&[(C, data(many)), (C, get("/2")), (S, ok("a")), (S, ok("bb"))]);
+    assert_eq!(found, ["- > 200 1", "GET /2 0 > 200 2"]);
+}
+
+#[test]
+fn a_request_that_cannot_be_read_keeps_a_place_for_its_response() {
+    let longer = format!("GET /{} HTTP/1.1\r\n\r\n", "u".repeat(20_000));
+    for odd in ["GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", &longer] {
+        let found =
+            shorts(&[(C, get("/1")), (C, data(odd)), (C, get("/3")), (S, ok("a")), (S, ok("bb")), (S, ok("ccc"))]);
+        assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "GET /3 0 > 200 3"]);
+    }
+}
+
+#[test]
+fn long_values_are_cut() {
+    let url = format!("/{}", "u".repeat(12_000));
+    let agent = "a".repeat(5_000);
+    let found = exchanges(&[(C, data(format!("GET {url} HTTP/1.1\r\nUser-Agent: {agent}\r\n\r\n")))]);
+    let request = found[0].request.as_ref().unwrap();
+    assert_eq!((request.url.len(), request.user_agent.as_ref().unwrap().len()), (8 << 10, 1024));
+}
+
+#[test]
+fn of_two_lengths_the_first_counts_and_chunks_before_both() {
+    let first = data("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 5\r\n\r\nab");
+    assert_eq!(shorts(&[(C, get("/1")), (S, first), (C, get("/2")), (S, ok(""))])[0], "GET /1 0 > 200 2");
+    let both = data("HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n");
+    assert_eq!(shorts(&[(C, get("/1")), (S, both), (C, get("/2")), (S, ok(""))])[0], "GET /1 0 > 200 1");
+}
+
+#[test]
+fn a_pipeline_without_end_goes_out_at_its_bound() {
+    let mut session = corelane_net::protocol::Session::new(Carrier::Stream);
+    let mut events = Vec::new();
+    for _ in 0..5000 {
+        session.data(C, 0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &mut events);
+        assert!(session.heap_bytes() < corelane_net::protocol::http::MOST);
+    }
+    let reported = events.iter().filter(|event| matches!(event, Event::Http(_))).count();
+    assert_eq!(reported, 5000 - corelane_net::protocol::http::PIPELINE);
+}

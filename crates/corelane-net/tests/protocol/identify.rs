@@ -1,0 +1,226 @@
+//! Each protocol by its content, what is nearly one, and the bounds of looking.
+
+use crate::support::{C, S, Step, data, identified, run};
+use corelane_net::conversation::Side;
+use corelane_net::protocol::{Carrier, Protocol, Session};
+
+/// What a stream of the originator alone is, with the evidence and the client.
+fn stream(bytes: impl AsRef<[u8]>) -> Option<(Protocol, &'static str, Option<Side>)> {
+    identified(Carrier::Stream, &[(C, data(bytes))]).map(|found| (found.protocol, found.evidence, found.client))
+}
+
+fn datagram(bytes: impl AsRef<[u8]>) -> Option<(Protocol, &'static str, Option<Side>)> {
+    identified(Carrier::Datagrams, &[(C, data(bytes))]).map(|found| (found.protocol, found.evidence, found.client))
+}
+
+#[test]
+fn streams_are_known_by_their_first_bytes() {
+    use Protocol::*;
+    #[rustfmt::skip]
+    let table: &[(&[u8], Protocol, &str, Option<Side>)] = &[
+        (b"GET / HTTP/1.1\r\n", Http1, "HTTP/1 request line", Some(C)),
+        (b"\r\nX-OWN /a HTTP/1.0\n", Http1, "HTTP/1 request line", Some(C)),
+        (b"HTTP/1.1 200 OK\r\n", Http1, "HTTP/1 status line", Some(S)),
+        (b"HTTP/1.0 404\r\n", Http1, "HTTP/1 status line", Some(S)),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Http2, "HTTP/2 connection preface", Some(C)),
+        (b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64", Http2, "HTTP/2 SETTINGS frame", Some(S)),
+        (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", Tls, "TLS record, ClientHello", Some(C)),
+        (b"\x16\x03\x03\0\x7a\x02\0\0\x76\x03\x03", Tls, "TLS record, ServerHello", Some(S)),
+        (b"\x17\x03\x03\x01\0", Tls, "TLS record, application data", None),
+        (b"\x14\x03\x03\0\x01\x01", Tls, "TLS record, ChangeCipherSpec", None),
+        (b"\x15\x03\x01\0\x02\x02\x28", Tls, "TLS record, alert", None),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", Ssh, "SSH version banner", None),
+        (b"\x13BitTorrent protocol", BitTorrent, "BitTorrent handshake", None),
+        (b"\0\0\0\x90\xfeSMB", Smb, "SMB 2 header", None),
+        (b"\0\0\0\x2f\xffSMBr", Smb, "SMB 1 header", None),
+        (b"\0\0\0\x90\xfdSMB", Smb, "SMB 3 header, encrypted", None),
+        (b"220 mail.example ESMTP\r\n", Smtp, "SMTP greeting", Some(S)),
+        (b"220-Welcome to our FTP\r\n", Ftp, "FTP greeting", Some(S)),
+        (b"EHLO there\r\n", Smtp, "SMTP command EHLO or HELO", Some(C)),
+        (b"+OK ready\r\n", Pop3, "POP3 greeting", Some(S)),
+        (b"* OK [CAPABILITY] ready\r\n", Imap, "IMAP greeting", Some(S)),
+        (b"\xff\xfd\x18\xff\xfb\x20", Telnet, "Telnet option negotiation", None),
+        (b"\0\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS query behind its length", Some(C)),
+    ];
+    for &(bytes, protocol, evidence, client) in table {
+        assert_eq!(stream(bytes), Some((protocol, evidence, client)), "{}", bytes.escape_ascii());
+        // A byte less is not enough for a verdict, and no wrong one either, where the whole is the shortest form.
+        for length in 0..bytes.len() {
+            let shorter = stream(&bytes[..length]);
+            assert!(shorter.is_none_or(|found| found.0 == protocol), "{} {shorter:?}", bytes[..length].escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn what_is_nearly_a_protocol_is_none() {
+    #[rustfmt::skip]
+    let table: &[&[u8]] = &[
+        b"GET / HTTP/2.0\r\n", b"GET / RTSP/1.0\r\n", b"INVITE sip:a@b SIP/2.0\r\n", b"GET /\r\n", b" GET / HTTP/1.1\r\n", b"GET  HTTP/1.1\r\n",
+        b"HTTP/1.1 abc\r\n", b"HTTP/1.1 2000 OK\r\n", b"HTTP/2.0 200 OK\r\n",
+        b"\x16\x03\x05\0\x40\x01\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x63\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x01\0\0\x02\x03\x03",
+        b"\x17\x03\0\x01\0\0", b"\x17\x03\x03\xff\xff", b"\x14\x03\x03\0\x02\x01\x01",
+        b"SSH-9.9-x\r\n", b"\x13BitTorrent protokol", b"\0\0\0\x90\xfeSMX1234",
+        b"230 ok\r\n", b"* BYE\r\n", b"+OKAY\r\n", b"\xff\xfd\x18abc", b"\xff\xff\xff\xff\xff\xff",
+        b"\0\0\x05\x04\0\0\0\0\0\0\x03\0\0\0", b"\0\0\x06\x04\0\0\0\0\x01\0\x03\0\0\0\x64", b"\0\0\x06\x04\0\0\0\0\0\x77\x03\0\0\0\x64",
+        b"\0\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x77",
+        b"\0\x1d\x12\x34\x19\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01",
+        b"hello, world\r\n", &[0; 64], &[0xff; 64],
+    ];
+    for bytes in table {
+        assert_eq!(stream(bytes), None, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_greeting_that_says_nothing_is_known_by_the_answer() {
+    let greeted = |word: &str| identified(Carrier::Stream, &[(S, data("220 ready\r\n")), (C, data(word))]);
+    let found = greeted("USER anonymous\r\n").unwrap();
+    assert_eq!((found.protocol, found.client), (Protocol::Ftp, Some(C)));
+    assert_eq!(greeted("EHLO a\r\n").unwrap().protocol, Protocol::Smtp);
+    assert_eq!(greeted("mail from:<a@b>\r\n").unwrap().protocol, Protocol::Smtp);
+    assert_eq!(greeted("something else\r\n"), None);
+    // Without the greeting, by the answer to the word.
+    let asked = |answer: &str| identified(Carrier::Stream, &[(C, data("USER joe\r\n")), (S, data(answer))]);
+    assert_eq!(asked("331 password?\r\n").unwrap().protocol, Protocol::Ftp);
+    assert_eq!(asked("+OK\r\n").unwrap().protocol, Protocol::Pop3);
+    assert_eq!(asked("what?\r\n"), None);
+}
+
+#[test]
+fn smb_behind_the_request_of_a_netbios_session() {
+    let mut session = vec![0x81, 0, 0, 68];
+    session.extend([b'A'; 68]);
+    session.extend(b"\0\0\0\x2f\xffSMBr");
+    assert_eq!(stream(session).unwrap().0, Protocol::Smb);
+    assert_eq!(stream(b"\x82\0\0\0\0\0\0\x2f\xffSMBr").unwrap().0, Protocol::Smb);
+}
+
+fn quic(first: u8, version: u32, length: usize) -> Vec<u8> {
+    let mut packet = vec![first];
+    packet.extend(version.to_be_bytes());
+    packet.extend([8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0]);
+    let rest = length - packet.len() - 2;
+    packet.extend([0x40 | (rest >> 8) as u8, rest as u8]);
+    packet.resize(length, 0xaa);
+    packet
+}
+
+#[test]
+fn datagrams_are_known_one_by_one() {
+    use Protocol::*;
+    let mut dhcp = vec![0; 244];
+    dhcp[..4].copy_from_slice(&[1, 1, 6, 0]);
+    dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
+    let mut ntp = vec![0; 48];
+    ntp[0] = 0x23;
+    ntp[40] = 0xe9;
+    let mut micro = vec![0; 20];
+    micro[0] = 0x41;
+    micro[3] = 77;
+    micro[17] = 1;
+    let netbios =
+        [b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\0\x20".to_vec(), vec![b'C'; 32], b"\0\0\x20\0\x01".to_vec()].concat();
+    #[rustfmt::skip]
+    let table: &[(&[u8], Protocol, &str, Option<Side>)] = &[
+        (&dhcp, Dhcp, "DHCP request with its cookie", Some(C)),
+        (&ntp, Ntp, "NTP client mode", Some(C)),
+        (&quic(0xc3, 1, 1200), Quic, "QUIC Initial packet", None),
+        (&quic(0xd3, 0x6b33_43cf, 1200), Quic, "QUIC Initial packet", None),
+        (b"\x80\0\0\0\0\x01x\x01y\0\0\0\x01", Quic, "QUIC version negotiation", Some(S)),
+        (b"d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:qe", BitTorrent, "BitTorrent table, query", Some(C)),
+        (b"d1:rd2:id20:aaaaaaaaaaaaaaaaaaaae1:t2:aa1:y1:re", BitTorrent, "BitTorrent table, response", Some(S)),
+        (&micro, BitTorrent, "µTP packet SYN", Some(C)),
+        (&netbios, NetbiosNames, "NetBIOS name query", Some(C)),
+        (b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS query", Some(C)),
+        (b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS response", Some(S)),
+        // Multicast DNS: nobody asked.
+        (b"\0\0\x84\0\0\0\0\x01\0\0\0\0\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\x0a\0\0\x01", Dns, "DNS response", Some(S)),
+    ];
+    for &(bytes, protocol, evidence, client) in table {
+        assert_eq!(datagram(bytes), Some((protocol, evidence, client)), "{}", bytes.escape_ascii());
+        for length in 0..bytes.len() {
+            assert!(
+                datagram(&bytes[..length]).is_none_or(|found| found.0 == protocol),
+                "{length} of {}",
+                bytes.escape_ascii()
+            );
+        }
+    }
+}
+
+#[test]
+fn datagrams_that_are_nearly_a_protocol_are_none() {
+    let mut ntp = vec![0; 48];
+    ntp[0] = 0x23;
+    assert_eq!(datagram(&ntp), None, "nothing was transmitted");
+    ntp[40] = 1;
+    ntp[1] = 17;
+    assert_eq!(datagram(&ntp), None, "no stratum");
+    let mut dhcp = vec![0; 244];
+    dhcp[..4].copy_from_slice(&[3, 1, 6, 0]);
+    dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
+    assert_eq!(datagram(&dhcp), None, "neither request nor reply");
+    assert_eq!(datagram(quic(0xc3, 0x0a0a_0a0a, 1200)), None, "a version that nobody speaks");
+    assert_eq!(datagram(&quic(0xc3, 1, 1200)[..1199]), None, "longer than it is");
+    assert_eq!(datagram(quic(0x83, 1, 1200)), None, "the fixed bit");
+    assert_eq!(datagram(b"d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:q"), None, "not closed");
+}
+
+#[test]
+fn a_few_datagrams_are_looked_at_and_no_more() {
+    let query = data(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01");
+    let after = |others: usize| {
+        let mut steps = vec![(C, data("?")); others];
+        steps.push((C, query.clone()));
+        identified(Carrier::Datagrams, &steps)
+    };
+    assert_eq!(after(3).unwrap().protocol, Protocol::Dns);
+    assert_eq!(after(4), None);
+}
+
+#[test]
+fn a_long_request_line_is_known_by_its_first_part() {
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(9000));
+    let found = identified(Carrier::Stream, &[(C, data(&long))]).unwrap();
+    assert_eq!(found.evidence, "HTTP/1 request line, its first 4 KiB");
+    assert_eq!(crate::support::shorts(&[(C, data(&long))]).len(), 1);
+}
+
+#[test]
+fn a_side_that_is_nothing_does_not_hide_what_the_other_is() {
+    let steps = [(C, data([0x99; 6000])), (S, data("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))];
+    assert_eq!(identified(Carrier::Stream, &steps).unwrap().protocol, Protocol::Http1);
+}
+
+#[test]
+fn a_gap_is_a_new_start() {
+    let steps = [(C, data("nothing that is known")), (C, Step::Gap(10)), (C, data("GET / HTTP/1.1\r\n\r\n"))];
+    assert_eq!(crate::support::shorts(&steps), ["GET / 0 > -"]);
+}
+
+#[test]
+fn what_is_hopeless_wants_no_more() {
+    let mut session = Session::new(Carrier::Stream);
+    let mut events = Vec::new();
+    assert!(session.wants(C) && session.wants(S));
+    session.data(C, 0, &[0x99; 100], &mut events);
+    assert!(session.wants(C) && session.wants(S), "the other side may still tell");
+    session.data(S, 0, &[0x99; 100], &mut events);
+    assert!(!session.wants(C) && !session.wants(S) && session.heap_bytes() == 0);
+
+    let mut alone = Session::new(Carrier::Stream);
+    alone.data(C, 0, &[0x99; 70_000], &mut events);
+    assert!(!alone.wants(C), "the other side says nothing");
+
+    let mut known = Session::new(Carrier::Stream);
+    known.data(C, 0, b"SSH-2.0-x\r\n", &mut events);
+    assert!(!known.wants(C) && !known.wants(S));
+}
+
+#[test]
+fn evidence_can_be_printed() {
+    let events = run(Carrier::Stream, &[(C, data("SSH-2.0-x\r\n"))]);
+    let corelane_net::protocol::Event::Identified(found) = &events[0] else { panic!() };
+    assert_eq!(found.to_string(), "ssh (SSH version banner)");
+}

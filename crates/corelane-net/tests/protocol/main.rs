@@ -1,0 +1,8 @@
+//! Protocols, from outside: by hand-made bytes, by generated ones, and by captures whose truth is known.
+
+mod dns;
+mod http;
+mod identify;
+mod properties;
+mod support;
+mod tls;

@@ -1,0 +1,112 @@
+//! Any bytes, in any pieces: the same events, no panic, within the bounds.
+
+use corelane_net::protocol::fuzz::TARGETS;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Words that lead deep into the parsers.
+const WORDS: [&[u8]; 56] = [
+    b"GET / HTTP/1.1\r\n",
+    b"HEAD /x HTTP/1.0\r\n",
+    b"POST /p HTTP/1.1\r\n",
+    b"CONNECT h:1 HTTP/1.1\r\n",
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 101 Up\r\n",
+    b"HTTP/1.0 204 \r\n",
+    b"HTTP/1.1 417 No\r\n",
+    b"Content-Length: 3\r\n",
+    b"Content-Length: 30\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n",
+    b"Expect: 100-continue\r\n",
+    b"Host: h\r\n",
+    b"Bad Header\r\n",
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"0\r\n\r\n",
+    b"3\r\nabc\r\n",
+    b"5;x\r\nabcde\r\n",
+    b"abc",
+    b"}GET /y HTTP/1.1\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"\x16\x03\x01\x00\x34\x01\x00\x00\x30\x03\x03",
+    b"\x16\x03\x03\x00\x10",
+    b"\x14\x03\x03\x00\x01\x01",
+    b"\x17\x03\x03\x00\x05",
+    b"\x01\x00\x00\x30\x03\x03",
+    b"\x02\x00\x00\x2c\x03\x03",
+    b"\x0b\x00\x00\x04\x00\x00\x00\x00",
+    b"\x00\x00\x00\x02\x13\x01\x01\x00\x00\x05\xff\x01\x00\x01\x00",
+    b"\x00\x1d",
+    b"\x00\x00",
+    b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00",
+    b"\x12\x34\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00",
+    b"\x07example\x03org\x00\x00\x01\x00\x01",
+    b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x0a\x00\x00\x01",
+    b"\xc0\x1d",
+    b"\x01a\xc0\x0c",
+    b"SSH-2.0-x\r\n",
+    b"SSH-",
+    b"220 x\r\n",
+    b"220 FTP\r\n",
+    b"220",
+    b"USER a\r\n",
+    b"EHLO b\r\n",
+    b"+OK\r\n",
+    b"* OK x\r\n",
+    b"\xff\xfd\x18",
+    b"\x00\x00\x00\x10\xfeSMB",
+    b"\x81\x00\x00\x44",
+    b"\x00\x00\x06\x04\x00\x00\x00\x00\x00",
+    b"\x13BitTorrent protocol",
+    b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+];
+
+/// What a side says: words and noise.
+fn speech() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        8 => prop::sample::select(&WORDS[..]).prop_map(<[u8]>::to_vec),
+        1 => vec(any::<u8>(), 0..40),
+        1 => (any::<u8>(), 1..5000_usize).prop_map(|(byte, times)| vec![byte; times]),
+    ];
+    vec(word, 0..8).prop_map(|words| words.concat())
+}
+
+/// A script for the targets.
+fn script() -> impl Strategy<Value = Vec<u8>> {
+    let step = prop_oneof![
+        8 => (0..2_u8, speech()).prop_map(|(side, bytes)| {
+            let mut step = vec![side];
+            step.extend((bytes.len().min(0xffff) as u16).to_be_bytes());
+            step.extend(&bytes[..bytes.len().min(0xffff)]);
+            step
+        }),
+        1 => (0..2_u8, prop_oneof![0..40_u16, any::<u16>()]).prop_map(|(side, missing)| {
+            let mut step = vec![12 | side];
+            step.extend(missing.to_be_bytes());
+            step
+        }),
+        1 => (0..2_u8).prop_map(|side| vec![14 | side]),
+    ];
+    vec(step, 0..12).prop_map(|steps| steps.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn every_target_takes_a_script(bytes in script()) {
+        for (_, target) in TARGETS {
+            target(&bytes);
+        }
+    }
+
+    #[test]
+    fn every_target_takes_any_bytes(bytes in vec(any::<u8>(), 0..600)) {
+        for (_, target) in TARGETS {
+            target(&bytes);
+        }
+    }
+}
