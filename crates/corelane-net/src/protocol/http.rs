@@ -9,7 +9,7 @@
 //! 4. Back to 1, for the next of the connection.
 //!
 //! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to nobody and is counted at
-//! the one that follows. After 101, and after a CONNECT that was accepted, what follows is not HTTP: [`Http::is_tunnel`].
+//! the one that follows. After 101, and after a CONNECT that was accepted, what follows is not HTTP, and is looked at anew.
 //!
 //! # Gaps
 //!

@@ -8,7 +8,7 @@
 //! 4. A side is done with its first record of application data, or of a length or kind that cannot be, or after [`RECORDS`] bytes. Behind
 //!    ChangeCipherSpec messages are encrypted, and only a second ClientHello is expected, which the server may have asked for.
 //!
-//! The fingerprint is in [`ja4`](self::ja4()), whose text says where it is from.
+//! The fingerprint is JA4, by FoxIO's published description; `ja4` below says how it is made.
 //!
 //! # Gaps
 //!
