@@ -23,7 +23,7 @@ const fn target(name: &'static str, package: &'static str, test: &'static str, i
 }
 
 /// The test targets by the names that rows and mutants call them.
-const TARGETS: [Target; 18] = [
+const TARGETS: [Target; 19] = [
     target("contract", "corelane", "contract", false),
     target("deadlock", "corelane", "deadlock", false),
     target("stream", "corelane", "stream", false),
@@ -36,6 +36,7 @@ const TARGETS: [Target; 18] = [
     target("fanout", "corelane", "fanout", false),
     target("pool", "corelane-pool", "conformance", false),
     target("barrier", "corelane", "barrier", false),
+    target("faults", "corelane", "faults", false),
     target("loom", "corelane", "loom", true),
     target("loom_mpmc", "corelane", "loom_mpmc", true),
     target("loom_handoff", "corelane", "loom_handoff", true),

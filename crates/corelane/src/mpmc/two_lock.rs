@@ -41,7 +41,7 @@
 //!
 //! # Memory
 //!
-//! A node an item: the item, a pointer, and what the allocator adds.
+//! A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the process ends, as at any `Box`.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::Lock;

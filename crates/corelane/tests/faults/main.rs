@@ -1,0 +1,205 @@
+//! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more than there are CPUs.
+//!
+//! A new queue is one more `suite_` line at the end of this file; a new test is a function generic over the family's `Case`, and its name in
+//! the family's list. A test that hangs ends the process and is named.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
+
+mod book;
+mod crowds;
+mod fanout_panics;
+mod fuse;
+mod handoff_panics;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod memory;
+mod mpmc_panics;
+mod panics;
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
+mod stopped;
+mod stream_panics;
+#[macro_use]
+#[path = "../support/suite.rs"]
+mod suite;
+#[path = "../support/watchdog.rs"]
+mod watchdog;
+
+/// A design of `spsc` with its options.
+pub(crate) trait Case: Send + Sync + 'static {
+    type Options: Clone;
+    type Design: corelane::spsc::Design<book::Item, Tuning = Self::Options>
+        + corelane::spsc::Design<u64, Tuning = Self::Options>;
+    /// Whether its `try_` calls go on while a thread is stopped in the middle of one.
+    const GOES_ON: bool;
+    const BOUNDED: bool;
+
+    /// Its options for a capacity; `keeps` segments where it has some.
+    fn tuning(capacity: usize, keeps: usize) -> Self::Options;
+}
+
+/// A design of `mpmc`.
+pub(crate) trait Shared: Send + Sync + 'static {
+    type Design: corelane::mpmc::Design<book::Item> + corelane::mpmc::Design<u64> + corelane::mpmc::Design<()>;
+    const BOUNDED: bool;
+    /// Whether calls of other threads succeed while one is stopped in the middle of one.
+    const LOCK_FREE: bool;
+}
+
+/// A kind of queue under a fan-out.
+pub(crate) trait Fans: 'static {
+    type Options: Clone + Default + std::fmt::Debug + Send;
+    type Queue: corelane::fanout::Queue<book::Item, Tuning = Self::Options>
+        + corelane::fanout::Queue<u64, Tuning = Self::Options>;
+}
+
+macro_rules! suite_of_spsc {
+    ($name:ident, $design:ty, $bounded:literal, $goes_on:literal, $tuning:expr) => {
+        mod $name {
+            use corelane::spsc::*;
+
+            pub(super) struct This;
+
+            impl crate::Case for This {
+                type Options = <$design as Design<u64>>::Tuning;
+                type Design = $design;
+                const GOES_ON: bool = $goes_on;
+                const BOUNDED: bool = $bounded;
+
+                fn tuning(capacity: usize, keeps: usize) -> Self::Options {
+                    let tuning: fn(usize, usize) -> Self::Options = $tuning;
+                    tuning(capacity, keeps)
+                }
+            }
+
+            tests! {
+                panics {
+                    a_producer_ends_anywhere
+                    a_producer_goes_on_after_a_panic_anywhere
+                    a_consumer_ends_anywhere
+                    a_consumer_goes_on_after_a_panic_anywhere
+                }
+                crowds {
+                    thirty_two_pairs_on_two_cpus
+                }
+            }
+            #[cfg(target_os = "linux")]
+            tests! {
+                stopped {
+                    a_stopped_producer_strands_nothing
+                    a_stopped_consumer_leaves_all_room_but_the_lag
+                    signals_end_no_wait
+                }
+            }
+        }
+    };
+}
+
+macro_rules! suite_of_mpmc {
+    ($name:ident, $design:ident, $bounded:literal, $lock_free:literal $(, $more:ident)?) => {
+        mod $name {
+            pub(super) struct This;
+
+            impl crate::Shared for This {
+                type Design = corelane::mpmc::$design;
+                const BOUNDED: bool = $bounded;
+                const LOCK_FREE: bool = $lock_free;
+            }
+
+            tests! {
+                mpmc_panics {
+                    a_thread_ends_anywhere
+                    a_batch_that_panics_leaves_the_rest_in_the_vector
+                    a_vector_that_cannot_grow_takes_nothing
+                }
+                crowds {
+                    sixty_four_threads_on_two_cpus
+                }
+            }
+            $(#[cfg(target_os = "linux")]
+            $more! {
+                stopped {
+                    try_calls_return_beside_a_stopped_thread
+                }
+            })?
+        }
+    };
+}
+
+macro_rules! suite_of_fanout {
+    ($name:ident, $design:ty $(, $more:ident)?) => {
+        mod $name {
+            pub(super) struct This;
+
+            impl crate::Fans for This {
+                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
+                type Queue = $design;
+            }
+
+            tests! {
+                fanout_panics {
+                    a_dispatcher_ends_anywhere
+                    a_dispatcher_goes_on_after_a_panic_anywhere
+                    a_worker_ends_anywhere
+                }
+                crowds {
+                    sixty_three_workers_on_two_cpus
+                }
+            }
+            $(#[cfg(target_os = "linux")]
+            $more! {
+                stopped {
+                    what_a_stopped_dispatcher_has_dispatched_is_there
+                }
+            })?
+        }
+    };
+}
+
+macro_rules! suite_of_handoff {
+    ($name:ident, $meeting:ident) => {
+        mod $name {
+            pub(super) use crate::handoff_panics::$meeting as This;
+
+            tests! {
+                handoff_panics {
+                    a_thread_ends_anywhere
+                }
+                crowds {
+                    thirty_two_puts_and_takes_on_two_cpus
+                }
+            }
+            #[cfg(target_os = "linux")]
+            tests! {
+                stopped {
+                    others_meet_beside_a_stopped_thread
+                }
+            }
+        }
+    };
+}
+
+suite_of_spsc!(lane, Lane, true, true, |_, _| ());
+suite_of_spsc!(lamport, Lamport, true, true, |_, _| Default::default());
+suite_of_spsc!(mcring, McRing, true, true, |_, _| Default::default());
+suite_of_spsc!(bqueue, BQueue, true, true, |_, _| Default::default());
+suite_of_spsc!(locked, Locked, true, false, |_, _| Default::default());
+suite_of_spsc!(fastforward, FastForward, true, true, |_, _| Default::default());
+suite_of_spsc!(multiline, MultiLine, true, true, |_, _| Default::default());
+suite_of_spsc!(linked, Linked, false, true, |capacity, keeps| linked::Tuning {
+    segment: Some(capacity),
+    cached: Some(keeps),
+});
+suite_of_mpmc!(ticket, Ticket, true, false, tests);
+suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
+// Asks the allocator for each item, which has locks that a stopped thread may hold.
+suite_of_mpmc!(two_lock, TwoLock, false, false);
+suite_of_mpmc!(condvar, Condvar, true, false, tests);
+suite_of_mpmc!(busy_wait, BusyWait, true, false, tests);
+suite_of_fanout!(fan_out_of_lanes, corelane::spsc::Lane, tests);
+suite_of_fanout!(fan_out_of_tickets, corelane::fanout::Mpmc<corelane::mpmc::Ticket>, tests);
+suite_of_handoff!(fair, Fair);
+suite_of_handoff!(unfair, Unfair);
+suite_of_handoff!(eliminating, Eliminating);
