@@ -78,8 +78,8 @@ pub(crate) struct ReportArguments {
 Examples:
   corelane-bench coherence                          every queue
   corelane-bench coherence lane rtrb --regions      two of them, by thread and region of memory
-  corelane-bench coherence --figures                Figure 11 of MCRingBuffer, Tables 2 and 3 of B-Queue
   corelane-bench coherence --check                  has any queue's count changed?
+  corelane-bench run cache-lines                    what the papers say of it: Figure 11 of MCRingBuffer, Tables 2 and 3 of B-Queue
 
 Needs QEMU's user emulation 7.2 and a C compiler; crates/corelane-bench/coherence/fetch-emulator unpacks Debian 12's, without root. Exit codes: 0
 done, 1 --check found a difference, 2 an error, 3 no emulator.")]
@@ -96,17 +96,15 @@ pub(crate) struct CoherenceArguments {
     #[arg(long, conflicts_with_all = ["names", "regions"])]
     pub(crate) check: bool,
 
-    /// Repeats the papers' figures and tables that a directory of lines can repeat
-    #[arg(long, conflicts_with_all = ["names", "regions", "check"])]
-    pub(crate) figures: bool,
-
     /// Writes the counts of this library's queues to this file, as data/coherence.toml has them
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["names", "regions", "check", "figures"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["names", "regions", "check"])]
     pub(crate) write: Option<PathBuf>,
 }
 
 /// What runs inside the emulator.
 #[derive(Args, Debug)]
 pub(crate) struct GuestArguments {
+    #[arg(long)]
+    pub(crate) quick: bool,
     pub(crate) cases: Vec<usize>,
 }

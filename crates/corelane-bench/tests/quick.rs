@@ -80,8 +80,10 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
             for left_out in left_out {
                 assert!(!left_out["reason"].as_str().unwrap().is_empty());
             }
-            // The monitor carries out each of its plans, also after one that pins.
-            assert!(name != "monitor-rate" || left_out.is_empty(), "{left_out:?}");
+            // The monitor carries out each of its plans, also after one that pins; lines are counted where there has to be an emulator.
+            let emulator = std::env::var_os("CORELANE_EMULATOR").is_some_and(|it| it == "required");
+            let has_all = name == "monitor-rate" || name == "cache-lines" && emulator;
+            assert!(!has_all || left_out.is_empty(), "{left_out:?}");
         }
     }
 

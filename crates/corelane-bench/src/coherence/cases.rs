@@ -43,14 +43,22 @@ pub(crate) struct Case {
     pub(crate) bytes: usize,
     /// Threads that put; the others take.
     pub(crate) putters: usize,
-    /// Plays it inside the emulator; how many items were counted.
-    pub(crate) play: Box<dyn Fn() -> u64>,
+    /// Plays it inside the emulator, with few items if it is only to be seen that it runs; how many items were counted.
+    pub(crate) play: Box<dyn Fn(Amount) -> u64>,
+}
+
+/// How much is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    Full,
+    /// Enough to see that it runs: of the papers' figures.
+    Quick,
 }
 
 impl Case {
     fn new(queue: impl Into<String>, kind: Kind, run: impl Into<String>, play: impl Fn() -> u64 + 'static) -> Self {
         let (queue, run) = (queue.into(), run.into());
-        Case { part: Part::Table, queue, kind, run, bytes: 8, putters: 1, play: Box::new(play) }
+        Case { part: Part::Table, queue, kind, run, bytes: 8, putters: 1, play: Box::new(move |_| play()) }
     }
 
     /// Whether its counts are kept: what is ours is, and the directory's own test.
@@ -103,14 +111,14 @@ fn pair<P: Pair<T>, T: Item>(capacity: usize) -> Ends<P, T> {
 }
 
 /// Turns of up to so many calls; who puts or finds nothing ends it early.
-fn one_by_one<P: Pair<T>, T: Item>(capacity: usize, a_turn: usize) -> u64
+fn one_by_one<P: Pair<T>, T: Item>(capacity: usize, a_turn: usize, rounds: Rounds) -> u64
 where
     T::Stock: Send,
 {
     let (tx, rx) = pair::<P, T>(capacity);
     let (mut tx, mut rx) = (Numbered::new(tx, T::stock()), Numbered::new(rx, ()));
     let actors = vec![puts(move || put::<P, T>(&mut tx, a_turn)), takes(move || take::<P, T>(&mut rx, a_turn))];
-    in_turns(actors, laps(capacity, a_turn))
+    in_turns(actors, rounds)
 }
 
 fn put<P: Pair<T>, T: Item>(tx: &mut Numbered<P::Tx, T::Stock>, most: usize) {
@@ -251,26 +259,30 @@ pub(crate) const MOST_REMOTE: f64 = 1.0;
 /// How often the others come and go while requests wait.
 const COMINGS: u64 = 8;
 
-/// Takes that wait, and ask so many times between any two things that others do; how many. What others do: one more take comes, and a put
-/// that finds a take which is none of these.
-fn follow_ups(fairness: Fairness, tickets: usize, attempts: usize) -> u64 {
-    let queue = &made(|| SynchronousQueue::new(fairness));
+/// Requests that wait, and ask so many times between any two things that others do; how many. What others do: one more request comes, and the
+/// other kind of call finds one that is none of these.
+fn follow_ups<T: Send>(
+    reserve: impl Fn() -> T + Copy + Send,
+    is_met: impl Fn(&mut T) -> bool + Copy + Send,
+    meet: impl Fn() + Send,
+    [tickets, attempts]: [usize; 2],
+) -> u64 {
     let mut others = Vec::new();
     let mut actors = vec![puts(move || {
         if others.is_empty() {
-            // In a fair queue the puts find these, in an unfair one those that come later.
-            others.extend((0..COMINGS).map(|_| queue.reserve_take()));
+            // In a fair queue these are met first, in an unfair one those that come later.
+            others.extend((0..COMINGS).map(|_| reserve()));
         } else {
-            others.push(queue.reserve_take());
-            queue.offer(7).expect("takes wait");
+            others.push(reserve());
+            meet();
         }
     })];
     actors.extend((0..tickets).map(|_| {
-        let mut ticket = None::<TakeTicket<'_, u64>>;
+        let mut ticket = None;
         takes(move || {
             match &mut ticket {
-                None => ticket = Some(queue.reserve_take()),
-                Some(ticket) => (0..attempts).for_each(|_| assert!(ticket.try_followup().is_none())),
+                None => ticket = Some(reserve()),
+                Some(ticket) => (0..attempts).for_each(|_| assert!(!is_met(ticket))),
             }
             0
         })
@@ -278,6 +290,18 @@ fn follow_ups(fairness: Fairness, tickets: usize, attempts: usize) -> u64 {
     // In the first round all tickets are taken.
     in_turns(actors, Rounds { warm: 1, counted: COMINGS });
     tickets as u64
+}
+
+fn follow_ups_of_takes(fairness: Fairness, shape: [usize; 2]) -> u64 {
+    let queue = &made(|| SynchronousQueue::new(fairness));
+    let meet = || queue.offer(7).expect("takes wait");
+    follow_ups(|| queue.reserve_take(), |ticket| ticket.try_followup().is_some(), meet, shape)
+}
+
+fn follow_ups_of_puts(fairness: Fairness, shape: [usize; 2]) -> u64 {
+    let queue = &made(|| SynchronousQueue::new(fairness));
+    let meet = || assert_eq!(queue.poll(), Ok(7));
+    follow_ups(|| queue.reserve_put(7), |ticket| ticket.try_followup().is_some(), meet, shape)
 }
 
 /// Words that one thread writes and another reads, in turns: what the directory has to say of them is known.
@@ -289,7 +313,7 @@ fn bare_words(words: usize) -> u64 {
 }
 
 /// From one thread to several, with a queue to each: turns of so many items a queue.
-fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize) -> u64 {
+fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize, rounds: Rounds) -> u64 {
     let (mut txs, mut actors) = (Vec::new(), Vec::new());
     for _ in 0..queues {
         let (tx, rx) = pair::<P, u64>(capacity);
@@ -298,22 +322,21 @@ fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize) -> u64 {
         actors.push(takes(move || take::<P, u64>(&mut rx, a_turn)));
     }
     actors.insert(0, puts(move || txs.iter_mut().for_each(|tx| put::<P, u64>(tx, a_turn))));
-    in_turns(actors, laps(capacity, a_turn))
+    in_turns(actors, rounds)
 }
 
 /// Both threads at once, as the papers measure.
-fn free<P: Pair<u64>>(capacity: usize) -> u64 {
-    const ITEMS: u64 = 20_000;
+fn free<P: Pair<u64>>(capacity: usize, items: u64) -> u64 {
     let (tx, rx) = pair::<P, u64>(capacity);
     let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
     let put = || {
-        while tx.next < ITEMS {
+        while tx.next < items {
             put::<P, u64>(&mut tx, 1);
         }
     };
     let take = || {
         // What a form that shows batches only never shows is less than one.
-        while rx.next < ITEMS / P::GRAIN * P::GRAIN {
+        while rx.next < items / P::GRAIN * P::GRAIN {
             take::<P, u64>(&mut rx, 1);
         }
         rx.next
@@ -326,17 +349,35 @@ pub(crate) const TURNS: [usize; 5] = [1, 10, 50, 200, 2000];
 /// The run of a figure that has no turns.
 pub(crate) const FREE: &str = "at once";
 
+/// Rounds of a figure's turns.
+fn rounds(capacity: usize, a_turn: usize, amount: Amount) -> Rounds {
+    /// More than the largest batch, so something moves.
+    const ITEMS: usize = 600;
+    let few = ITEMS.div_ceil(a_turn) as u64;
+    match amount {
+        Amount::Full => laps(capacity, a_turn),
+        Amount::Quick => Rounds { warm: few, counted: few },
+    }
+}
+
 fn figure<P: Pair<u64>>(cases: &mut Vec<Case>, part: Part) {
     let capacity = if part == Part::Figure11 { 2000 } else { 2048 };
+    let mut add = |run: String, play: Box<dyn Fn(Amount) -> u64>| {
+        cases.push(Case { play, ..Case::new(P::name(), P::KIND, run, || 0).part(part) });
+    };
     for a_turn in TURNS {
-        let play = move || match part {
-            Part::Table3 => fan::<P>(7, capacity, a_turn),
-            _ => one_by_one::<P, u64>(capacity, a_turn),
+        let play = move |amount| {
+            let rounds = rounds(capacity, a_turn, amount);
+            match part {
+                Part::Table3 => fan::<P>(7, capacity, a_turn, rounds),
+                _ => one_by_one::<P, u64>(capacity, a_turn, rounds),
+            }
         };
-        cases.push(Case::new(P::name(), P::KIND, a_turn.to_string(), play).part(part));
+        add(a_turn.to_string(), Box::new(play));
     }
     if part != Part::Table3 {
-        cases.push(Case::new(P::name(), P::KIND, FREE, move || free::<P>(capacity)).part(part));
+        let items = |amount| if amount == Amount::Full { 20_000 } else { 2000 };
+        add(FREE.to_owned(), Box::new(move |amount| free::<P>(capacity, items(amount))));
     }
 }
 
@@ -344,10 +385,10 @@ fn figure<P: Pair<u64>>(cases: &mut Vec<Case>, part: Part) {
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = table();
     for (name, fairness) in [("handoff, fair", Fairness::Fair), ("handoff, unfair", Fairness::Unfair)] {
-        for tickets in [1, 8] {
-            for attempts in [1, 100] {
-                let run = format!("{tickets} waiting, {attempts} times");
-                let play = move || follow_ups(fairness, tickets, attempts);
+        for (what, of_these) in [("takes", follow_ups_of_takes as fn(_, _) -> _), ("puts", follow_ups_of_puts)] {
+            for shape @ [tickets, attempts] in [[1, 1], [1, 100], [8, 1], [8, 100]] {
+                let run = format!("{what} that wait: {tickets}, each asks {attempts} times");
+                let play = move || of_these(fairness, shape);
                 cases.push(Case::new(name, Kind::Corelane, run, play).part(Part::FollowUps));
             }
         }
@@ -416,6 +457,8 @@ where
         + Pair<Block<2>>
         + Pair<Block<3>>
         + Pair<Block<4>>
+        + Pair<Block<5>>
+        + Pair<Block<6>>
         + Pair<Block<8>>
         + Pair<Block<16>>
         + Pair<Block<32>>
@@ -429,7 +472,9 @@ where
 
 fn single<P: Pair<u64>>(cases: &mut Vec<Case>) {
     for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
-        cases.push(Case::new(P::name(), P::KIND, run, move || one_by_one::<P, u64>(CAPACITY, a_turn)));
+        cases.push(Case::new(P::name(), P::KIND, run, move || {
+            one_by_one::<P, u64>(CAPACITY, a_turn, laps(CAPACITY, a_turn))
+        }));
     }
 }
 
@@ -442,6 +487,8 @@ where
     P: Pair<Block<2>>
         + Pair<Block<3>>
         + Pair<Block<4>>
+        + Pair<Block<5>>
+        + Pair<Block<6>>
         + Pair<Block<8>>
         + Pair<Block<16>>
         + Pair<Block<32>>
@@ -451,6 +498,8 @@ where
     size::<P, 2>(cases);
     size::<P, 3>(cases);
     size::<P, 4>(cases);
+    size::<P, 5>(cases);
+    size::<P, 6>(cases);
     size::<P, 8>(cases);
     size::<P, 16>(cases);
     size::<P, 32>(cases);
@@ -459,13 +508,17 @@ where
 }
 
 fn size<P: Pair<Block<WORDS>>, const WORDS: usize>(cases: &mut Vec<Case>) {
-    let play = || one_by_one::<P, Block<WORDS>>(CAPACITY, CAPACITY);
-    cases.push(Case::new(P::name(), P::KIND, FILL, play).bytes(8 * WORDS));
+    // One at a time a larger item is its own line, at least, beside what tells of it.
+    let runs: &[_] = if WORDS == 8 { &[(CAPACITY, FILL), (1, ONE)] } else { &[(CAPACITY, FILL)] };
+    for &(a_turn, run) in runs {
+        let play = move || one_by_one::<P, Block<WORDS>>(CAPACITY, a_turn, laps(CAPACITY, a_turn));
+        cases.push(Case::new(P::name(), P::KIND, run, play).bytes(8 * WORDS));
+    }
 }
 
 /// Plays these cases, inside the emulator.
-pub(super) fn play(cases: &[Case], chosen: &[usize]) {
+pub(super) fn play(cases: &[Case], chosen: &[usize], amount: Amount) {
     for &case in chosen {
-        guest::count(case, || (cases[case].play)());
+        guest::count(case, || (cases[case].play)(amount));
     }
 }

@@ -1,5 +1,6 @@
 //! QEMU's user emulation with the directory of cache lines as its plugin.
 
+use super::cases::Amount;
 use super::counts::{self, Reading};
 use std::collections::BTreeMap;
 use std::env;
@@ -11,6 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PLUGIN: &str = include_str!("../../coherence/directory.c");
+
+/// In an unpacked package.
+const PROGRAM: &str = "usr/bin/qemu-x86_64";
 
 /// Why there is no emulator.
 #[derive(Clone, Debug)]
@@ -33,11 +37,10 @@ impl Drop for Emulator {
     }
 }
 
-/// The directory above the profile's, where `fetch-emulator` puts it: `target/emulator`.
+/// Where `fetch-emulator` has put it: `target/emulator`, above this program.
 fn fetched() -> Option<PathBuf> {
     let exe = env::current_exe().ok()?;
-    let target = exe.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists())?;
-    Some(target.join("emulator"))
+    exe.ancestors().map(|directory| directory.join("emulator")).find(|root| root.join(PROGRAM).exists())
 }
 
 impl Emulator {
@@ -46,8 +49,8 @@ impl Emulator {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(Missing("cache lines are counted on Linux and x86-64 only".to_owned()));
         }
-        let (program, libraries) = match fetched().filter(|root| root.join("usr/bin/qemu-x86_64").exists()) {
-            Some(root) => (root.join("usr/bin/qemu-x86_64"), Some(root.join("usr/lib/x86_64-linux-gnu"))),
+        let (program, libraries) = match fetched() {
+            Some(root) => (root.join(PROGRAM), Some(root.join("usr/lib/x86_64-linux-gnu"))),
             None => (PathBuf::from("qemu-x86_64"), None),
         };
         let scratch = env::temp_dir().join(format!("corelane-coherence-{}", process::id()));
@@ -106,7 +109,12 @@ impl Emulator {
     }
 
     /// Has this very program play cases in the emulator; what the directory counted of each.
-    pub(crate) fn play(&self, command: &str, cases: &[usize]) -> Result<BTreeMap<usize, Reading>, String> {
+    pub(crate) fn play(
+        &self,
+        command: &str,
+        cases: &[usize],
+        amount: Amount,
+    ) -> Result<BTreeMap<usize, Reading>, String> {
         let exe = env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
         let counted = self.scratch.join(format!("counts-{}", cases.first().copied().unwrap_or(0)));
         let child = self
@@ -115,6 +123,7 @@ impl Emulator {
             .arg(format!("{},out={}", self.plugin.display(), counted.display()))
             .arg(exe)
             .arg(command)
+            .args((amount == Amount::Quick).then_some("--quick"))
             .args(cases.iter().map(usize::to_string))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,126 +1,90 @@
-//! The papers' figures that a directory can repeat, beside what they print.
+//! The papers' figures that a directory can repeat, as the experiment `cache-lines` asks for them.
 
-use super::cases::{Case, FREE, Part, TURNS};
-use super::counts::Reading;
-use crate::published::{Number, Published};
-use crate::stats::short;
-use std::fmt::Write;
+use super::cases::{self, Amount, Case, FREE, Part};
+use super::counts;
+use super::emulator::Emulator;
+use crate::contender::{Kind, Unable};
+use crate::measure::{Failure, Outcome, Reading};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-/// What is true of all of them.
-pub(crate) const LIMITS: &str = "\
-  The caches of the directory have no end and no levels: it says which lines other threads took, and nothing of L1 against L2 and L3, of what
-  falls out for want of room, or of prefetching. The papers' counters saw all of that, with both threads at once on their machines. Here the
-  threads take turns of so many items; 'at once' is both together in the emulator, whose time is not a processor's, and does not repeat exactly.";
+/// What was counted, and how long that took.
+type Counted = (counts::Reading, Duration);
 
-type Counted<'a> = [(&'a Case, Reading)];
-
-/// All three.
-pub(crate) fn render(counted: &Counted<'_>) -> String {
-    let published = Published::load();
-    let mut out = String::new();
-    figure_11(&mut out, counted, &published);
-    hits(&mut out, counted, &published, Part::Table2);
-    hits(&mut out, counted, &published, Part::Table3);
-    let _ = writeln!(out, "\n{LIMITS}");
-    out
+/// Counts the figures' cases, in an emulator that is started when the first of them is asked for.
+pub(crate) struct Figures {
+    cases: Vec<Case>,
+    emulator: OnceCell<Result<Emulator, Unable>>,
+    known: RefCell<BTreeMap<(usize, bool), Counted>>,
 }
 
-fn columns(part: Part) -> Vec<String> {
-    let turns = TURNS.iter().map(usize::to_string);
-    if part == Part::Table3 { turns.collect() } else { turns.chain([FREE.to_owned()]).collect() }
-}
-
-fn find<'a>(counted: &'a Counted<'_>, part: Part, queue: &str, run: &str) -> Option<&'a Reading> {
-    let is = |case: &Case| case.part == part && case.queue == queue && case.run == run;
-    counted.iter().find(|(case, _)| is(case)).map(|(_, reading)| reading)
-}
-
-/// The queues of a part, each once.
-fn queues<'a>(counted: &'a Counted<'_>, part: Part) -> Vec<&'a str> {
-    let mut queues: Vec<&str> =
-        counted.iter().filter(|(case, _)| case.part == part).map(|(case, _)| &*case.queue).collect();
-    queues.dedup();
-    queues
-}
-
-fn head(out: &mut String, part: Part, title: &str) {
-    let _ = write!(out, "\n{title}\n  {:28}", "items a turn");
-    for column in columns(part) {
-        let _ = write!(out, "  {column:>7}");
+impl Figures {
+    pub(crate) fn new() -> Self {
+        Figures { cases: cases::all(), emulator: OnceCell::new(), known: RefCell::default() }
     }
-    out.push('\n');
-}
 
-/// One line: a value a column, then what the paper has.
-fn row(out: &mut String, part: Part, name: &str, value: impl Fn(&str) -> Option<f64>, printed: &str) {
-    let _ = write!(out, "  {name:28}");
-    for column in columns(part) {
-        let _ = write!(out, "  {:>7}", value(&column).map_or("–".to_owned(), digits));
+    /// The queues of a figure.
+    pub(crate) fn queues(&self, part: Part) -> Vec<(String, Kind)> {
+        let of_it = self.cases.iter().filter(|case| case.part == part);
+        let mut queues: Vec<_> = of_it.map(|case| (case.queue.clone(), case.kind)).collect();
+        queues.dedup();
+        queues
     }
-    let _ = writeln!(out, "  {printed}");
-}
 
-/// Percentages near 100 differ behind the point.
-fn digits(value: f64) -> String {
-    if value > 90.0 { format!("{value:.2}") } else { short(value) }
-}
-
-fn printed(published: &Published, place: &str, says: &str) -> String {
-    let is = |number: &&Number| number.place.contains(place) && number.says.contains(says);
-    published.numbers.iter().find(is).map_or("–".to_owned(), |number| number.printed.clone())
-}
-
-fn figure_11(out: &mut String, counted: &Counted<'_>, published: &Published) {
-    const PART: Part = Part::Figure11;
-    const OURS: &str = "MCRingBuffer, batch 50";
-    head(
-        out,
-        PART,
-        "MCRingBuffer, Figure 11: lines that moved an item, upgrades included; capacity 2000, items of 8 bytes",
-    );
-    let lines = |queue: &str, run: &str| {
-        let per = find(counted, PART, queue, run)?.per_item(1);
-        Some(per.out + per.back + per.upgrades)
-    };
-    for queue in queues(counted, PART) {
-        row(out, PART, queue, |run| lines(queue, run), "");
+    /// A queue in turns: a value for each of `TURNS`. Counted once, as it repeats exactly.
+    pub(crate) fn in_turns(&self, part: Part, queue: &str, quick: bool) -> Outcome {
+        self.reading(|case| case.part == part && case.run != FREE, queue, quick, false)
     }
-    let fewer = |run: &str, than: &str| Some((1.0 - lines(OURS, run)? / lines(than, run)?) * 100.0);
-    for (than, says) in
-        [("BasicRingBuffer", "fewer L2 cache misses than BasicRingBuffer"), ("FastForward", "fewer than FastForward")]
-    {
-        let print = format!("printed, L2 misses: {}", printed(published, "Figure 11", says));
-        row(out, PART, &format!("% fewer than {than}"), |run| fewer(run, than), &print);
-    }
-}
 
-fn hits(out: &mut String, counted: &Counted<'_>, published: &Published, part: Part) {
-    let (table, title) = match part {
-        Part::Table3 => (
-            "Table 3",
-            "B-Queue, Table 3: % of accesses to lines that the thread had; seven queues, one thread that puts, seven that take",
-        ),
-        _ => ("Table 2(a)", "B-Queue, Table 2: % of accesses to lines that the thread had; capacity 2048, batch 256"),
-    };
-    head(out, part, title);
-    for queue in queues(counted, part) {
-        let hit = |run: &str| {
-            let reading = find(counted, part, queue, run)?;
-            Some(100.0 * (1.0 - reading.moved() as f64 / reading.accesses() as f64))
+    /// Both threads of a queue at once. Counted each time, as it depends on time; but once where it is only to be seen that it runs.
+    pub(crate) fn at_once(&self, part: Part, queue: &str, quick: bool) -> Outcome {
+        self.reading(|case| case.part == part && case.run == FREE, queue, quick, !quick)
+    }
+
+    /// What was counted of a queue. What is counted once is counted of all queues, as several are at a time.
+    fn reading(&self, of_figure: impl Fn(&Case) -> bool, queue: &str, quick: bool, anew: bool) -> Outcome {
+        let numbers = |is_wanted: &dyn Fn(&Case) -> bool| -> Vec<usize> {
+            (0..self.cases.len()).filter(|&case| of_figure(&self.cases[case]) && is_wanted(&self.cases[case])).collect()
         };
-        let name = queue.split(',').next().unwrap_or(queue);
-        let of = |what: &str| printed(published, table, &format!("{what} of {name}"));
-        let print = match name {
-            "FastForward" | "MCRingBuffer" | "B-Queue" => {
-                format!("printed: L1 {}, a sibling's cache {}", of("L1 hits"), of("served by a sibling's cache"))
-            }
-            _ => String::new(),
-        };
-        row(out, part, queue, hit, &print);
+        let wanted = numbers(&|case| case.queue == queue);
+        if anew {
+            self.count(&wanted, quick)?;
+        } else if wanted.iter().any(|&case| !self.known.borrow().contains_key(&(case, quick))) {
+            self.count(&numbers(&|_| true), quick)?;
+        }
+        let known = self.known.borrow();
+        let counted: Vec<_> = wanted.iter().map(|&case| (&self.cases[case], &known[&(case, quick)])).collect();
+        Ok(Reading {
+            items: counted.iter().map(|(_, (counted, _))| counted.items).sum(),
+            wall: counted.iter().map(|(_, (_, took))| *took).sum(),
+            cpu: Duration::ZERO,
+            full: 0,
+            empty: 0,
+            counts: None,
+            values: counted.iter().map(|(case, (counted, _))| value(case, counted)).collect(),
+        })
     }
-    let _ = writeln!(
-        out,
-        "  Of all accesses the compiler left in both loops{}: how many those are is the compiler's and the paper's testbed's affair.",
-        if cfg!(debug_assertions) { " (this is no release build: there are several times as many)" } else { "" }
-    );
+
+    fn count(&self, cases: &[usize], quick: bool) -> Result<(), Failure> {
+        let prepare = || Emulator::prepare().map_err(|missing| Unable::because(missing.0));
+        let emulator = self.emulator.get_or_init(prepare).as_ref().map_err(Unable::clone)?;
+        let amount = if quick { Amount::Quick } else { Amount::Full };
+        let begun = Instant::now();
+        let counted = super::count(emulator, &self.cases, cases, amount).map_err(Unable::because)?;
+        let each = begun.elapsed() / cases.len() as u32;
+        self.known.borrow_mut().extend(counted.into_iter().map(|(case, counted)| ((case, quick), (counted, each))));
+        Ok(())
+    }
+}
+
+/// Figure 11: lines an item, and what else makes others lose theirs. The tables: of 100 accesses, those that another thread's cache serves.
+fn value(case: &Case, counted: &counts::Reading) -> f64 {
+    match case.part {
+        Part::Table2 | Part::Table3 => 100.0 * counted.moved() as f64 / counted.accesses() as f64,
+        _ => {
+            let per = counted.per_item(case.putters);
+            per.out + per.back + per.upgrades
+        }
+    }
 }

@@ -12,7 +12,7 @@ mod guest;
 mod stored;
 
 use crate::args::{CoherenceArguments, GuestArguments};
-use cases::{Case, FILL, Part};
+use cases::{Amount, Case, FILL};
 use counts::{PerItem, Reading};
 use emulator::Emulator;
 use std::collections::BTreeMap;
@@ -23,15 +23,22 @@ use std::sync::Mutex;
 use std::thread;
 use stored::Stored;
 
+pub(crate) use cases::{Part, TURNS};
+pub(crate) use figures::Figures;
 pub(crate) use guest::{pause, region, resume};
 
 /// There is no emulator.
 const NO_EMULATOR: u8 = 3;
 
-/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained …
-const LANE: f64 = 1.25;
-/// … but where three items of 16 bytes, or two of 24, share a line with a header: a line carries 48 bytes.
-const LANE_THREE_QUARTERS: f64 = 1.34;
+/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained with items of this size.
+fn lane_may_move(bytes: usize) -> f64 {
+    match bytes {
+        // In a line of their own with its header, of which they fill 48 bytes, or 40: `Block::ITEMS` says why they stay there.
+        16 | 24 | 48 => 1.34,
+        40 => 1.61,
+        _ => 1.25,
+    }
+}
 
 pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
     let cases = cases::all();
@@ -39,9 +46,10 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
         Part::Table | Part::FollowUps => {
             let named = arguments.names.is_empty() || arguments.names.contains(&case.queue);
             let kept = !(arguments.check || arguments.write.is_some()) || case.is_kept();
-            !arguments.figures && named && kept
+            named && kept
         }
-        Part::Figure11 | Part::Table2 | Part::Table3 => arguments.figures,
+        // The experiment `cache-lines` has them.
+        Part::Figure11 | Part::Table2 | Part::Table3 => false,
     };
     if let Some(name) = arguments.names.iter().find(|name| cases.iter().all(|case| case.queue != **name)) {
         let mut known: Vec<_> = cases.iter().map(|case| format!("'{}'", case.queue)).collect();
@@ -57,13 +65,11 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
         }
     };
     let chosen: Vec<usize> = (0..cases.len()).filter(|&case| wanted(&cases[case])).collect();
-    let readings = count(&emulator, &cases, &chosen)?;
+    let readings = count(&emulator, &cases, &chosen, Amount::Full)?;
     let counted: Vec<_> = readings.into_iter().map(|(case, reading)| (&cases[case], reading)).collect();
     let per_item: Vec<_> = counted.iter().map(|(case, reading)| (*case, figure(case, reading))).collect();
 
-    if arguments.figures {
-        crate::print(&figures::render(&counted))?;
-    } else if let Some(file) = &arguments.write {
+    if let Some(file) = &arguments.write {
         fs::write(file, Stored::render(&per_item)).map_err(|error| format!("{}: {error}", file.display()))?;
     } else if arguments.check {
         return check(&per_item);
@@ -75,30 +81,41 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
 
 /// Inside the emulator.
 pub(crate) fn guest(arguments: &GuestArguments) -> Result<(), String> {
-    cases::play(&cases::all(), &arguments.cases);
+    let amount = if arguments.quick { Amount::Quick } else { Amount::Full };
+    cases::play(&cases::all(), &arguments.cases, amount);
     Ok(())
 }
 
-/// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs.
-fn count(emulator: &Emulator, cases: &[Case], chosen: &[usize]) -> Result<BTreeMap<usize, Reading>, String> {
+/// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs. Where it is only to be seen that
+/// they run, in no more processes than that.
+fn count(
+    emulator: &Emulator,
+    cases: &[Case],
+    chosen: &[usize],
+    amount: Amount,
+) -> Result<BTreeMap<usize, Reading>, String> {
+    let processes = thread::available_parallelism().map_or(1, usize::from);
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for &number in chosen {
-        let same = |group: &Vec<usize>| {
-            (&cases[group[0]].queue, cases[group[0]].part) == (&cases[number].queue, cases[number].part)
+    for (i, &number) in chosen.iter().enumerate() {
+        let same = |group: &Vec<usize>| match amount {
+            Amount::Quick => chosen[i % processes] == group[0],
+            Amount::Full => {
+                (&cases[group[0]].queue, cases[group[0]].part) == (&cases[number].queue, cases[number].part)
+            }
         };
         match groups.iter_mut().find(|group| same(group)) {
             Some(group) => group.push(number),
             None => groups.push(vec![number]),
         }
     }
-    let processes = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
+    let processes = processes.min(groups.len());
     let groups = Mutex::new(groups);
     let work = || -> Result<BTreeMap<usize, Reading>, String> {
         let mut readings = BTreeMap::new();
         loop {
             let next = groups.lock().expect("no panic with it locked").pop();
             let Some(group) = next else { return Ok(readings) };
-            readings.extend(emulator.play("coherence-guest", &group)?);
+            readings.extend(emulator.play("coherence-guest", &group, amount)?);
         }
     };
     thread::scope(|scope| {
@@ -121,8 +138,8 @@ fn figure(case: &Case, reading: &Reading) -> PerItem {
 
 /// Lines that moved for a line of payload, where that means something, and how many may.
 fn for_payload(case: &Case, per: &PerItem) -> Option<(f64, f64)> {
-    let most = if matches!(case.bytes, 16 | 24) { LANE_THREE_QUARTERS } else { LANE };
-    (case.part == Part::Table && case.run == FILL).then(|| (per.out.max(per.back) * 64.0 / case.bytes as f64, most))
+    let lines = per.out.max(per.back) * 64.0 / case.bytes as f64;
+    (case.part == Part::Table && case.run == FILL).then_some((lines, lane_may_move(case.bytes)))
 }
 
 fn check(per_item: &[(&Case, PerItem)]) -> Result<ExitCode, String> {

@@ -55,10 +55,11 @@ impl Stored {
     pub(crate) fn render(counted: &[(&Case, PerItem)]) -> String {
         let mut out = "\
 # Cache lines that move, an item: out to the threads that take, back to those that put, and upgrades, writes to a line that others hold too. Of
-# requests that wait: all remote accesses of one that asks so many times between any two things that others do.
+# requests that wait: all remote accesses of one that asks so many times between any two things that others do. A count may be off by
+# {TOLERANCE} lines an item, less than one line in a lap of the ring.
 # `corelane-bench coherence --check` compares with it; `corelane-bench coherence --write FILE` makes it anew.
 "
-        .to_owned();
+        .replace("{TOLERANCE}", &TOLERANCE.to_string());
         let mut queues: Vec<&str> = counted.iter().map(|(case, _)| &*case.queue).collect();
         queues.sort_unstable();
         queues.dedup();

@@ -1,6 +1,7 @@
 //! The experiments, a file each.
 
 mod attempts;
+mod cache_lines;
 mod cache_misses;
 mod capacity;
 mod client_server;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Experiment] = &[
     fan::EXPERIMENT,
     deadlock::EXPERIMENT,
     cache_misses::EXPERIMENT,
+    cache_lines::EXPERIMENT,
     ring::EXPERIMENT,
     messages::EXPERIMENT,
     monitor_rate::EXPERIMENT,

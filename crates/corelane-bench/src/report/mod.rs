@@ -5,7 +5,7 @@ mod plot;
 mod scale;
 
 use crate::machine::Machine;
-use crate::published::{Number, Published};
+use crate::published::{Number, Ours, Published};
 use crate::record::{FORMAT, PanelRecord, Record};
 use crate::stats::short;
 use crate::table::cpu_per_wall;
@@ -270,13 +270,15 @@ fn figure(out: &mut String, panel: &PanelRecord) {
 
 /// The papers' numbers beside ours.
 fn beside(out: &mut String, record: &Record, published: &Published) {
-    let numbers: Vec<&Number> =
-        published.numbers.iter().filter(|number| number.experiment.as_deref() == Some(&record.experiment)).collect();
+    let all =
+        published.numbers.iter().flat_map(|number| number.repeated().map(move |(name, ours)| (number, name, ours)));
+    let numbers: Vec<(&Number, Option<&Ours>)> =
+        all.filter(|(_, name, _)| *name == record.experiment).map(|(number, _, ours)| (number, ours)).collect();
     if numbers.is_empty() {
         return;
     }
     out.push_str("<h3>Published, and here</h3>\n");
-    let mut papers: Vec<&str> = numbers.iter().map(|number| number.paper.as_str()).collect();
+    let mut papers: Vec<&str> = numbers.iter().map(|(number, _)| number.paper.as_str()).collect();
     papers.dedup();
     for name in papers {
         let paper = &published.papers[name];
@@ -285,8 +287,8 @@ fn beside(out: &mut String, record: &Record, published: &Published) {
     out.push_str(
         "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"n\">published</th><th class=\"n\">here</th><th>place</th></tr>\n",
     );
-    for number in numbers {
-        let ours = match &number.ours {
+    for (number, ours) in numbers {
+        let ours = match ours {
             None => "see the plot".to_owned(),
             Some(ours) => match ours.find(record) {
                 Ok(value) => format!("<b>{}</b>", escape(&value)),
@@ -388,11 +390,9 @@ fn every_number(out: &mut String, published: &Published) {
             escape(&paper.setup)
         );
         for number in published.numbers.iter().filter(|number| number.paper == *name) {
-            let repeated = match (&number.experiment, &number.not_repeated) {
-                (Some(experiment), _) => escape(experiment),
-                (None, reason) => {
-                    format!("<span class=\"soft\">not: {}</span>", escape(reason.as_deref().unwrap_or_default()))
-                }
+            let repeated = match &number.not_repeated {
+                None => escape(&number.repeated().map(|(experiment, _)| experiment).collect::<Vec<_>>().join(", ")),
+                Some(reason) => format!("<span class=\"soft\">not: {}</span>", escape(reason)),
             };
             let machine = number.machine.as_ref().map_or(String::new(), |machine| format!(", {machine}"));
             let _ = writeln!(
