@@ -1,5 +1,7 @@
 //! The seam between conversations and the protocols inside them.
 
+use super::entry::{Conversation, Ending};
+
 /// Which end of a conversation sent.
 ///
 /// Who opened a TCP connection is known from its handshake. Of a connection whose handshake was not captured, and of UDP, the
@@ -62,6 +64,20 @@ pub trait Application {
         let _ = side;
         true
     }
+}
+
+/// What is done about the conversations of a partition: which protocols look into them, and where their records go.
+pub trait Observer<A: Application> {
+    /// A conversation has brought its first payload. `None` if nobody is to look into it; then it is only counted.
+    fn begin(&mut self, conversation: &Conversation) -> Option<A>;
+
+    /// A packet, or a mark, has made an application take something; so here is what it found to be fetched.
+    fn progress(&mut self, conversation: &Conversation, application: &mut A) {
+        let _ = (conversation, application);
+    }
+
+    /// A conversation is over. Both sides of its application, if it has one, have been told.
+    fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>);
 }
 
 /// Takes nothing: for conversations that are only counted.

@@ -1,27 +1,23 @@
 //! IPv4 and IPv6 headers, and the extension headers of IPv6.
 
-use super::{Decoded, Transport, transport};
+use super::{Datagram, Decoded, Fragment, NoDatagram, Transport, transport};
 
 /// The fragment offset and "more fragments" in an IPv4 header's seventh and eighth byte.
 pub(super) const FRAGMENT_BITS: u16 = 0x3fff;
 /// The fragment offset alone.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// The fragment offset in an IPv6 fragment header.
+/// "More fragments" in the same bytes.
+const MORE_FRAGMENTS: u16 = 0x2000;
+/// The fragment offset in an IPv6 fragment header, in bytes.
 const V6_FRAGMENT_OFFSET: u16 = 0xfff8;
+/// "More fragments" in the same bytes.
+const V6_MORE_FRAGMENTS: u16 = 1;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-
-/// An IP packet of the version that it states.
-pub(super) fn decode(data: &[u8]) -> Decoded {
-    match data.first().map(|first| first >> 4) {
-        Some(6) => decode_v6(data),
-        _ => decode_v4(data),
-    }
-}
 
 /// A packet that has to be IPv4.
 #[inline]
@@ -65,9 +61,17 @@ pub(super) fn decode_v6(data: &[u8]) -> Decoded {
     let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     // 0 is a length beyond 16 bits, or one that the card was to fill in.
     let end = if payload_len == 0 { rest.len() } else { payload_len.min(rest.len()) };
-    let (protocol, payload) = match skip_extensions(header[6], &rest[..end]) {
-        Ok(upper) => upper,
-        Err(decoded) => return decoded,
+    let (mut next, mut payload) = (header[6], &rest[..end]);
+    let protocol = loop {
+        let Ok(upper) = skip_extensions(next, payload) else {
+            return Decoded::Malformed;
+        };
+        (next, payload) = (upper.next, upper.payload);
+        match upper.fragment {
+            None => break next,
+            Some(Fragment { offset: 0, .. }) => {}
+            Some(_) => return Decoded::OtherIp,
+        }
     };
     match transport::decode(protocol, payload) {
         transport::Found::Ports(ports) => Decoded::V6(Transport {
@@ -88,29 +92,113 @@ fn address(header: &[u8; 40], at: usize) -> u128 {
     u128::from_be_bytes(*header[at..].first_chunk().expect("two addresses fit into the header"))
 }
 
-/// The protocol behind the extension headers, and its bytes. Every header takes at least eight bytes, so this ends.
+/// What stands behind extension headers.
+struct Upper<'a> {
+    /// The number of the next header.
+    next: u8,
+    payload: &'a [u8],
+    /// Set if what stopped the walk is a header of one fragment of several.
+    fragment: Option<Fragment>,
+}
+
+/// Steps over extension headers, up to the first of a fragment. Every header takes at least eight bytes, so this ends.
 #[inline]
-fn skip_extensions(mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), Decoded> {
-    loop {
+fn skip_extensions(mut next: u8, mut payload: &[u8]) -> Result<Upper<'_>, NoDatagram> {
+    let mut fragment = None;
+    while fragment.is_none() {
         let len = match next {
             HOP_BY_HOP | ROUTING | DESTINATION => 8 * (1 + extension_len(payload)?),
             AUTHENTICATION => 4 * (2 + extension_len(payload)?),
             FRAGMENT => {
-                let header = payload.first_chunk::<8>().ok_or(Decoded::Malformed)?;
-                if u16::from_be_bytes([header[2], header[3]]) & V6_FRAGMENT_OFFSET != 0 {
-                    return Err(Decoded::OtherIp);
-                }
+                fragment = v6_fragment(payload.first_chunk().ok_or(NoDatagram::Malformed)?);
                 8
             }
-            _ => return Ok((next, payload)),
+            _ => break,
         };
-        let (header, rest) = payload.split_at_checked(len).ok_or(Decoded::Malformed)?;
+        let (header, rest) = payload.split_at_checked(len).ok_or(NoDatagram::Malformed)?;
         next = header[0];
         payload = rest;
     }
+    Ok(Upper { next, payload, fragment })
+}
+
+/// `None` for a datagram that is whole although it has this header.
+fn v6_fragment(header: &[u8; 8]) -> Option<Fragment> {
+    let bits = u16::from_be_bytes([header[2], header[3]]);
+    (bits & (V6_FRAGMENT_OFFSET | V6_MORE_FRAGMENTS) != 0).then(|| Fragment {
+        id: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+        offset: u32::from(bits & V6_FRAGMENT_OFFSET),
+        more: bits & V6_MORE_FRAGMENTS != 0,
+    })
 }
 
 /// The length field of an extension header, in units and without an offset that both depend on the header.
-fn extension_len(payload: &[u8]) -> Result<usize, Decoded> {
-    payload.get(1).map(|&len| usize::from(len)).ok_or(Decoded::Malformed)
+fn extension_len(payload: &[u8]) -> Result<usize, NoDatagram> {
+    payload.get(1).map(|&len| usize::from(len)).ok_or(NoDatagram::Malformed)
+}
+
+/// How much of `available` bytes belongs to a packet that states `stated` bytes, and how many it has that were not captured, of
+/// `uncaptured` that the whole frame lacks.
+#[inline]
+fn extent(stated: usize, available: usize, uncaptured: u32) -> (usize, u32) {
+    match u32::try_from(stated.saturating_sub(available)) {
+        Ok(cut) => (stated.min(available), cut.min(uncaptured)),
+        Err(_) => (available, uncaptured),
+    }
+}
+
+/// An IPv4 packet or fragment with its payload.
+#[inline]
+pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, NoDatagram> {
+    let header = data.first_chunk::<20>().ok_or(NoDatagram::Malformed)?;
+    let header_len = usize::from(header[0] & 0x0f) * 4;
+    if header[0] >> 4 != 4 || header_len < 20 || header_len > data.len() {
+        return Err(NoDatagram::Malformed);
+    }
+    let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    // Shorter than the header: as in `decode_v4`.
+    let stated = if total_len < header_len { data.len() } else { total_len };
+    let (end, cut) = extent(stated, data.len(), uncaptured);
+    let bits = u16::from_be_bytes([header[6], header[7]]);
+    let fragment = (bits & FRAGMENT_BITS != 0).then(|| Fragment {
+        id: u32::from(u16::from_be_bytes([header[4], header[5]])),
+        offset: u32::from(bits & FRAGMENT_OFFSET) * 8,
+        more: bits & MORE_FRAGMENTS != 0,
+    });
+    let address = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    Ok(Datagram {
+        source: super::mapped(address(12)),
+        destination: super::mapped(address(16)),
+        protocol: header[9],
+        fragment,
+        payload: &data[header_len..end],
+        cut,
+    })
+}
+
+/// The same of IPv6, without the extension headers in front of the fragment header, or of the payload if there is none.
+#[inline]
+pub(super) fn datagram_v6(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, NoDatagram> {
+    let (header, rest) = data.split_first_chunk::<40>().ok_or(NoDatagram::Malformed)?;
+    if header[0] >> 4 != 6 {
+        return Err(NoDatagram::Malformed);
+    }
+    let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let stated = if payload_len == 0 { rest.len() } else { payload_len };
+    let (end, cut) = extent(stated, rest.len(), uncaptured);
+    let upper = skip_extensions(header[6], &rest[..end])?;
+    Ok(Datagram {
+        source: address(header, 8),
+        destination: address(header, 24),
+        protocol: upper.next,
+        fragment: upper.fragment,
+        payload: upper.payload,
+        cut,
+    })
+}
+
+/// The protocol and the payload of an IPv6 datagram that was put together, behind its extension headers.
+pub(super) fn behind_extensions(next: u8, payload: &[u8]) -> Option<(u8, &[u8])> {
+    let upper = skip_extensions(next, payload).ok()?;
+    upper.fragment.is_none().then_some((upper.next, upper.payload))
 }

@@ -1,6 +1,5 @@
 //! From the start of a frame to its IP header: one function a link type, one a kind of tag.
 
-use super::{Decoded, ip};
 use crate::capture::LinkType;
 
 /// EtherType of IPv4.
@@ -21,83 +20,96 @@ const PPP_IPV6: u16 = 0x0057;
 const FAMILY_IPV4: u32 = 2;
 const FAMILY_IPV6: [u32; 4] = [10, 24, 28, 30];
 
-/// Decodes any frame, the general way.
-#[inline(never)]
-pub(super) fn decode(link: LinkType, data: &[u8]) -> Decoded {
+/// What a frame carries, from the first byte of the IP header on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Network<'a> {
+    /// It has to be IPv4.
+    V4(&'a [u8]),
+    /// It has to be IPv6.
+    V6(&'a [u8]),
+    /// No IP.
+    Other,
+}
+
+/// Finds the IP header.
+pub(super) fn network(link: LinkType, data: &[u8]) -> Network<'_> {
     match link {
         LinkType::ETHERNET => ethernet(data),
-        LinkType::RAW_12 | LinkType::RAW_14 | LinkType::RAW => ip::decode(data),
-        LinkType::IPV4 => ip::decode_v4(data),
-        LinkType::IPV6 => ip::decode_v6(data),
+        LinkType::RAW_12 | LinkType::RAW_14 | LinkType::RAW => match data.first().map(|first| first >> 4) {
+            Some(6) => Network::V6(data),
+            _ => Network::V4(data),
+        },
+        LinkType::IPV4 => Network::V4(data),
+        LinkType::IPV6 => Network::V6(data),
         LinkType::NULL | LinkType::LOOP => loopback(data),
         LinkType::LINUX_SLL => cooked(data),
         LinkType::LINUX_SLL2 => cooked_2(data),
-        _ => Decoded::Undecoded,
+        _ => Network::Other,
     }
 }
 
-fn ethernet(data: &[u8]) -> Decoded {
+fn ethernet(data: &[u8]) -> Network<'_> {
     match data.split_first_chunk::<14>() {
         Some((header, payload)) => ether_type(u16::from_be_bytes([header[12], header[13]]), payload),
-        None => Decoded::Undecoded,
+        None => Network::Other,
     }
 }
 
-fn cooked(data: &[u8]) -> Decoded {
+fn cooked(data: &[u8]) -> Network<'_> {
     match data.split_first_chunk::<16>() {
         Some((header, payload)) => ether_type(u16::from_be_bytes([header[14], header[15]]), payload),
-        None => Decoded::Undecoded,
+        None => Network::Other,
     }
 }
 
-fn cooked_2(data: &[u8]) -> Decoded {
+fn cooked_2(data: &[u8]) -> Network<'_> {
     match data.split_first_chunk::<20>() {
         Some((header, payload)) => ether_type(u16::from_be_bytes([header[0], header[1]]), payload),
-        None => Decoded::Undecoded,
+        None => Network::Other,
     }
 }
 
 /// The family is in the order of the machine that captured, which may be another one than the file's.
-fn loopback(data: &[u8]) -> Decoded {
+fn loopback(data: &[u8]) -> Network<'_> {
     let Some((&family, payload)) = data.split_first_chunk::<4>() else {
-        return Decoded::Undecoded;
+        return Network::Other;
     };
     let either = [u32::from_le_bytes(family), u32::from_be_bytes(family)];
     if either.contains(&FAMILY_IPV4) {
-        ip::decode_v4(payload)
+        Network::V4(payload)
     } else if FAMILY_IPV6.iter().any(|family| either.contains(family)) {
-        ip::decode_v6(payload)
+        Network::V6(payload)
     } else {
-        Decoded::Undecoded
+        Network::Other
     }
 }
 
 /// Steps over tags, however many, to what the last EtherType says.
-fn ether_type(mut kind: u16, mut payload: &[u8]) -> Decoded {
+fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
     loop {
         match kind {
-            IPV4 => return ip::decode_v4(payload),
-            IPV6 => return ip::decode_v6(payload),
+            IPV4 => return Network::V4(payload),
+            IPV6 => return Network::V6(payload),
             VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN => {
                 let Some((tag, rest)) = payload.split_first_chunk::<4>() else {
-                    return Decoded::Undecoded;
+                    return Network::Other;
                 };
                 kind = u16::from_be_bytes([tag[2], tag[3]]);
                 payload = rest;
             }
             MPLS | MPLS_UPSTREAM => return mpls(payload),
             PPPOE_SESSION => return pppoe(payload),
-            _ => return Decoded::Undecoded,
+            _ => return Network::Other,
         }
     }
 }
 
 /// Steps over labels to the bottom of the stack. What is below says nowhere what it is; an IP packet shows its version
 /// first, anything else is a pseudowire.
-fn mpls(mut payload: &[u8]) -> Decoded {
+fn mpls(mut payload: &[u8]) -> Network<'_> {
     loop {
         let Some((label, rest)) = payload.split_first_chunk::<4>() else {
-            return Decoded::Undecoded;
+            return Network::Other;
         };
         payload = rest;
         if label[2] & 1 != 0 {
@@ -105,19 +117,19 @@ fn mpls(mut payload: &[u8]) -> Decoded {
         }
     }
     match payload.first().map(|first| first >> 4) {
-        Some(4) => ip::decode_v4(payload),
-        Some(6) => ip::decode_v6(payload),
-        _ => Decoded::Undecoded,
+        Some(4) => Network::V4(payload),
+        Some(6) => Network::V6(payload),
+        _ => Network::Other,
     }
 }
 
-fn pppoe(payload: &[u8]) -> Decoded {
+fn pppoe(payload: &[u8]) -> Network<'_> {
     let Some((header, rest)) = payload.split_first_chunk::<8>() else {
-        return Decoded::Undecoded;
+        return Network::Other;
     };
     match u16::from_be_bytes([header[6], header[7]]) {
-        PPP_IPV4 => ip::decode_v4(rest),
-        PPP_IPV6 => ip::decode_v6(rest),
-        _ => Decoded::Undecoded,
+        PPP_IPV4 => Network::V4(rest),
+        PPP_IPV6 => Network::V6(rest),
+        _ => Network::Other,
     }
 }

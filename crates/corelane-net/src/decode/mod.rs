@@ -1,8 +1,15 @@
-//! One captured frame to addresses, ports and TCP flags.
+//! One captured frame to addresses, ports and TCP flags, and to payload where that is asked for.
+//!
+//! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`] are
+//! for who looks into the packets: the one stops at the IP payload, so that fragments can be [put together](crate::defrag) in between,
+//! the other gives what TCP and UDP carry.
 
 mod ip;
 mod link;
+mod packet;
 mod transport;
+
+pub use packet::{Datagram, Fragment, NoDatagram, NoPacket, Packet, datagram, mapped, packet};
 
 use crate::capture::LinkType;
 
@@ -28,6 +35,18 @@ pub struct Transport<A> {
 pub const TCP: u8 = 6;
 /// IP protocol number of UDP.
 pub const UDP: u8 = 17;
+
+/// The TCP flags that decide about connections, as bits of [`Transport::flags`].
+pub mod flags {
+    /// The sender has no more bytes.
+    pub const FIN: u8 = 0x01;
+    /// The sender opens.
+    pub const SYN: u8 = 0x02;
+    /// The connection is aborted.
+    pub const RST: u8 = 0x04;
+    /// The acknowledgment number holds.
+    pub const ACK: u8 = 0x10;
+}
 
 /// What a frame turned out to be. The outermost IP header decides; what it may carry inside is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +84,17 @@ pub fn decode(link: LinkType, data: &[u8]) -> Decoded {
     {
         return decoded;
     }
-    link::decode(link, data)
+    general(link, data)
+}
+
+/// Any frame.
+#[inline(never)]
+fn general(link: LinkType, data: &[u8]) -> Decoded {
+    match link::network(link, data) {
+        link::Network::V4(data) => ip::decode_v4(data),
+        link::Network::V6(data) => ip::decode_v6(data),
+        link::Network::Other => Decoded::Undecoded,
+    }
 }
 
 /// Most packets, in one straight line: Ethernet without tags, IPv4 without options and not a fragment, TCP. `None` means

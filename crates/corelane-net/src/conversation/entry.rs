@@ -1,0 +1,227 @@
+//! What is kept of one conversation.
+
+use super::key::{Key, Sender};
+use super::sink::Side;
+use super::stream::{Extra, Marks, STARTED, Stream};
+use crate::decode::{Packet, TCP};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// A conversation of two ends over TCP or UDP, without what its application made of it.
+///
+/// 120 bytes; with the application's place two cache lines, of which a packet in order touches no others.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Conversation {
+    addresses: [u64; 4],
+    ports: [u16; 2],
+    protocol: u8,
+    pub(super) class: Class,
+    pub(super) originator: Sender,
+    pub(super) flags: u8,
+    pub(super) first_ns: u64,
+    last_ns: u64,
+    /// When the lists last heard of it.
+    pub(super) touched: Tick,
+    pub(super) older: u32,
+    pub(super) newer: u32,
+    tcp_flags: [u8; 2],
+    pub(super) marks: [Marks; 2],
+    pub(super) streams: [Stream; 2],
+}
+
+/// A conversation with what it has once it brought payload.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Entry<A> {
+    pub(super) conversation: Conversation,
+    pub(super) extra: Option<Box<Extra<A>>>,
+}
+
+/// The list a conversation is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Only one end was seen to send, SYNs apart.
+    Unconfirmed,
+    Udp,
+    Tcp,
+    /// Both ends are done.
+    Closed,
+}
+
+/// Time as the lists know it: 2^30 nanoseconds each.
+pub(super) type Tick = u32;
+
+/// Picked up in the middle.
+pub(super) const MIDSTREAM: u8 = 1;
+/// An RST has ended it.
+pub(super) const RESET: u8 = 2;
+/// It is in the list of those that hold bytes back.
+pub(super) const HOLDING: u8 = 4;
+
+/// In the place of a number.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// How a conversation ended, and what was lost of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Why it is over.
+    pub reason: Reason,
+    /// Bytes of each [side](Side::index) that were given up, of those that an application would have got.
+    pub missed: [u64; 2],
+}
+
+/// Why a conversation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Both ends have closed.
+    Finished,
+    /// An RST.
+    Reset,
+    /// A new connection has taken its ports.
+    Replaced,
+    /// There were no packets for too long.
+    TimedOut,
+    /// Its memory was needed.
+    Evicted,
+    /// The capture has ended.
+    CaptureEnded,
+}
+
+/// How far a conversation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Only one end was seen to send; a SYN that nothing else followed does not count.
+    New,
+    /// Both ends were.
+    Established,
+    /// Both ends have closed, or one has reset it.
+    Closed,
+}
+
+impl Conversation {
+    pub(super) fn new(key: &Key, originator: Sender, first_ns: u64) -> Self {
+        let address = |end| {
+            let address = key.address(end);
+            [(address >> 64) as u64, address as u64]
+        };
+        let ([a, b], [c, d]) = (address(Sender::Lesser), address(Sender::Greater));
+        Self {
+            addresses: [a, b, c, d],
+            ports: [key.port(Sender::Lesser), key.port(Sender::Greater)],
+            protocol: key.protocol(),
+            class: Class::Unconfirmed,
+            originator,
+            flags: 0,
+            first_ns,
+            last_ns: first_ns,
+            touched: 0,
+            older: NONE,
+            newer: NONE,
+            tcp_flags: [0; 2],
+            marks: [Marks::default(); 2],
+            streams: [Stream::default(); 2],
+        }
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> Key {
+        Key::new(self.addresses, self.ports, self.protocol)
+    }
+
+    /// Counts a packet of a side.
+    #[inline]
+    pub(super) fn count(&mut self, side: Side, packet: &Packet<'_>) {
+        let stream = &mut self.streams[side.index()];
+        stream.packets += u64::from(packet.frames);
+        stream.bytes += u64::from(packet.wire_len);
+        self.tcp_flags[side.index()] |= packet.flags;
+        self.first_ns = self.first_ns.min(packet.time_ns);
+        self.last_ns = self.last_ns.max(packet.time_ns);
+    }
+
+    /// Counts the SYNs that came before it.
+    pub(super) fn count_syns(&mut self, side: Side, frames: u32, bytes: u32) {
+        let stream = &mut self.streams[side.index()];
+        stream.packets += u64::from(frames);
+        stream.bytes += u64::from(bytes);
+        self.tcp_flags[side.index()] |= crate::decode::flags::SYN;
+    }
+
+    /// IP protocol number: [`TCP`] or [`UDP`](crate::decode::UDP).
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// Whether it is a TCP connection.
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == TCP
+    }
+
+    /// The address and port of a side.
+    pub fn end(&self, side: Side) -> SocketAddr {
+        let sender = match side {
+            Side::Originator => self.originator,
+            Side::Responder => self.originator.other(),
+        };
+        let key = self.key();
+        // Those mapped into IPv6 come back as what they were.
+        let address = IpAddr::V6(Ipv6Addr::from(key.address(sender))).to_canonical();
+        SocketAddr::new(address, key.port(sender))
+    }
+
+    /// The least time of its packets, in nanoseconds since the epoch.
+    pub fn first_ns(&self) -> u64 {
+        self.first_ns
+    }
+
+    /// The largest time of its packets.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// The frames that a side has sent.
+    pub fn packets(&self, side: Side) -> u64 {
+        self.streams[side.index()].packets
+    }
+
+    /// The bytes of these frames on the wire.
+    pub fn bytes(&self, side: Side) -> u64 {
+        self.streams[side.index()].bytes
+    }
+
+    /// The TCP flags that a side has ever set.
+    pub fn tcp_flags(&self, side: Side) -> u8 {
+        self.tcp_flags[side.index()]
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> State {
+        match self.class {
+            Class::Unconfirmed => State::New,
+            Class::Udp | Class::Tcp => State::Established,
+            Class::Closed => State::Closed,
+        }
+    }
+
+    /// Whether it was picked up in the middle: neither its SYN nor its SYN-ACK is known.
+    pub fn is_midstream(&self) -> bool {
+        self.flags & MIDSTREAM != 0
+    }
+
+    /// Whether the sequence numbers of a side are known.
+    pub(super) fn has_started(&self, side: Side) -> bool {
+        self.marks[side.index()].has(STARTED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_two_cache_lines() {
+        assert_eq!(size_of::<Conversation>(), 120);
+        assert_eq!((size_of::<Entry<()>>(), align_of::<Entry<()>>()), (128, 64));
+        assert_eq!(std::mem::offset_of!(Conversation, newer), 64);
+    }
+}

@@ -1,0 +1,88 @@
+//! Which conversation a packet belongs to.
+
+use super::sink::Side;
+use crate::decode::Packet;
+
+/// Protocol, and both ends in an order that does not depend on who sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// The lesser end's address, then the other's, as two words each: a `u128` would align everything to 16 bytes.
+    addresses: [u64; 4],
+    ports: [u16; 2],
+    protocol: u8,
+}
+
+/// Which of the two ends of a [`Key`] sent a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    Lesser,
+    Greater,
+}
+
+impl Key {
+    #[inline]
+    pub(super) fn new(addresses: [u64; 4], ports: [u16; 2], protocol: u8) -> Self {
+        Self { addresses, ports, protocol }
+    }
+
+    #[inline]
+    pub(super) fn of(packet: &Packet<'_>) -> (Self, Sender) {
+        let source = (packet.source, packet.source_port);
+        let destination = (packet.destination, packet.destination_port);
+        let (sender, lesser, greater) = if source <= destination {
+            (Sender::Lesser, source, destination)
+        } else {
+            (Sender::Greater, destination, source)
+        };
+        let key = Key {
+            addresses: [(lesser.0 >> 64) as u64, lesser.0 as u64, (greater.0 >> 64) as u64, greater.0 as u64],
+            ports: [lesser.1, greater.1],
+            protocol: packet.protocol,
+        };
+        (key, sender)
+    }
+
+    /// The same words for the same key, all of it in five.
+    #[inline]
+    pub(super) fn words(&self) -> [u64; 5] {
+        let [a, b, c, d] = self.addresses;
+        let rest = u64::from(self.ports[0]) << 32 | u64::from(self.ports[1]) << 16 | u64::from(self.protocol);
+        [a, b, c, d, rest]
+    }
+
+    /// Without the branches and the call that `==` of arrays may become.
+    #[inline]
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        let (a, b) = (self.words(), other.words());
+        (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]) | (a[4] ^ b[4]) == 0
+    }
+
+    pub(super) fn address(&self, end: Sender) -> u128 {
+        let at = 2 * end as usize;
+        u128::from(self.addresses[at]) << 64 | u128::from(self.addresses[at + 1])
+    }
+
+    pub(super) fn port(&self, end: Sender) -> u16 {
+        self.ports[end as usize]
+    }
+
+    pub(super) fn protocol(&self) -> u8 {
+        self.protocol
+    }
+}
+
+impl Sender {
+    #[inline]
+    pub(super) fn other(self) -> Self {
+        match self {
+            Sender::Lesser => Sender::Greater,
+            Sender::Greater => Sender::Lesser,
+        }
+    }
+
+    /// The side it is on, where `originator` is the end that opened.
+    #[inline]
+    pub(super) fn side(self, originator: Sender) -> Side {
+        if self == originator { Side::Originator } else { Side::Responder }
+    }
+}

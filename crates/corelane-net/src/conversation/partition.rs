@@ -1,0 +1,121 @@
+//! The TCP/IP stack of one partition: from IP datagrams to the bytes of conversations.
+
+use super::limits::Limits;
+use super::sink::{Application, Observer};
+use super::table::Conversations;
+use crate::decode::{Datagram, NoPacket, packet};
+use crate::defrag::{self, Defragmenter};
+
+/// The fragments and the conversations of one partition: of address pairs of which no packet goes anywhere else.
+///
+/// What it does and what it holds are functions of its packets and marks, in their order, and of nothing else.
+#[derive(Debug)]
+pub struct Partition<A> {
+    fragments: Defragmenter,
+    conversations: Conversations<A>,
+    others: u64,
+    malformed: u64,
+}
+
+impl<A: Application> Partition<A> {
+    /// Without state, and without memory.
+    ///
+    /// # Panics
+    ///
+    /// As [`Conversations::new`] and [`Defragmenter::new`].
+    pub fn new(limits: &Limits, fragments: &defrag::Limits) -> Self {
+        Self {
+            fragments: Defragmenter::new(fragments),
+            conversations: Conversations::new(limits),
+            others: 0,
+            malformed: 0,
+        }
+    }
+
+    /// Takes a datagram or a fragment, which came in a frame of `wire_len` bytes. Fragments that become whole are put together in `buffer`, of which all
+    /// partitions of a thread need one.
+    #[inline]
+    pub fn datagram(
+        &mut self,
+        time_ns: u64,
+        wire_len: u32,
+        datagram: &Datagram<'_>,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer<A>,
+    ) {
+        if datagram.fragment.is_some() {
+            return self.fragment(time_ns, wire_len, datagram, buffer, observer);
+        }
+        self.whole(time_ns, wire_len, 1, datagram, observer);
+    }
+
+    #[cold]
+    fn fragment(
+        &mut self,
+        time_ns: u64,
+        wire_len: u32,
+        datagram: &Datagram<'_>,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer<A>,
+    ) {
+        if let Some(whole) = self.fragments.fragment(time_ns, wire_len, datagram, buffer) {
+            self.whole(time_ns, whole.wire_len, whole.frames, &whole.datagram, observer);
+        }
+    }
+
+    #[inline]
+    fn whole(
+        &mut self,
+        time_ns: u64,
+        wire_len: u32,
+        frames: u32,
+        datagram: &Datagram<'_>,
+        observer: &mut impl Observer<A>,
+    ) {
+        match packet(time_ns, wire_len, datagram) {
+            Ok(mut packet) => {
+                packet.frames = frames;
+                self.conversations.packet(&packet, observer);
+            }
+            Err(NoPacket::Other) => self.others += 1,
+            Err(NoPacket::Malformed) => self.malformed += 1,
+        }
+    }
+
+    /// The caller got to this time. See [`Conversations::expire`].
+    pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
+        self.fragments.expire(mark_ns);
+        self.conversations.expire(mark_ns, observer);
+    }
+
+    /// The capture is over. See [`Conversations::finish`].
+    pub fn finish(&mut self, observer: &mut impl Observer<A>) {
+        self.fragments.finish();
+        self.conversations.finish(observer);
+    }
+
+    /// The fragments.
+    pub fn fragments(&self) -> &Defragmenter {
+        &self.fragments
+    }
+
+    /// The conversations.
+    pub fn conversations(&self) -> &Conversations<A> {
+        &self.conversations
+    }
+
+    /// Datagrams of other protocols than TCP and UDP.
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+
+    /// Datagrams whose TCP or UDP header is wrong or cut.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Bytes reserved for all of it.
+    pub fn reserved_bytes(&self) -> usize {
+        self.fragments.reserved_bytes() + self.conversations.reserved_bytes()
+    }
+}

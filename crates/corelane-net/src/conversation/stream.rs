@@ -1,0 +1,668 @@
+//! The bytes of one side of a TCP connection, put in order.
+//!
+//! There is one number a side, the sequence number that comes next, until something arrives behind a hole.
+//!
+//! 1. A segment that begins at the next number goes through to the application as it lies in the packet: no copy, no allocation.
+//! 2. What lies before the next number was there already: it is counted and left out.
+//! 3. A segment behind a hole is copied and held back. Pieces held back are in order and do not overlap: what came first stays, and of a later
+//!    copy only what is new is kept. Where they overlap and differ it is counted.
+//! 4. When the hole is filled, or given up, the pieces go out up to the next hole. A hole given up is a gap, told and counted.
+//!
+//! # When a hole is given up
+//!
+//! - The other end has acknowledged what is behind it, and bytes behind it are here: so that end has the missing ones, and will not be sent them
+//!   again. If nothing is behind it yet the hole stays, as the acknowledgment may have been captured before what it acknowledges.
+//! - Too many bytes wait. Then the first hole of this side goes, and the next, until the new bytes fit; where even that does not help, everything up to
+//!   them. No other conversation pays for it.
+//! - Bytes wait too long and the other end's acknowledgments were never seen: the capture has one direction only.
+//! - The side ends: by RST, time-out, eviction, end of the capture.
+//! - A part of a segment was on the wire but not captured: nothing will bring it.
+//!
+//! # Sequence numbers
+//!
+//! They wrap around, so only distances are compared, from the next number on. Within 2^28 ahead or behind a segment is of the connection; no window in use
+//! is as large. One that is farther off is left out: a stray of an earlier connection, or made up. When that happens four
+//! times in a row, it is the next number that is wrong, after a capture that missed more than that, or a new connection whose handshake it
+//! missed; then the hole is given up whatever its size, and the stream goes on.
+//!
+//! A keep-alive repeats the byte before the next number; a probe of a closed window brings the next byte, which may come again: both need
+//! no rule of their own.
+//!
+//! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its window, and can wait for
+//! ever for a retransmission. Here both are somebody else's.
+
+use super::limits::{Counts, Limits, PIECE_OVERHEAD};
+use super::sink::{Application, Side};
+use std::collections::VecDeque;
+
+/// What is known of a side as long as its bytes come in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stream {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// The sequence number of the next byte.
+    pub(super) next: u32,
+    /// The largest sequence number up to which the other end has everything.
+    acked: u32,
+}
+
+/// What else is known of a side, as bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks(u8);
+
+/// It has sent something beside SYNs that nobody answered.
+pub(super) const SENT: u8 = 1;
+/// The next sequence number is known …
+pub(super) const STARTED: u8 = 2;
+/// … but only from what the other end acknowledged first.
+pub(super) const GUESSED: u8 = 4;
+/// What the other end has acknowledged is known.
+const ACKED: u8 = 8;
+/// The application was told of the end.
+pub(super) const ENDED: u8 = 16;
+/// Nobody wants the bytes.
+pub(super) const UNWANTED: u8 = 32;
+/// The segments in a row that were implausible: one of them, in the number of two bits that …
+const STRIKE: u8 = 64;
+/// … these are.
+const STRIKES: u8 = 3 * STRIKE;
+
+impl Marks {
+    #[inline]
+    pub(super) fn has(self, marks: u8) -> bool {
+        self.0 & marks != 0
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, marks: u8) {
+        self.0 |= marks;
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, marks: u8) {
+        self.0 &= !marks;
+    }
+
+    /// Counts a strike, and says whether it is the fourth.
+    fn strike(&mut self) -> bool {
+        let (marks, fourth) = self.0.overflowing_add(STRIKE);
+        self.0 = marks;
+        fourth
+    }
+}
+
+/// How far a sequence number can be from the next one.
+const FAR: i32 = 1 << 28;
+
+#[inline]
+fn is_plausible(distance: i32) -> bool {
+    (-FAR..FAR).contains(&distance)
+}
+
+#[inline]
+fn distance(from: u32, to: u32) -> i32 {
+    to.wrapping_sub(from) as i32
+}
+
+impl Stream {
+    /// The next sequence number is known from here on.
+    pub(super) fn start(&mut self, marks: &mut Marks, next: u32) {
+        self.next = next;
+        marks.set(STARTED);
+        marks.clear(GUESSED);
+    }
+
+    /// It is, from what the other end acknowledges, so maybe there are bytes before it that are still to come.
+    fn guess(&mut self, marks: &mut Marks, next: u32) {
+        self.start(marks, next);
+        self.acked = next;
+        marks.set(GUESSED | ACKED);
+    }
+
+    /// The other end has everything before `acknowledged`. Says whether that is more than is here.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, marks: &mut Marks, acknowledged: u32) -> bool {
+        if !marks.has(STARTED) {
+            self.guess(marks, acknowledged);
+            return false;
+        }
+        let ahead = distance(self.next, acknowledged);
+        if is_plausible(ahead) && (!marks.has(ACKED) || distance(self.acked, acknowledged) > 0) {
+            self.acked = acknowledged;
+            marks.set(ACKED);
+        }
+        ahead > 0
+    }
+
+    /// Whether a segment without payload, an RST say, can be of this connection.
+    pub(super) fn is_plausible(&self, marks: Marks, sequence: u32) -> bool {
+        !marks.has(STARTED) || is_plausible(distance(self.next, sequence))
+    }
+
+    /// Where a side that nobody wants the bytes of has got to.
+    pub(super) fn follow(&mut self, marks: &mut Marks, end: u32) {
+        if !marks.has(STARTED) || distance(self.next, end) > 0 {
+            self.start(marks, end);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Piece {
+    start: u32,
+    data: Box<[u8]>,
+}
+
+impl Piece {
+    fn end(&self) -> u32 {
+        self.start.wrapping_add(self.data.len() as u32)
+    }
+
+    fn cost(&self) -> usize {
+        cost(self.data.len())
+    }
+}
+
+fn cost(length: usize) -> usize {
+    length + PIECE_OVERHEAD
+}
+
+/// What a side has while there is a hole.
+#[derive(Debug)]
+struct Waiting {
+    /// In order, none overlapping another, none at or before the next sequence number, none behind the FIN.
+    pieces: VecDeque<Piece>,
+    /// Their cost.
+    held: usize,
+    /// When the first hole was seen.
+    since_ns: u64,
+    /// The sequence number of the FIN, if it came before the hole was filled.
+    fin: Option<u32>,
+}
+
+/// What an allocation is charged beside its bytes.
+const ALLOCATION: usize = 16;
+
+impl Waiting {
+    fn reserved_bytes(&self) -> usize {
+        // Each piece: its bytes and its allocation. Its place is in the list.
+        let data = self.held - self.pieces.len() * (PIECE_OVERHEAD - ALLOCATION);
+        size_of::<Self>() + ALLOCATION + data + self.pieces.capacity() * size_of::<Piece>()
+    }
+}
+
+/// What a conversation has once it brought payload.
+#[derive(Debug)]
+pub(super) struct Extra<A> {
+    pub(super) application: A,
+    waiting: [Option<Box<Waiting>>; 2],
+    /// Bytes given up.
+    pub(super) missed: [u64; 2],
+    /// What the partition was charged for all this.
+    pub(super) charged: usize,
+    /// Where the conversation is in the list of those that hold bytes back.
+    pub(super) holding: u32,
+}
+
+impl<A: Application> Extra<A> {
+    pub(super) fn new(application: A) -> Box<Self> {
+        Box::new(Self { application, waiting: [None, None], missed: [0; 2], charged: 0, holding: 0 })
+    }
+
+    #[inline]
+    pub(super) fn reserved_bytes(&self) -> usize {
+        let waiting: usize = self.waiting.iter().flatten().map(|waiting| waiting.reserved_bytes()).sum();
+        size_of::<Self>() + ALLOCATION + self.application.heap_bytes() + waiting
+    }
+
+    /// Whether one side or the other has a hole.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting[0].is_some() || self.waiting[1].is_some()
+    }
+
+    #[inline]
+    pub(super) fn side_is_waiting(&self, side: Side) -> bool {
+        self.waiting[side.index()].is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.waiting.iter().flatten().flat_map(|waiting| &waiting.pieces).map(Piece::cost).sum()
+    }
+}
+
+/// What all conversations of a partition share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) counts: Counts,
+    /// The cost of all pieces.
+    pub(super) held: usize,
+    /// Whether an application was called since this was last set to no.
+    pub(super) called: bool,
+}
+
+/// A side at the time when something is done to it.
+pub(super) struct Turn<'a, A> {
+    pub(super) side: Side,
+    pub(super) time_ns: u64,
+    pub(super) stream: &'a mut Stream,
+    pub(super) marks: &'a mut Marks,
+    pub(super) extra: &'a mut Extra<A>,
+    pub(super) shared: &'a mut Shared,
+}
+
+impl<A: Application> Turn<'_, A> {
+    /// A segment's payload, of which the last `cut` bytes were not captured.
+    #[inline]
+    pub(super) fn data(&mut self, sequence: u32, payload: &[u8], cut: u32) {
+        if self.marks.has(ENDED | UNWANTED) {
+            self.shared.counts.behind_end += u64::from(self.marks.has(ENDED));
+            let end = sequence.wrapping_add(payload.len() as u32).wrapping_add(cut);
+            return self.stream.follow(self.marks, end);
+        }
+        let in_order = sequence == self.stream.next && self.marks.has(STARTED) && cut == 0;
+        if in_order && self.extra.waiting[self.side.index()].is_none() {
+            self.marks.clear(GUESSED | STRIKES);
+            self.deliver(payload);
+        } else {
+            self.place(sequence, payload, cut);
+        }
+    }
+
+    /// The same where it is not plainly the next.
+    #[cold]
+    fn place(&mut self, sequence: u32, mut payload: &[u8], mut cut: u32) {
+        if !self.marks.has(STARTED) {
+            self.stream.start(self.marks, sequence);
+        }
+        let mut ahead = distance(self.stream.next, sequence);
+        if !is_plausible(ahead) {
+            self.shared.counts.implausible += 1;
+            if !self.marks.strike() {
+                return;
+            }
+            self.shared.counts.resynchronised += 1;
+            self.give_up_all();
+            if self.marks.has(ENDED) {
+                return;
+            }
+            // How much is missing is not known if it seems to go back.
+            self.skip(distance(self.stream.next, sequence).max(1) as u32);
+            self.stream.next = sequence;
+            ahead = 0;
+        } else if ahead < 0 && self.marks.has(GUESSED) {
+            self.stream.start(self.marks, sequence);
+            ahead = 0;
+        }
+        self.marks.clear(GUESSED | STRIKES);
+        self.clip(sequence, &mut payload, &mut cut);
+        if payload.is_empty() && cut == 0 {
+            return;
+        }
+        if ahead > 0 {
+            self.hold_back(sequence, payload);
+        } else {
+            self.join(ahead.unsigned_abs() as usize, payload, cut);
+        }
+        self.tidy();
+    }
+
+    /// Leaves out what lies behind the end that a FIN told.
+    fn clip(&mut self, sequence: u32, payload: &mut &[u8], cut: &mut u32) {
+        let Some(fin) = self.fin_ahead() else { return };
+        let room = usize::try_from(distance(sequence, fin)).unwrap_or(0);
+        if payload.len() + *cut as usize > room {
+            self.shared.counts.behind_end += 1;
+            *payload = &payload[..payload.len().min(room)];
+            *cut = (*cut).min((room - payload.len()) as u32);
+        }
+    }
+
+    /// Bytes of which `old` lie before the next number, and the others on from there.
+    fn join(&mut self, old: usize, payload: &[u8], cut: u32) {
+        let length = payload.len() + cut as usize;
+        if old >= length {
+            let keep_alive = old == 1;
+            self.shared.counts.keep_alives += u64::from(keep_alive);
+            self.shared.counts.retransmitted += u64::from(!keep_alive);
+            return;
+        }
+        self.shared.counts.retransmitted += u64::from(old > 0);
+        let mut rest = payload.get(old..).unwrap_or_default();
+        let end = self.stream.next.wrapping_add((length - old) as u32);
+        while let Some(gap) = self.first_hole()
+            && gap < rest.len()
+        {
+            self.deliver(&rest[..gap]);
+            let piece = self.take_first();
+            rest = &rest[gap..];
+            let common = rest.len().min(piece.len());
+            self.shared.counts.conflicts += u64::from(rest[..common] != piece[..common]);
+            self.deliver(&piece);
+            rest = &rest[common..];
+        }
+        self.deliver(rest);
+        self.advance_to(end);
+        self.run();
+    }
+
+    /// Bytes behind a hole.
+    fn hold_back(&mut self, sequence: u32, payload: &[u8]) {
+        let behind = sequence.wrapping_sub(self.stream.next);
+        if self.acked_ahead() >= behind {
+            self.shared.counts.holes_acknowledged += 1;
+            self.advance_to(sequence);
+            return self.join_at(sequence, payload);
+        }
+        if payload.is_empty() {
+            return;
+        }
+        loop {
+            let limits = &self.shared.limits;
+            let mine = self.waiting().map_or(0, |waiting| waiting.held);
+            let other = self.extra.waiting[self.side.other().index()].as_ref().map_or(0, |waiting| waiting.held);
+            let more = payload.len() + PIECE_OVERHEAD * (1 + self.touched(sequence, payload.len()));
+            let fits = mine + more <= limits.held_per_side
+                && mine + other + more <= limits.held_per_conversation
+                && self.shared.held + more <= limits.held;
+            if fits {
+                break;
+            }
+            self.shared.counts.holes_over_limit += 1;
+            if !self.give_up_first() {
+                self.advance_to(sequence);
+            }
+            if self.marks.has(ENDED | UNWANTED) {
+                return;
+            }
+            if distance(self.stream.next, sequence) <= 0 {
+                return self.join_at(sequence, payload);
+            }
+        }
+        self.shared.counts.held_back += 1;
+        self.insert(sequence, payload);
+    }
+
+    /// Bytes that no longer lie behind a hole.
+    fn join_at(&mut self, sequence: u32, payload: &[u8]) {
+        let old = self.stream.next.wrapping_sub(sequence) as usize;
+        if old < payload.len() && !self.marks.has(ENDED) {
+            self.join(old, payload, 0);
+        }
+    }
+
+    /// How many pieces some bytes overlap, each of which may divide them.
+    fn touched(&self, start: u32, length: usize) -> usize {
+        let Some(waiting) = self.waiting() else { return 0 };
+        let place = |sequence: u32| sequence.wrapping_sub(self.stream.next);
+        let end = place(start) + length as u32;
+        let first = waiting.pieces.partition_point(|piece| place(piece.end()) <= place(start));
+        let last = waiting.pieces.partition_point(|piece| place(piece.start) < end);
+        last - first
+    }
+
+    /// Keeps what is new of bytes behind a hole.
+    fn insert(&mut self, start: u32, payload: &[u8]) {
+        let Self { stream, shared, time_ns, .. } = self;
+        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(*time_ns));
+        let place = |sequence: u32| sequence.wrapping_sub(stream.next);
+        let (from, end) = (place(start), place(start) + payload.len() as u32);
+        let mut at = waiting.pieces.partition_point(|piece| place(piece.end()) <= from);
+        let mut here = from;
+        let (mut repeated, mut differs) = (false, false);
+        while here < end {
+            let piece = waiting.pieces.get(at).filter(|piece| place(piece.start) < end);
+            let free_to = piece.map_or(end, |piece| place(piece.start));
+            let mut behind = end;
+            if let Some(piece) = piece {
+                let (first, last) = (free_to.max(here), place(piece.end()).min(end));
+                repeated = true;
+                differs |= piece.data[(first - free_to) as usize..(last - free_to) as usize]
+                    != payload[(first - from) as usize..(last - from) as usize];
+                behind = place(piece.end());
+            }
+            if here < free_to {
+                let data = &payload[(here - from) as usize..(free_to - from) as usize];
+                waiting.pieces.insert(at, Piece { start: start.wrapping_add(here - from), data: data.into() });
+                waiting.held += cost(data.len());
+                shared.held += cost(data.len());
+                at += 1;
+            }
+            at += 1;
+            here = behind;
+        }
+        shared.counts.retransmitted += u64::from(repeated);
+        shared.counts.conflicts += u64::from(differs);
+    }
+
+    /// Gives up the holes in what the other end has.
+    #[cold]
+    pub(super) fn give_up_acknowledged(&mut self) {
+        while let Some(hole) = self.first_hole()
+            && self.acked_ahead() as usize >= hole
+        {
+            self.shared.counts.holes_acknowledged += 1;
+            self.give_up_first();
+        }
+        if let Some(fin) = self.fin_ahead()
+            && self.acked_ahead() > fin.wrapping_sub(self.stream.next)
+        {
+            self.shared.counts.holes_acknowledged += 1;
+            self.advance_to(fin);
+        }
+        self.tidy();
+    }
+
+    /// The side sends nothing from this sequence number on.
+    pub(super) fn fin(&mut self, sequence: u32) {
+        if self.marks.has(ENDED) {
+            return;
+        }
+        if self.marks.has(UNWANTED) || !self.marks.has(STARTED) {
+            return self.end();
+        }
+        let ahead = distance(self.stream.next, sequence);
+        if ahead < 0 || !is_plausible(ahead) {
+            self.shared.counts.implausible += 1;
+        } else if ahead == 0 {
+            self.end();
+        } else {
+            self.wait_for_fin(sequence);
+        }
+    }
+
+    #[cold]
+    fn wait_for_fin(&mut self, sequence: u32) {
+        let time_ns = self.time_ns;
+        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(time_ns));
+        if waiting.fin.is_some() {
+            return;
+        }
+        waiting.fin = Some(sequence);
+        while let Some(last) = waiting.pieces.back_mut()
+            && distance(sequence, last.end()) > 0
+        {
+            self.shared.counts.behind_end += 1;
+            let kept = usize::try_from(distance(last.start, sequence)).unwrap_or(0);
+            let less = if kept == 0 { last.cost() } else { last.data.len() - kept };
+            waiting.held -= less;
+            self.shared.held -= less;
+            if kept == 0 {
+                waiting.pieces.pop_back();
+            } else {
+                last.data = last.data[..kept].into();
+            }
+        }
+        self.give_up_acknowledged();
+    }
+
+    /// Heeds that an application wants no more of this side, for whatever came of the other one.
+    #[inline]
+    pub(super) fn heed(&mut self) {
+        if !self.marks.has(ENDED | UNWANTED) && !self.extra.application.wants(self.side) {
+            self.marks.set(UNWANTED);
+            self.tidy();
+        }
+    }
+
+    /// A mark in time: gives up holes that are too old, where there are no acknowledgments to go by.
+    pub(super) fn expire(&mut self) {
+        let limit = self.shared.limits.hole_timeout_ns;
+        if !self.marks.has(ACKED)
+            && let Some(waiting) = self.waiting()
+            && !waiting.pieces.is_empty()
+            && self.time_ns.saturating_sub(waiting.since_ns) >= limit
+        {
+            self.shared.counts.holes_timed_out += 1;
+            self.give_up_first();
+            self.tidy();
+        }
+    }
+
+    /// Nothing further comes: hands over all there is.
+    pub(super) fn finish(&mut self) {
+        if self.marks.has(ENDED) {
+            return;
+        }
+        self.give_up_all();
+        // One byte ahead is the FIN of a side, if that was not captured.
+        if !self.marks.has(ENDED | UNWANTED) && self.acked_ahead() > 1 {
+            self.skip(self.acked_ahead());
+        }
+        self.end();
+    }
+
+    fn give_up_all(&mut self) {
+        while self.give_up_first() {}
+        if let Some(fin) = self.fin_ahead() {
+            self.advance_to(fin);
+        }
+        self.tidy();
+    }
+
+    /// Gives up the first hole with bytes behind it, and hands over these. Says whether there was one.
+    fn give_up_first(&mut self) -> bool {
+        let Some(hole) = self.first_hole() else { return false };
+        self.skip(hole as u32);
+        self.run();
+        true
+    }
+
+    /// The length of the hole in front of the first piece.
+    fn first_hole(&self) -> Option<usize> {
+        let first = self.waiting()?.pieces.front()?;
+        Some(first.start.wrapping_sub(self.stream.next) as usize)
+    }
+
+    fn waiting(&self) -> Option<&Waiting> {
+        self.extra.waiting[self.side.index()].as_deref()
+    }
+
+    fn fin_ahead(&self) -> Option<u32> {
+        self.waiting()?.fin
+    }
+
+    /// How far the other end's acknowledgments are ahead of what is here.
+    fn acked_ahead(&self) -> u32 {
+        let ahead = distance(self.stream.next, self.stream.acked);
+        if self.marks.has(ACKED) && ahead > 0 && is_plausible(ahead) { ahead as u32 } else { 0 }
+    }
+
+    /// Goes on to a sequence number, by pieces where there are some.
+    fn advance_to(&mut self, sequence: u32) {
+        loop {
+            let Ok(left @ 1..) = usize::try_from(distance(self.stream.next, sequence)) else { return };
+            match self.first_hole() {
+                Some(hole) if hole < left => {
+                    self.skip(hole as u32);
+                    let piece = self.take_first();
+                    self.deliver(&piece);
+                }
+                _ => self.skip(left as u32),
+            }
+        }
+    }
+
+    /// Hands over pieces as long as there is no hole.
+    fn run(&mut self) {
+        while self.first_hole() == Some(0) {
+            let piece = self.take_first();
+            self.deliver(&piece);
+        }
+        let time_ns = self.time_ns;
+        if let Some(waiting) = &mut self.extra.waiting[self.side.index()] {
+            waiting.since_ns = time_ns;
+        }
+    }
+
+    fn take_first(&mut self) -> Box<[u8]> {
+        let waiting = self.extra.waiting[self.side.index()].as_mut().expect("there is a hole");
+        let piece = waiting.pieces.pop_front().expect("a piece is behind it");
+        waiting.held -= piece.cost();
+        self.shared.held -= piece.cost();
+        piece.data
+    }
+
+    /// Ends a side whose end is reached, and gives back what is not needed any more.
+    fn tidy(&mut self) {
+        if self.fin_ahead() == Some(self.stream.next) || (self.fin_ahead().is_some() && self.marks.has(UNWANTED)) {
+            self.end();
+        }
+        let done = |waiting: &Waiting| waiting.pieces.is_empty() && waiting.fin.is_none();
+        if self.marks.has(UNWANTED) || self.waiting().is_some_and(done) {
+            self.drop_waiting();
+        }
+    }
+
+    fn drop_waiting(&mut self) {
+        if let Some(waiting) = self.extra.waiting[self.side.index()].take() {
+            self.shared.held -= waiting.held;
+        }
+    }
+
+    /// Tells of the end, if that has not been done.
+    fn end(&mut self) {
+        if self.marks.has(ENDED) {
+            return;
+        }
+        self.drop_waiting();
+        self.marks.set(ENDED);
+        self.shared.called = true;
+        self.extra.application.end(self.side, self.time_ns);
+    }
+
+    #[inline]
+    fn deliver(&mut self, bytes: &[u8]) {
+        self.stream.next = self.stream.next.wrapping_add(bytes.len() as u32);
+        if !bytes.is_empty() && !self.marks.has(UNWANTED) {
+            self.shared.called = true;
+            self.extra.application.data(self.side, self.time_ns, bytes);
+            if !self.extra.application.wants(self.side) {
+                self.marks.set(UNWANTED);
+            }
+        }
+    }
+
+    #[cold]
+    fn skip(&mut self, missing: u32) {
+        self.stream.next = self.stream.next.wrapping_add(missing);
+        if missing > 0 && !self.marks.has(UNWANTED) {
+            self.shared.called = true;
+            self.shared.counts.gaps += 1;
+            self.shared.counts.gap_bytes += u64::from(missing);
+            self.extra.missed[self.side.index()] += u64::from(missing);
+            self.extra.application.gap(self.side, self.time_ns, u64::from(missing));
+            if !self.extra.application.wants(self.side) {
+                self.marks.set(UNWANTED);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn new(since_ns: u64) -> Box<Self> {
+        Box::new(Self { pieces: VecDeque::new(), held: 0, since_ns, fin: None })
+    }
+}

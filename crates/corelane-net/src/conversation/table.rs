@@ -1,0 +1,821 @@
+//! The table of the conversations of one partition.
+//!
+//! 1. An [index](super::index) finds the conversation of a packet: one look at a line of words, and one at the conversation itself, two lines.
+//!    Conversations lie side by side and without holes: when one goes the last takes its number. So what is reserved follows their number down as well as up.
+//! 2. A conversation begins as the header of the [module](super) says. Its application begins with its first payload.
+//! 3. Each is in one of four lists, by class, the one heard of last at the end. A list goes by ticks of a second: a conversation that was heard of in this tick
+//!    already keeps its place, so that packets in a row do not touch their neighbours' lines.
+//! 4. At a mark in time the lists give up from the front who is over its time.
+//! 5. When something has to be reserved and the budget is used up, conversations go until it fits: closed ones first; then those only one end of
+//!    which was heard, if these have more than a quarter of the budget; then of the others whoever was not heard of for longest.
+//!
+//! # Why a flood does not win
+//!
+//! A spoofed SYN reserves nothing, and neither does an RST, FIN or ACK of no conversation, whatever else is set. A spoofed SYN that is answered, a spoofed datagram or
+//! segment with payload begins a conversation, but nobody confirms it, so it can have a quarter of the budget at most as long as others need the rest. What
+//! one conversation holds back, [its own limits](super::stream) bound.
+//!
+//! # Why the result is always the same
+//!
+//! Everything here is a function of the packets and marks of this partition in their order. The hash of the index has random keys, but what is
+//! reserved depends on how many conversations there are, not where (see [`index`](super::index)).
+
+use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, Tick};
+use super::index::Index;
+use super::key::{Key, Sender};
+use super::limits::{Counts, LEAST_BYTES, Limits};
+use super::segments::Segments;
+use super::sink::{Application, Observer, Side};
+use super::stream::{ENDED, Extra, SENT, STARTED, Shared, Turn, UNWANTED};
+use super::syns::{Syn, Syns};
+use crate::decode::flags::{ACK, FIN, RST, SYN};
+use crate::decode::{Packet, TCP};
+use foldhash::quality::RandomState;
+use std::hash::BuildHasher;
+
+/// A list of conversations, by what they have in them.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    oldest: u32,
+    newest: u32,
+    len: usize,
+    /// Reserved by them beside their entries.
+    charged: usize,
+}
+
+const EMPTY: List = List { oldest: NONE, newest: NONE, len: 0, charged: 0 };
+
+/// The conversations of one partition. See the [module](super).
+#[derive(Debug)]
+pub struct Conversations<A> {
+    hash: RandomState,
+    index: Index,
+    entries: Segments<Entry<A>>,
+    lists: [List; 4],
+    syns: Syns,
+    /// The numbers of those that hold bytes back.
+    holding: Vec<u32>,
+    /// The largest time so far.
+    clock: u64,
+    shared: Shared,
+}
+
+fn tick(time_ns: u64) -> Tick {
+    Tick::try_from(time_ns >> 30).unwrap_or(Tick::MAX)
+}
+
+impl<A: Application> Conversations<A> {
+    /// Without conversations, and without memory.
+    ///
+    /// # Panics
+    ///
+    /// If the budget is less than [`LEAST_BYTES`].
+    pub fn new(limits: &Limits) -> Self {
+        assert!(limits.bytes >= LEAST_BYTES, "a partition needs at least {LEAST_BYTES} bytes");
+        Self {
+            hash: RandomState::default(),
+            index: Index::default(),
+            entries: Segments::default(),
+            lists: [EMPTY; 4],
+            syns: Syns::new(limits.bytes),
+            holding: Vec::new(),
+            clock: 0,
+            shared: Shared { limits: *limits, counts: Counts::default(), held: 0, called: false },
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    /// Bytes reserved. Between two calls never more than the budget, where an application does not take more than that for itself within one packet.
+    pub fn reserved_bytes(&self) -> usize {
+        let charged: usize = self.lists.iter().map(|list| list.charged).sum();
+        self.index.reserved_bytes()
+            + self.entries.reserved_bytes()
+            + self.syns.reserved_bytes()
+            + self.holding.capacity() * size_of::<u32>()
+            + charged
+    }
+
+    /// The cost of all bytes held back as out of order, by the measure of [`Limits::held`].
+    pub fn held_bytes(&self) -> usize {
+        self.shared.held
+    }
+
+    /// Takes a packet. All packets of a conversation have to come here, in the order of the capture.
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
+        self.clock = self.clock.max(packet.time_ns);
+        let (key, sender) = Key::of(packet);
+        let hash = self.hash(&key);
+        let found = self.index.find(hash, |number| self.entries.get(number).conversation.key().equals(&key));
+        let is_tcp = packet.protocol == TCP;
+        self.shared.counts.tcp_packets += u64::from(is_tcp);
+        self.shared.counts.udp_packets += u64::from(!is_tcp);
+        let found = match found {
+            Some(number) if packet.flags & SYN != 0 => self.go_on_or_replace(number, &key, sender, packet, observer),
+            found => found,
+        };
+        let Some(number) = found.or_else(|| self.open(&key, hash, sender, packet, observer)) else {
+            return;
+        };
+        let Self { entries, shared, .. } = self;
+        let entry = entries.get_mut(number);
+        let side = sender.side(entry.conversation.originator);
+        entry.conversation.count(side, packet);
+        shared.called = false;
+        if is_tcp {
+            segment(entry, side, packet, shared, observer);
+        } else {
+            datagram(entry, side, packet, shared, observer);
+        }
+        if shared.called {
+            called(entry, self.clock, shared, observer);
+        }
+        if self.settle(number, true) {
+            self.make_room(observer, |_| 0);
+        }
+    }
+
+    /// The caller got to this time, and so does everything that waits for time to pass. Where marks lie among the packets is the caller's choice;
+    /// the same places give the same result.
+    pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
+        self.clock = self.clock.max(mark_ns);
+        // From the end, as one that is done leaves the list, and the last takes its place.
+        for at in (0..self.holding.len()).rev() {
+            let number = self.holding[at];
+            let entry = self.entries.get_mut(number);
+            self.shared.called = false;
+            for side in Side::BOTH {
+                if let Some(mut turn) = turn(entry, side, self.clock, &mut self.shared) {
+                    turn.expire();
+                }
+            }
+            if self.shared.called {
+                called(entry, self.clock, &mut self.shared, observer);
+            }
+            self.settle(number, false);
+        }
+        let limits = self.shared.limits;
+        let timeouts = [
+            (Class::Closed, limits.closed_timeout_ns),
+            (Class::Unconfirmed, limits.unconfirmed_timeout_ns),
+            (Class::Udp, limits.udp_timeout_ns),
+            (Class::Tcp, limits.tcp_timeout_ns),
+        ];
+        for (class, timeout_ns) in timeouts {
+            // A tick is over when the next one begins, so that nobody goes early.
+            while let Some(number) = self.oldest(class)
+                && let behind = tick(self.clock) - self.entries.get(number).conversation.touched
+                && u64::from(behind.saturating_sub(1)) << 30 >= timeout_ns
+            {
+                self.remove(number, Reason::TimedOut, observer);
+            }
+        }
+        self.make_room(observer, |_| 0);
+    }
+
+    /// The capture is over, and so is every conversation. Gives all memory back.
+    pub fn finish(&mut self, observer: &mut impl Observer<A>) {
+        while self.entries.len() > 0 {
+            self.remove((self.entries.len() - 1) as u32, Reason::CaptureEnded, observer);
+        }
+        self.index = Index::default();
+        self.entries = Segments::default();
+        self.holding = Vec::new();
+        self.syns.clear();
+    }
+
+    #[inline]
+    fn hash(&self, key: &Key) -> u32 {
+        (self.hash.hash_one(key.words()) >> 32) as u32
+    }
+
+    /// A SYN, with ACK or without, of a conversation that is there. If it begins another one the old one is over, else this is its number now.
+    #[cold]
+    fn go_on_or_replace(
+        &mut self,
+        number: u32,
+        key: &Key,
+        sender: Sender,
+        packet: &Packet<'_>,
+        observer: &mut impl Observer<A>,
+    ) -> Option<u32> {
+        let conversation = &self.entries.get(number).conversation;
+        let control = packet.flags & (SYN | ACK | RST | FIN);
+        let side = sender.side(conversation.originator);
+        let anew = if control == SYN {
+            conversation.class == Class::Closed
+        } else {
+            let expected = conversation.streams[side.index()].next;
+            let is_answered = |syn: Syn| syn.sender != sender && syn.sequence.wrapping_add(1) == packet.acknowledgment;
+            control == SYN | ACK
+                && conversation.has_started(side)
+                && packet.sequence.wrapping_add(1) != expected
+                && self.syns.get(key, self.clock).is_some_and(is_answered)
+        };
+        if anew {
+            self.remove(number, Reason::Replaced, observer);
+            return None;
+        }
+        if control == SYN {
+            // Maybe a new connection of an old one's ports: the answer will tell.
+            self.remember_syn(key, sender, packet, observer);
+        }
+        // The trace may have made room for itself.
+        let hash = self.hash(key);
+        self.index.find(hash, |number| self.entries.get(number).conversation.key().equals(key))
+    }
+
+    fn remember_syn(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
+        if self.syns.remember(key, sender, self.clock, packet.sequence, packet.frames, packet.wire_len) {
+            self.make_room(observer, |_| 0);
+        }
+    }
+
+    /// A packet without a conversation: begins one if it is to.
+    #[cold]
+    fn open(
+        &mut self,
+        key: &Key,
+        hash: u32,
+        sender: Sender,
+        packet: &Packet<'_>,
+        observer: &mut impl Observer<A>,
+    ) -> Option<u32> {
+        if packet.protocol != TCP {
+            return Some(self.insert(Conversation::new(key, guess(packet, sender), packet.time_ns), hash, observer));
+        }
+        let control = packet.flags & (SYN | ACK | RST | FIN);
+        if control == SYN {
+            self.shared.counts.bare_syns += 1;
+            self.remember_syn(key, sender, packet, observer);
+            return None;
+        }
+        let has_payload = !packet.payload.is_empty() || packet.cut > 0;
+        if control != SYN | ACK && !(has_payload && control & (SYN | ACK | RST) == ACK) {
+            self.shared.counts.strays += 1;
+            return None;
+        }
+        let answers = control == SYN | ACK;
+        // An answer acknowledges the SYN, and payload on it at most.
+        let is_answered = |syn: &Syn| {
+            syn.sender != sender
+                && packet.acknowledgment.wrapping_sub(syn.sequence.wrapping_add(1)) <= u32::from(u16::MAX)
+        };
+        let syn = self.syns.get(key, self.clock).filter(|syn| !answers || is_answered(syn));
+        self.syns.forget(key);
+        let originator = match syn {
+            Some(syn) => syn.sender,
+            None if answers => sender.other(),
+            None => guess(packet, sender),
+        };
+        let mut conversation = Conversation::new(key, originator, packet.time_ns);
+        let [stream, _] = &mut conversation.streams;
+        let [marks, _] = &mut conversation.marks;
+        if let Some(syn) = syn {
+            conversation.first_ns = conversation.first_ns.min(syn.first_ns);
+            stream.start(marks, syn.sequence.wrapping_add(1));
+            conversation.count_syns(Side::Originator, syn.frames, syn.bytes);
+        } else if answers {
+            stream.start(marks, packet.acknowledgment);
+        } else {
+            conversation.flags |= MIDSTREAM;
+            self.shared.counts.midstream += 1;
+        }
+        Some(self.insert(conversation, hash, observer))
+    }
+
+    fn insert(&mut self, conversation: Conversation, hash: u32, observer: &mut impl Observer<A>) -> u32 {
+        self.make_room(observer, |table| {
+            // While the index moves there are two.
+            table.entries.bytes_of_next() + table.index.larger().map_or(0, Index::bytes_of)
+        });
+        self.shared.counts.conversations += 1;
+        let number = self.entries.push(Entry { conversation, extra: None });
+        self.index.insert(hash, number);
+        self.link(number);
+        number
+    }
+
+    /// Brings a conversation into the class and the charge that it should have; with `heard`, to where those just heard of are. Says whether it
+    /// costs more than before.
+    #[inline]
+    fn settle(&mut self, number: u32, heard: bool) -> bool {
+        let now = tick(self.clock);
+        let entry = self.entries.get_mut(number);
+        let conversation = &mut entry.conversation;
+        let [a, b] = conversation.marks;
+        let class = if a.has(ENDED) && b.has(ENDED) {
+            Class::Closed
+        } else if !(a.has(SENT) && b.has(SENT)) {
+            Class::Unconfirmed
+        } else if conversation.is_tcp() {
+            Class::Tcp
+        } else {
+            Class::Udp
+        };
+        if class != conversation.class || (heard && now != conversation.touched) {
+            self.unlink(number);
+            let conversation = &mut self.entries.get_mut(number).conversation;
+            let closed = class == Class::Closed && conversation.class != Class::Closed;
+            let reset = conversation.flags & RESET != 0;
+            conversation.class = class;
+            self.shared.counts.finished += u64::from(closed && !reset);
+            self.shared.counts.reset += u64::from(closed && reset);
+            self.link(number);
+        }
+        self.charge(number)
+    }
+
+    /// Brings the charge of a conversation, and whether it is listed as holding bytes back, to what it should be. Says whether it costs more than before.
+    #[inline]
+    fn charge(&mut self, number: u32) -> bool {
+        let Entry { conversation, extra } = self.entries.get_mut(number);
+        let Some(extra) = extra else { return false };
+        let reserved = extra.reserved_bytes();
+        let before = std::mem::replace(&mut extra.charged, reserved);
+        let list = &mut self.lists[conversation.class as usize];
+        list.charged = list.charged - before + reserved;
+        let waits = extra.is_waiting();
+        if waits == (conversation.flags & HOLDING != 0) {
+            return reserved > before;
+        }
+        if waits {
+            conversation.flags |= HOLDING;
+            extra.holding = self.holding.len() as u32;
+            self.holding.push(number);
+        } else {
+            conversation.flags &= !HOLDING;
+            let at = extra.holding;
+            self.leave_holding(at);
+        }
+        true
+    }
+
+    fn leave_holding(&mut self, at: u32) {
+        self.holding.swap_remove(at as usize);
+        if let Some(&moved) = self.holding.get(at as usize) {
+            let extra = self.entries.get_mut(moved).extra.as_mut();
+            extra.expect("it holds bytes back").holding = at;
+        }
+    }
+
+    /// Puts a conversation to the end of its list.
+    fn link(&mut self, number: u32) {
+        let touched = tick(self.clock);
+        let Entry { conversation, extra } = self.entries.get_mut(number);
+        let list = &mut self.lists[conversation.class as usize];
+        conversation.touched = touched;
+        conversation.older = list.newest;
+        conversation.newer = NONE;
+        list.len += 1;
+        list.charged += extra.as_ref().map_or(0, |extra| extra.charged);
+        let before = std::mem::replace(&mut list.newest, number);
+        match before {
+            NONE => list.oldest = number,
+            before => self.entries.get_mut(before).conversation.newer = number,
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Entry { conversation, extra } = self.entries.get(number);
+        let (older, newer, class) = (conversation.older, conversation.newer, conversation.class as usize);
+        let list = &mut self.lists[class];
+        list.len -= 1;
+        list.charged -= extra.as_ref().map_or(0, |extra| extra.charged);
+        self.join_neighbours(class, older, newer, newer, older);
+    }
+
+    /// Makes who stands before a place in a list see `newer` behind it, and who stands behind it `older` before it.
+    fn join_neighbours(&mut self, class: usize, before: u32, behind: u32, newer: u32, older: u32) {
+        match before {
+            NONE => self.lists[class].oldest = newer,
+            before => self.entries.get_mut(before).conversation.newer = newer,
+        }
+        match behind {
+            NONE => self.lists[class].newest = older,
+            behind => self.entries.get_mut(behind).conversation.older = older,
+        }
+    }
+
+    fn oldest(&self, class: Class) -> Option<u32> {
+        let oldest = self.lists[class as usize].oldest;
+        (oldest != NONE).then_some(oldest)
+    }
+
+    /// Gives conversations up until there is room for `needed` more bytes.
+    fn make_room(&mut self, observer: &mut impl Observer<A>, needed: impl Fn(&Self) -> usize) {
+        while self.reserved_bytes() + needed(self) > self.shared.limits.bytes
+            && let Some(number) = self.victim()
+        {
+            self.remove(number, Reason::Evicted, observer);
+        }
+    }
+
+    fn victim(&self) -> Option<u32> {
+        let unconfirmed = &self.lists[Class::Unconfirmed as usize];
+        let theirs = unconfirmed.charged + unconfirmed.len * size_of::<Entry<A>>();
+        let longest = |class| self.oldest(class).map(|number| (self.entries.get(number).conversation.touched, number));
+        let confirmed =
+            || longest(Class::Udp).into_iter().chain(longest(Class::Tcp)).min_by_key(|&(touched, _)| touched);
+        self.oldest(Class::Closed)
+            .or_else(|| self.oldest(Class::Unconfirmed).filter(|_| theirs > self.shared.limits.bytes / 4))
+            .or_else(|| confirmed().map(|(_, number)| number))
+            .or_else(|| self.oldest(Class::Unconfirmed))
+    }
+
+    #[cold]
+    fn remove(&mut self, number: u32, reason: Reason, observer: &mut impl Observer<A>) {
+        self.unlink(number);
+        let entry = self.entries.get_mut(number);
+        let reason = match entry.conversation.class {
+            Class::Closed if entry.conversation.flags & RESET != 0 => Reason::Reset,
+            Class::Closed => Reason::Finished,
+            _ => reason,
+        };
+        for side in Side::BOTH {
+            if let Some(mut turn) = turn(entry, side, self.clock, &mut self.shared) {
+                turn.finish();
+            }
+        }
+        let counts = &mut self.shared.counts;
+        match reason {
+            // Counted when they were closed.
+            Reason::Finished | Reason::Reset => {}
+            Reason::Replaced => counts.replaced += 1,
+            Reason::TimedOut => counts.timed_out += 1,
+            Reason::Evicted => counts.evicted += 1,
+            Reason::CaptureEnded => counts.open_at_end += 1,
+        }
+        let extra = entry.extra.take();
+        let held_at =
+            (entry.conversation.flags & HOLDING != 0).then(|| extra.as_ref().map_or(0, |extra| extra.holding));
+        let (missed, application) = match extra {
+            Some(extra) => (extra.missed, Some(extra.application)),
+            None => ([0; 2], None),
+        };
+        observer.over(&entry.conversation, &Ending { reason, missed }, application);
+        if let Some(at) = held_at {
+            self.leave_holding(at);
+        }
+        let hash = self.hash(&self.entries.get(number).conversation.key());
+        self.index.remove(hash, number);
+        let last = (self.entries.len() - 1) as u32;
+        self.entries.swap_remove(number);
+        if number != last {
+            self.renumber(last, number);
+        }
+    }
+
+    /// The last conversation has taken the number of one that is gone.
+    fn renumber(&mut self, from: u32, to: u32) {
+        let Entry { conversation, extra } = self.entries.get(to);
+        let (older, newer, class) = (conversation.older, conversation.newer, conversation.class as usize);
+        let hash = self.hash(&conversation.key());
+        if conversation.flags & HOLDING != 0 {
+            let at = extra.as_ref().expect("it holds bytes back").holding;
+            self.holding[at as usize] = to;
+        }
+        self.index.renumber(hash, from, to);
+        self.join_neighbours(class, older, newer, to, to);
+    }
+}
+
+/// Who opened, of a packet that does not say: who sends first, unless that is from a port of a service to one of a client.
+fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
+    const SERVICES: u16 = 1024;
+    if packet.source_port < SERVICES && packet.destination_port >= SERVICES { sender.other() } else { sender }
+}
+
+/// A side of a conversation with an application.
+#[inline]
+fn turn<'a, A>(entry: &'a mut Entry<A>, side: Side, time_ns: u64, shared: &'a mut Shared) -> Option<Turn<'a, A>> {
+    let Entry { conversation, extra } = entry;
+    let extra = extra.as_mut()?;
+    let (stream, marks) = (&mut conversation.streams[side.index()], &mut conversation.marks[side.index()]);
+    Some(Turn { side, time_ns, stream, marks, extra, shared })
+}
+
+/// An application was called: heeds what it wants now, and lets what it found be fetched.
+#[inline]
+fn called<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
+    for side in Side::BOTH {
+        if let Some(mut turn) = turn(entry, side, time_ns, shared) {
+            turn.heed();
+        }
+    }
+    if let Some(extra) = &mut entry.extra {
+        observer.progress(&entry.conversation, &mut extra.application);
+    }
+}
+
+/// Begins the application of a conversation that has none yet.
+#[cold]
+fn begin<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
+    entry.extra = observer.begin(&entry.conversation).map(Extra::new);
+    shared.counts.applications += u64::from(entry.extra.is_some());
+    for side in Side::BOTH {
+        let unwanted = entry.extra.as_ref().is_none_or(|extra| !extra.application.wants(side));
+        let marks = &mut entry.conversation.marks[side.index()];
+        if unwanted {
+            marks.set(UNWANTED);
+        }
+        // It has closed without a byte.
+        if marks.has(ENDED)
+            && let Some(extra) = &mut entry.extra
+        {
+            extra.application.end(side, time_ns);
+        }
+    }
+}
+
+#[inline]
+fn datagram<A: Application>(
+    entry: &mut Entry<A>,
+    side: Side,
+    packet: &Packet<'_>,
+    shared: &mut Shared,
+    observer: &mut impl Observer<A>,
+) {
+    let marks = &mut entry.conversation.marks[side.index()];
+    marks.set(SENT);
+    if entry.extra.is_none() && !marks.has(UNWANTED) {
+        begin(entry, packet.time_ns, shared, observer);
+    }
+    let marks = &mut entry.conversation.marks[side.index()];
+    if let Some(extra) = &mut entry.extra
+        && !marks.has(UNWANTED)
+    {
+        shared.called = true;
+        extra.application.data(side, packet.time_ns, packet.payload);
+        if !extra.application.wants(side) {
+            marks.set(UNWANTED);
+        }
+    }
+}
+
+#[inline]
+fn segment<A: Application>(
+    entry: &mut Entry<A>,
+    side: Side,
+    packet: &Packet<'_>,
+    shared: &mut Shared,
+    observer: &mut impl Observer<A>,
+) {
+    let (here, there) = (side.index(), side.other().index());
+    let flags = packet.flags;
+    if flags & (SYN | ACK) != SYN {
+        entry.conversation.marks[here].set(SENT);
+    }
+    if flags & RST != 0 {
+        return reset(entry, side, packet, shared);
+    }
+    if flags & ACK != 0 {
+        let Conversation { streams, marks, .. } = &mut entry.conversation;
+        let ahead = streams[there].acknowledged(&mut marks[there], packet.acknowledgment);
+        if ahead
+            && entry.extra.as_ref().is_some_and(|extra| extra.side_is_waiting(side.other()))
+            && let Some(mut turn) = turn(entry, side.other(), packet.time_ns, shared)
+        {
+            turn.give_up_acknowledged();
+        }
+    }
+    let mut sequence = packet.sequence;
+    if flags & SYN != 0 {
+        if flags & ACK == 0 {
+            return;
+        }
+        sequence = sequence.wrapping_add(1);
+        let Conversation { streams, marks, .. } = &mut entry.conversation;
+        if !marks[here].has(STARTED) || marks[here].has(super::stream::GUESSED) {
+            streams[here].start(&mut marks[here], sequence);
+        }
+    }
+    let length = (packet.payload.len() as u32).saturating_add(packet.cut);
+    let end = sequence.wrapping_add(length);
+    let is_fin = flags & FIN != 0;
+    if length > 0 || is_fin {
+        let Conversation { streams, marks, .. } = &entry.conversation;
+        let fin_waits = is_fin && marks[here].has(STARTED) && streams[here].next != end;
+        if entry.extra.is_none() && (length > 0 || fin_waits) && !marks[here].has(UNWANTED | ENDED) {
+            begin(entry, packet.time_ns, shared, observer);
+        }
+        if let Some(mut turn) = turn(entry, side, packet.time_ns, shared) {
+            if length > 0 {
+                turn.data(sequence, packet.payload, packet.cut);
+            }
+            if is_fin {
+                turn.fin(end);
+            }
+        } else {
+            let Conversation { streams, marks, .. } = &mut entry.conversation;
+            streams[here].follow(&mut marks[here], end);
+            if is_fin {
+                marks[here].set(ENDED);
+            }
+        }
+    } else {
+        let Conversation { streams, marks, .. } = &entry.conversation;
+        let is_keep_alive = marks[here].has(STARTED) && sequence.wrapping_add(1) == streams[here].next;
+        shared.counts.keep_alives += u64::from(is_keep_alive);
+    }
+}
+
+/// An RST ends both sides, if its sequence number can be of this connection.
+#[cold]
+fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, shared: &mut Shared) {
+    let Conversation { streams, marks, .. } = &mut entry.conversation;
+    if marks.iter().all(|marks| marks.has(ENDED)) {
+        return;
+    }
+    if !streams[side.index()].is_plausible(marks[side.index()], packet.sequence) {
+        shared.counts.implausible += 1;
+        return;
+    }
+    for side in Side::BOTH {
+        if let Some(mut turn) = turn(entry, side, packet.time_ns, shared) {
+            turn.finish();
+        }
+        entry.conversation.marks[side.index()].set(ENDED);
+    }
+    entry.conversation.flags |= RESET;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{UDP, mapped};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Keeps the last bytes of each call, so that its memory goes up and down.
+    #[derive(Debug)]
+    struct Keeper(Vec<u8>);
+
+    impl Application for Keeper {
+        fn data(&mut self, _: Side, _: u64, bytes: &[u8]) {
+            self.0 = bytes.to_vec();
+        }
+
+        fn gap(&mut self, _: Side, _: u64, _: u64) {
+            self.0 = Vec::new();
+        }
+
+        fn end(&mut self, _: Side, _: u64) {}
+
+        fn heap_bytes(&self) -> usize {
+            self.0.capacity()
+        }
+    }
+
+    #[derive(Default)]
+    struct Counter {
+        begun: u64,
+        over: HashMap<Reason, u64>,
+    }
+
+    impl Observer<Keeper> for Counter {
+        fn begin(&mut self, conversation: &Conversation) -> Option<Keeper> {
+            self.begun += 1;
+            (!conversation.end(Side::Responder).port().is_multiple_of(5)).then(|| Keeper(Vec::new()))
+        }
+
+        fn over(&mut self, _: &Conversation, ending: &Ending, _: Option<Keeper>) {
+            *self.over.entry(ending.reason).or_default() += 1;
+        }
+    }
+
+    /// Everything that is kept to be fast, against what it stands for.
+    fn check(table: &Conversations<Keeper>) {
+        let (mut held, mut holding) = (0, 0);
+        let mut charged = [0; 4];
+        for number in 0..table.entries.len() as u32 {
+            let Entry { conversation, extra } = table.entries.get(number);
+            let key = conversation.key();
+            let found =
+                table.index.find(table.hash(&key), |number| table.entries.get(number).conversation.key() == key);
+            assert_eq!(found, Some(number));
+            if let Some(extra) = extra {
+                assert_eq!(extra.charged, extra.reserved_bytes());
+                charged[conversation.class as usize] += extra.charged;
+                held += extra.held();
+                assert!(extra.held() <= table.shared.limits.held_per_conversation);
+            }
+            let waits = extra.as_ref().is_some_and(|extra| extra.is_waiting());
+            assert_eq!(waits, conversation.flags & HOLDING != 0);
+            if waits {
+                holding += 1;
+                assert_eq!(table.holding[extra.as_ref().unwrap().holding as usize], number);
+            }
+        }
+        assert_eq!((held, holding), (table.shared.held, table.holding.len()));
+        assert!(held <= table.shared.limits.held);
+        let mut listed = 0;
+        for (list, charged) in table.lists.iter().zip(charged) {
+            assert_eq!(list.charged, charged);
+            let (mut number, mut before, mut touched, mut len) = (list.oldest, NONE, 0, 0);
+            while number != NONE {
+                let conversation = &table.entries.get(number).conversation;
+                assert_eq!(conversation.older, before);
+                assert!(conversation.touched >= touched, "a list is in order of time");
+                (before, number, touched, len) = (number, conversation.newer, conversation.touched, len + 1);
+            }
+            assert_eq!((list.newest, list.len), (before, len));
+            listed += len;
+        }
+        assert_eq!(listed, table.len());
+        assert!(table.reserved_bytes() <= table.shared.limits.bytes, "{}", table.reserved_bytes());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Packet { client: u8, tcp: bool, back: bool, sequence: u32, flags: u8, length: usize },
+        Mark(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let flags = prop_oneof![4 => Just(ACK), 1 => Just(SYN), 1 => Just(SYN | ACK), 1 => Just(FIN | ACK), 1 => Just(RST), 1 => any::<u8>()];
+        let sequence = prop_oneof![8 => 0_u32..3000, 1 => any::<u32>()];
+        let length = prop_oneof![1 => Just(0_usize), 4 => 1_usize..1500];
+        let packet = (0_u8..40, prop::bool::weighted(0.8), any::<bool>(), sequence, flags, length).prop_map(
+            |(client, tcp, back, sequence, flags, length)| Step::Packet { client, tcp, back, sequence, flags, length },
+        );
+        prop::collection::vec(prop_oneof![60 => packet, 1 => (0_u64..40).prop_map(Step::Mark)], 1..600)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+        #[test]
+        fn accounts_are_what_they_stand_for(steps in steps(), scarce in any::<bool>()) {
+            let limits = if scarce {
+                Limits { held: 6000, held_per_conversation: 4000, held_per_side: 3000, ..Limits::new(LEAST_BYTES) }
+            } else {
+                Limits::default()
+            };
+            let mut table = Conversations::new(&limits);
+            let mut counter = Counter::default();
+            let bytes: Vec<u8> = (0..1500_u32).map(|i| i as u8).collect();
+            let mut time_ns = 1 << 40;
+            for step in steps {
+                match step {
+                    Step::Packet { client, tcp, back, sequence, flags, length } => {
+                        time_ns += 20_000_000;
+                        let ends = [(mapped(u32::from(client)), 4000), (mapped(1000), u16::from(client) * 7 + 1)];
+                        let (from, to) = if back { (ends[1], ends[0]) } else { (ends[0], ends[1]) };
+                        let packet = Packet {
+                            time_ns,
+                            wire_len: 60,
+                            frames: 1,
+                            source: from.0,
+                            destination: to.0,
+                            source_port: from.1,
+                            destination_port: to.1,
+                            protocol: if tcp { TCP } else { UDP },
+                            flags: if tcp { flags } else { 0 },
+                            sequence,
+                            acknowledgment: sequence ^ 64,
+                            payload: &bytes[..length],
+                            cut: u32::from(length == 700),
+                        };
+                        table.packet(&packet, &mut counter);
+                    }
+                    Step::Mark(seconds) => {
+                        time_ns += seconds << 30;
+                        table.expire(time_ns, &mut counter);
+                    }
+                }
+                check(&table);
+            }
+            table.finish(&mut counter);
+            check(&table);
+            prop_assert_eq!(table.reserved_bytes(), 0);
+            let counts = table.counts();
+            prop_assert_eq!(counts.conversations, counter.over.values().sum::<u64>());
+            let by_reason = [
+                (Reason::Finished, counts.finished),
+                (Reason::Reset, counts.reset),
+                (Reason::Replaced, counts.replaced),
+                (Reason::TimedOut, counts.timed_out),
+                (Reason::Evicted, counts.evicted),
+                (Reason::CaptureEnded, counts.open_at_end),
+            ];
+            for (reason, count) in by_reason {
+                prop_assert_eq!(counter.over.get(&reason).copied().unwrap_or(0), count, "{:?}", reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Frames with their payload: to the IP datagram or fragment, and on to the TCP segment or UDP datagram.
+
+use super::{TCP, UDP, ip, link};
+use crate::capture::Record;
+
+/// An IP datagram, or a fragment of one.
+///
+/// Addresses are numbers in the order of their bytes on the wire; those of IPv4 are [mapped] into IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Source address.
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// IP protocol number of the payload. In an IPv6 fragment that of the header the fragmentable part begins with.
+    pub protocol: u8,
+    /// Set if this is one fragment of several.
+    pub fragment: Option<Fragment>,
+    /// The payload as far as it was captured.
+    pub payload: &'a [u8],
+    /// Bytes of the payload behind those, which were not captured.
+    pub cut: u32,
+}
+
+/// Which part of a datagram a fragment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// What the fragments of a datagram have in common, beside their addresses.
+    pub id: u32,
+    /// Where the payload belongs, in bytes.
+    pub offset: u32,
+    /// Whether more of it follows behind.
+    pub more: bool,
+}
+
+/// Why a frame has no datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoDatagram {
+    /// No IP header was reached (ARP and so on).
+    Undecoded,
+    /// An IP header is wrong or cut.
+    Malformed,
+}
+
+/// A TCP segment or a UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Nanoseconds since the epoch; of the last fragment to arrive, if there were any.
+    pub time_ns: u64,
+    /// Bytes on the wire: of the frame, or of the frames of all fragments.
+    pub wire_len: u32,
+    /// The frames it came in: 1, or the number of fragments.
+    pub frames: u32,
+    /// Source address, as in [`Datagram`].
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// IP protocol number: [`TCP`] or [`UDP`].
+    pub protocol: u8,
+    /// The TCP flags FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10 …; 0 for UDP.
+    pub flags: u8,
+    /// TCP sequence number; 0 for UDP.
+    pub sequence: u32,
+    /// TCP acknowledgment number, which holds if the flag says so; 0 for UDP.
+    pub acknowledgment: u32,
+    /// The payload as far as it was captured.
+    pub payload: &'a [u8],
+    /// Bytes of the payload behind those, which were not captured.
+    pub cut: u32,
+}
+
+/// Why a datagram has no TCP segment or UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPacket {
+    /// Another protocol, or a fragment.
+    Other,
+    /// The TCP or UDP header is wrong or cut.
+    Malformed,
+}
+
+/// An IPv4 address as a number among those of IPv6: `::ffff:a.b.c.d`.
+#[inline]
+pub const fn mapped(v4: u32) -> u128 {
+    MAPPED | v4 as u128
+}
+
+const MAPPED: u128 = 0xffff_0000_0000;
+
+/// The IP datagram in a frame, by the rules of [`decode`](super::decode).
+#[inline]
+pub fn datagram<'a>(record: &Record<'a>) -> Result<Datagram<'a>, NoDatagram> {
+    let captured = u32::try_from(record.data.len()).unwrap_or(u32::MAX);
+    let uncaptured = record.wire_len.saturating_sub(captured);
+    match link::network(record.link, record.data) {
+        link::Network::V4(data) => ip::datagram_v4(data, uncaptured),
+        link::Network::V6(data) => ip::datagram_v6(data, uncaptured),
+        link::Network::Other => Err(NoDatagram::Undecoded),
+    }
+}
+
+/// The TCP segment or UDP datagram in an IP datagram that came in one frame of `wire_len` bytes.
+///
+/// ```
+/// use corelane_net::capture::{LinkType, Record};
+/// use corelane_net::decode::{datagram, packet};
+///
+/// let udp = [0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i'];
+/// let record = Record { time_ns: 7, wire_len: 30, link: LinkType::RAW, data: &udp };
+/// let packet = packet(record.time_ns, record.wire_len, &datagram(&record).unwrap()).unwrap();
+/// assert_eq!((packet.source_port, packet.payload), (53, &b"hi"[..]));
+/// ```
+#[inline]
+pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Result<Packet<'a>, NoPacket> {
+    let (mut protocol, mut data) = (datagram.protocol, datagram.payload);
+    if datagram.fragment.is_some() {
+        return Err(NoPacket::Other);
+    }
+    if protocol != TCP && protocol != UDP && datagram.source >> 32 != MAPPED >> 32 {
+        // IPv6 headers behind that of a fragment; those of whole datagrams were stepped over before.
+        (protocol, data) = ip::behind_extensions(protocol, data).ok_or(NoPacket::Malformed)?;
+    }
+    let mut packet = Packet {
+        time_ns,
+        wire_len,
+        frames: 1,
+        source: datagram.source,
+        destination: datagram.destination,
+        source_port: 0,
+        destination_port: 0,
+        protocol,
+        flags: 0,
+        sequence: 0,
+        acknowledgment: 0,
+        payload: &[],
+        cut: datagram.cut,
+    };
+    let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
+    let word = |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+    let header_len = match protocol {
+        TCP if data.len() >= 20 && data[12] >> 4 >= 5 => {
+            packet.flags = data[13];
+            packet.sequence = word(4);
+            packet.acknowledgment = word(8);
+            usize::from(data[12] >> 4) * 4
+        }
+        UDP if data.len() >= 8 => 8,
+        TCP | UDP => return Err(NoPacket::Malformed),
+        _ => return Err(NoPacket::Other),
+    };
+    packet.source_port = half(0);
+    packet.destination_port = half(2);
+    match data.split_at_checked(header_len) {
+        Some((_, payload)) => packet.payload = payload,
+        // Options that were not captured are not payload that was not captured.
+        None => packet.cut = packet.cut.saturating_sub((header_len - data.len()) as u32),
+    }
+    if protocol == UDP {
+        // The length is 0 for what the card was to cut, and in jumbograms; one that claims more than there is says nothing.
+        let stated = usize::from(half(4)).saturating_sub(header_len);
+        if stated > 0 || half(4) == 8 {
+            let kept = stated.min(packet.payload.len());
+            packet.cut = packet.cut.min((stated - kept) as u32);
+            packet.payload = &packet.payload[..kept];
+        }
+    }
+    Ok(packet)
+}
