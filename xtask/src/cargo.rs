@@ -23,7 +23,7 @@ const fn target(name: &'static str, package: &'static str, test: &'static str, i
 }
 
 /// The test targets by the names that rows and mutants call them.
-const TARGETS: [Target; 19] = [
+const TARGETS: [Target; 20] = [
     target("contract", "corelane", "contract", false),
     target("deadlock", "corelane", "deadlock", false),
     target("stream", "corelane", "stream", false),
@@ -37,6 +37,7 @@ const TARGETS: [Target; 19] = [
     target("pool", "corelane-pool", "conformance", false),
     target("barrier", "corelane", "barrier", false),
     target("faults", "corelane", "faults", false),
+    target("coherence", "corelane-bench", "coherence", false),
     target("loom", "corelane", "loom", true),
     target("loom_mpmc", "corelane", "loom_mpmc", true),
     target("loom_handoff", "corelane", "loom_handoff", true),

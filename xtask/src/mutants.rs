@@ -166,7 +166,10 @@ const BASELINE: Duration = Duration::from_secs(900);
 impl Bench<'_> {
     fn how(&self, tests: &Tests) -> How {
         if !tests.target.is_loom {
-            return How::default().with("CARGO_TARGET_DIR", self.root.join("target/mutants/tests").display());
+            // Cache lines are counted, or it is an error.
+            return How::default()
+                .with("CARGO_TARGET_DIR", self.root.join("target/mutants/tests").display())
+                .with("CORELANE_EMULATOR", "required");
         }
         How::loom(self.root)
     }
