@@ -207,8 +207,8 @@ pub(super) enum Looks {
     Other,
 }
 
-/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without one a whole first record.
-/// `more` says that bytes may follow.
+/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without one a whole first record. A
+/// question for a server's state has neither. `more` says that bytes may follow.
 pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let cut = if more { Looks::Cut } else { Looks::Other };
     let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
@@ -224,6 +224,9 @@ pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     else {
         return cut;
     };
+    if bytes.len() == HEADER && !more && flags == 0x1000 && bytes[4..] == [0; 8] {
+        return Looks::Query;
+    }
     let possible = match response {
         false => questions > 0 && questions <= 32 && answers <= 64 && authorities <= 64 && additional <= 16,
         true => {
@@ -242,6 +245,15 @@ pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
                 break;
             }
             Some(&length @ 1..=63) => at += 1 + usize::from(length),
+            // Not into the header, where there are no names.
+            Some(&high @ 0xc0..) => match bytes.get(at + 1) {
+                None => return cut,
+                Some(&low) if usize::from(high & 0x3f) << 8 | usize::from(low) < HEADER => return Looks::Other,
+                Some(_) => {
+                    at += 2;
+                    break;
+                }
+            },
             Some(_) => return Looks::Other,
         }
         if at > HEADER + 254 {
@@ -251,8 +263,8 @@ pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
         return cut;
     };
-    // The highest bit is multicast DNS's own.
-    if kind == 0 || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
+    // The highest bit is multicast DNS's own. Type 32 is that of NetBIOS, which has the same header.
+    if matches!(kind, 0 | 32) || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
         return Looks::Other;
     }
     if questions == 0 {

@@ -374,23 +374,29 @@ impl Http {
     /// A head, whose start line is in the buffer.
     fn head(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
         let half = &mut self.halves[side.index()];
-        // An empty line may begin in the buffer and end in what is new. So all that is new is taken, and what was too much given back.
         let before = half.buffer.len();
-        let room = HEAD - before;
-        half.buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        let from = half.scanned;
-        let Some(length) = head_length(&half.buffer, from) else {
-            half.scanned = half.buffer.len().saturating_sub(2).max(from);
-            let taken = half.buffer.len() - before;
+        let bytes = &bytes[..bytes.len().min(HEAD - before)];
+        // An empty line may begin in the buffer: then it ends in the first two bytes of what is new. No more is copied than belongs to
+        // this head, as a piece may hold many.
+        let seam = bytes.len().min(2);
+        half.buffer.extend_from_slice(&bytes[..seam]);
+        let in_buffer = head_length(&half.buffer, half.scanned).map(|length| length - before);
+        let end = in_buffer.or_else(|| {
+            let end = head_length(bytes, 0);
+            half.buffer.extend_from_slice(&bytes[seam..end.unwrap_or(bytes.len())]);
+            end
+        });
+        let Some(end) = end else {
+            half.scanned = half.buffer.len().saturating_sub(2).max(half.scanned);
             if half.buffer.len() == HEAD {
                 half.buffer = Vec::new();
                 half.state = State::Start { lost: true };
                 self.start_lost(side, time_ns, out);
             }
-            return taken;
+            return bytes.len();
         };
         let mut head = std::mem::take(&mut half.buffer);
-        head.truncate(length);
+        head.truncate(before + end);
         half.state = State::Start { lost: false };
         let read = if side == self.client {
             read_request(&head, time_ns).map(|(request, head)| self.request(side, request, head, out))
@@ -401,7 +407,7 @@ impl Http {
             self.halves[side.index()].state = State::Start { lost: true };
             self.start_lost(side, time_ns, out);
         }
-        length - before
+        end
     }
 
     fn request(&mut self, side: Side, request: Request, head: RequestHead, out: &mut Vec<Event>) {

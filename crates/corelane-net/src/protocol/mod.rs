@@ -199,9 +199,9 @@ impl Session {
         }
     }
 
-    /// Hands on what was kept of a side while it was not known what it is.
-    fn replay(&mut self, side: Side, kept: &identify::Prefix, now_ns: u64, out: &mut Vec<Event>) {
-        let time_ns = if kept.bytes.is_empty() { now_ns } else { kept.time_ns };
+    /// Hands on what was kept of a side while it was not known what it is. All of it gets the time of the verdict, as the times of the pieces
+    /// it came in would be many to keep.
+    fn replay(&mut self, side: Side, kept: &identify::Prefix, time_ns: u64, out: &mut Vec<Event>) {
         if kept.before > 0 {
             self.gap(side, time_ns, kept.before, out);
         }
@@ -209,10 +209,10 @@ impl Session {
             self.data(side, time_ns, &kept.bytes, out);
         }
         if kept.skipped > 0 {
-            self.gap(side, now_ns, kept.skipped, out);
+            self.gap(side, time_ns, kept.skipped, out);
         }
         if kept.ended {
-            self.end(side, now_ns, out);
+            self.end(side, time_ns, out);
         }
     }
 

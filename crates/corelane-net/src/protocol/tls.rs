@@ -5,7 +5,9 @@
 //!    and one record may hold several.
 //! 3. Of a ClientHello and a ServerHello the whole message is kept and read by the crate `tls-parser`. All other messages are stepped over
 //!    by their length.
-//! 4. A side is done with its first record of application data, or of a length or kind that cannot be, or after [`RECORDS`] bytes. Behind
+//! 4. Old clients begin with a ClientHello in the form of SSL 2, which is a record of its own form: a length in two bytes, the kind, the version, and three
+//!    lists with their lengths in front. It has no extensions, and JA4 says nothing of it.
+//! 5. A side is done with its first record of application data, or of a length or kind that cannot be, or after [`RECORDS`] bytes. Behind
 //!    ChangeCipherSpec messages are encrypted, and only a second ClientHello is expected, which the server may have asked for.
 //!
 //! The fingerprint is JA4, by FoxIO's published description; `ja4` below says how it is made.
@@ -72,8 +74,8 @@ pub struct ClientHello {
     pub extensions: Vec<u16>,
     /// The signature algorithms, in its order, as they are.
     pub signatures: Vec<u16>,
-    /// The JA4 fingerprint.
-    pub ja4: Box<str>,
+    /// The JA4 fingerprint. One in the form of SSL 2 has none.
+    pub ja4: Option<Box<str>>,
 }
 
 /// What a ServerHello says.
@@ -101,7 +103,7 @@ impl ClientHello {
             + self.protocols.capacity() * size_of::<Box<str>>()
             + self.protocols.iter().map(|name| name.len()).sum::<usize>()
             + self.server_name.as_ref().map_or(0, |name| name.len())
-            + self.ja4.len()
+            + self.ja4.as_ref().map_or(0, |ja4| ja4.len())
     }
 }
 
@@ -141,6 +143,8 @@ struct Half {
     /// Bytes of records so far.
     seen: u64,
     message: Message,
+    /// This record is a ClientHello in the form of SSL 2.
+    is_ssl2: bool,
     /// Behind ChangeCipherSpec.
     encrypted: bool,
     done: bool,
@@ -178,10 +182,18 @@ impl Tls {
             let (content, rest) = bytes.split_at(taken);
             bytes = rest;
             half.left -= taken;
-            if half.header[0] == HANDSHAKE {
+            if half.is_ssl2 {
+                half.message.buffer.extend_from_slice(content);
+            } else if half.header[0] == HANDSHAKE {
                 half.handshake(side, time_ns, content, out);
             }
             if half.left == 0 {
+                if std::mem::take(&mut half.is_ssl2) {
+                    let version = u16::from_be_bytes([half.header[3], half.header[4]]);
+                    let hello = ssl2_client_hello(side, time_ns, version, &half.message.buffer);
+                    out.extend(hello.map(|hello| Event::ClientHello(Box::new(hello))));
+                    half.message = Message::default();
+                }
                 half.header_len = 0;
                 half.message.lost = false;
                 if half.seen > RECORDS {
@@ -200,6 +212,7 @@ impl Tls {
             return;
         }
         half.left -= missing as usize;
+        half.is_ssl2 = false;
         half.message = Message { lost: half.left > 0, ..Message::default() };
         if half.left == 0 {
             half.header_len = 0;
@@ -222,6 +235,16 @@ impl Tls {
 impl Half {
     /// A record's header is there.
     fn record(&mut self) {
+        if self.seen == 0 && self.header[0] & 0x80 != 0 && self.header[2] == CLIENT_HELLO {
+            // Three bytes of it are there.
+            let length = usize::from(self.header[0] & 0x7f) << 8 | usize::from(self.header[1]);
+            self.is_ssl2 = length > 3;
+            if self.is_ssl2 {
+                self.seen = 2 + length as u64;
+                self.left = length - 3;
+                return;
+            }
+        }
         let length = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
         let known = matches!(self.header[0], CHANGE_CIPHER_SPEC | ALERT | HANDSHAKE);
         if !known || self.header[1] != 3 || length > LONGEST_RECORD {
@@ -319,7 +342,7 @@ fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHell
         ciphers: parsed.ciphers.iter().map(|cipher| cipher.0).collect(),
         extensions: Vec::new(),
         signatures: Vec::new(),
-        ja4: Box::default(),
+        ja4: None,
     };
     let mut first_protocol = Vec::new();
     for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
@@ -349,8 +372,28 @@ fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHell
             _ => {}
         }
     }
-    hello.ja4 = ja4(&hello, &first_protocol).into();
+    hello.ja4 = Some(ja4(&hello, &first_protocol).into());
     Some(hello)
+}
+
+/// A ClientHello in the form of SSL 2, from its lengths on (RFC 5246, E.2).
+fn ssl2_client_hello(client: Side, time_ns: u64, version: u16, content: &[u8]) -> Option<ClientHello> {
+    let (lengths, lists) = content.split_first_chunk::<6>()?;
+    let ciphers = lists.get(..usize::from(u16::from_be_bytes([lengths[0], lengths[1]])))?;
+    // Three bytes each; the first is zero for those that are not SSL 2's own.
+    let ciphers = ciphers.chunks_exact(3).filter(|cipher| cipher[0] == 0);
+    Some(ClientHello {
+        time_ns,
+        client,
+        legacy_version: version,
+        versions: Vec::new(),
+        server_name: None,
+        protocols: Vec::new(),
+        ciphers: ciphers.map(|cipher| u16::from_be_bytes([cipher[1], cipher[2]])).collect(),
+        extensions: Vec::new(),
+        signatures: Vec::new(),
+        ja4: None,
+    })
 }
 
 fn server_hello(server: Side, time_ns: u64, content: &[u8]) -> Option<ServerHello> {

@@ -357,6 +357,12 @@ fn an_upgrade_ends_http() {
 }
 
 #[test]
+fn what_came_before_the_verdict_has_its_time() {
+    let found = exchanges(&[(C, data("\r\n")), (C, data("GET / HT")), (C, data("TP/1.1\r\n\r\n")), (S, ok(""))]);
+    assert_eq!(found[0].request.as_ref().unwrap().time_ns, 2);
+}
+
+#[test]
 fn lines_may_end_without_a_carriage_return() {
     let found =
         shorts(&[(C, data("\n\nGET / HTTP/1.0\nHost: h\n\n")), (S, data("HTTP/1.0 200\nContent-Length: 1\n\nx"))]);

@@ -28,6 +28,7 @@ fn streams_are_known_by_their_first_bytes() {
         (b"\x16\x03\x03\0\x7a\x02\0\0\x76\x03\x03", Tls, "TLS record, ServerHello", Some(S)),
         (b"\x17\x03\x03\x01\0", Tls, "TLS record, application data", None),
         (b"\x14\x03\x03\0\x01\x01", Tls, "TLS record, ChangeCipherSpec", None),
+        (b"\x80\x32\x01\x03\x03\0\x09\0\0\0\x20", Tls, "SSL 2 record, ClientHello", Some(C)),
         (b"\x15\x03\x01\0\x02\x02\x28", Tls, "TLS record, alert", None),
         (b"SSH-2.0-OpenSSH_9.6\r\n", Ssh, "SSH version banner", None),
         (b"\x13BitTorrent protocol", BitTorrent, "BitTorrent handshake", None),
@@ -60,6 +61,7 @@ fn what_is_nearly_a_protocol_is_none() {
         b"HTTP/1.1 abc\r\n", b"HTTP/1.1 2000 OK\r\n", b"HTTP/2.0 200 OK\r\n",
         b"\x16\x03\x05\0\x40\x01\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x63\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x01\0\0\x02\x03\x03",
         b"\x17\x03\0\x01\0\0", b"\x17\x03\x03\xff\xff", b"\x14\x03\x03\0\x02\x01\x01",
+        b"\x80\x32\x01\x03\x03\0\x08\0\0\0\x21", b"\x80\x32\x02\x03\x03\0\x09\0\0\0\x20", b"\x80\x32\x01\x03\x03\0\x09\0\x01\0\x1f",
         b"SSH-9.9-x\r\n", b"\x13BitTorrent protokol", b"\0\0\0\x90\xfeSMX1234",
         b"230 ok\r\n", b"* BYE\r\n", b"+OKAY\r\n", b"\xff\xfd\x18abc", b"\xff\xff\xff\xff\xff\xff",
         b"\0\0\x05\x04\0\0\0\0\0\0\x03\0\0\0", b"\0\0\x06\x04\0\0\0\0\x01\0\x03\0\0\0\x64", b"\0\0\x06\x04\0\0\0\0\0\x77\x03\0\0\0\x64",
@@ -134,6 +136,9 @@ fn datagrams_are_known_one_by_one() {
         (&netbios, NetbiosNames, "NetBIOS name query", Some(C)),
         (b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS query", Some(C)),
         (b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS response", Some(S)),
+        (b"\x12\x34\x10\0\0\0\0\0\0\0\0\0", Dns, "DNS query", Some(C)),
+        // Its pointer leads forward, to a byte that happens to be a root.
+        (b"\x0a\xb1\x01 \0\x01\0\0\0\0\0\0\x07version\x04bind\xc0\x1b\0\x10\0\x03", Dns, "DNS query", Some(C)),
         // Multicast DNS: nobody asked.
         (b"\0\0\x84\0\0\0\0\x01\0\0\0\0\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\x0a\0\0\x01", Dns, "DNS response", Some(S)),
     ];

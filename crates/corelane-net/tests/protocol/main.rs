@@ -1,5 +1,6 @@
 //! Protocols, from outside: by hand-made bytes, by generated ones, and by captures whose truth is known.
 
+mod captures;
 mod dns;
 mod http;
 mod identify;

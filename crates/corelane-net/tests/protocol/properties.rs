@@ -5,7 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Words that lead deep into the parsers.
-const WORDS: [&[u8]; 56] = [
+const WORDS: [&[u8]; 57] = [
+    b"\x80\x1c\x01\x03\x01\x00\x03\x00\x00\x00\x10\x00\x00\x35aaaaaaaaaaaaaaaa",
     b"GET / HTTP/1.1\r\n",
     b"HEAD /x HTTP/1.0\r\n",
     b"POST /p HTTP/1.1\r\n",
@@ -91,6 +92,21 @@ fn script() -> impl Strategy<Value = Vec<u8>> {
         1 => (0..2_u8).prop_map(|side| vec![14 | side]),
     ];
     vec(step, 0..12).prop_map(|steps| steps.concat())
+}
+
+/// The seeds that are kept for fuzzing reach what they are meant to, so they had better be sound.
+#[test]
+fn every_target_takes_the_seeds_of_fuzzing() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (name, target) in TARGETS {
+        let seeds = std::fs::read_dir(corpus.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut count = 0;
+        for seed in seeds {
+            target(&std::fs::read(seed.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 0, "{name} has no seeds");
+    }
 }
 
 proptest! {

@@ -119,7 +119,7 @@ fn hellos(steps: &[(Side, Step)]) -> (Vec<ClientHello>, Vec<ServerHello>) {
 
 fn ja4(message: &[u8]) -> String {
     let (clients, _) = hellos(&[(C, data(record(22, message)))]);
-    clients[0].ja4.to_string()
+    clients[0].ja4.as_deref().unwrap().to_owned()
 }
 
 #[test]
@@ -210,6 +210,21 @@ fn a_server_hello_says_what_was_chosen() {
         (servers[0].version, servers[0].cipher, servers[0].server, servers[0].is_retry),
         (0x0304, 0x1301, S, false)
     );
+}
+
+#[test]
+fn old_clients_begin_in_the_form_of_ssl_2() {
+    let lists = [vec![0, 12, 0, 0, 0, 16], vec![0, 0, 0x35, 7, 0, 0xc0, 0, 0x13, 1, 0, 0, 0xff], vec![9; 16]].concat();
+    let hello = [counted::<2>(&[vec![1, 3, 1], lists].concat()), record(20, &[1])].concat();
+    let hello = [&[hello[0] | 0x80], &hello[1..]].concat();
+    let server = record(22, &server_hello(0x0301, 0x35, &[1; 32], &[]));
+    let (clients, servers) = hellos(&[(C, data(&hello)), (S, data(server))]);
+    let [client] = &clients[..] else { panic!("{clients:?}") };
+    assert_eq!((client.legacy_version, &client.ciphers[..], &client.ja4), (0x0301, &[0x35, 0x1301, 0xff][..], &None));
+    assert_eq!(servers.len(), 1);
+    // A length that its lists do not have.
+    let wrong = [&hello[..1], &[hello[1] + 1], &hello[2..], &[0]].concat();
+    assert_eq!(hellos(&[(C, data(wrong))]).0.len(), 0);
 }
 
 #[test]

@@ -17,19 +17,18 @@ fn dns_message(bytes: &[u8]) -> Says {
     }
 }
 
-/// A question for a name of 32 letters A to P, as NetBIOS writes it, of a type that only it has.
+/// A question for a name of 32 bytes, as NetBIOS writes it, of the type that only it has, or of the one that it shares and then all of
+/// letters A to P.
 fn netbios_name(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
         return No;
     };
     let counts: [u16; 4] = std::array::from_fn(|at| u16::from_be_bytes([header[4 + 2 * at], header[5 + 2 * at]]));
-    let named = rest.len() >= 38
-        && rest[0] == 32
-        && rest[1..33].iter().all(|byte| (b'A'..=b'P').contains(byte))
-        && counts.iter().all(|&count| count <= 2)
-        && counts[0] + counts[1] > 0;
+    let possible = rest.len() >= 38 && counts.iter().all(|&count| count <= 2) && counts[0] + counts[1] > 0;
     // The name may have a scope behind it, which nobody uses.
-    match named && rest[33] == 0 && rest[34] == 0 && matches!(rest[35], 0x0a | 0x20 | 0x21) {
+    let named = possible && rest[0] == 32 && rest[33] == 0;
+    let letters = || rest[1..33].iter().all(|byte| (b'A'..=b'P').contains(byte));
+    match named && (rest[34..36] == [0, 0x20] || (rest[34..36] == [0, 0x21] && letters())) {
         false => No,
         true if header[2] & 0x80 == 0 => Yes(Protocol::NetbiosNames, "NetBIOS name query", Client),
         true => Yes(Protocol::NetbiosNames, "NetBIOS name response", Server),

@@ -148,8 +148,6 @@ pub(super) struct Identifier {
 pub(super) struct Prefix {
     /// The first bytes, as long as they may be of use.
     pub(super) bytes: Vec<u8>,
-    /// When the first of them came.
-    pub(super) time_ns: u64,
     /// Bytes that were not kept, in front of those that are: a gap, and what came before it.
     pub(super) before: u64,
     /// The same behind them.
@@ -173,9 +171,6 @@ impl Identifier {
         if own.skipped > 0 {
             own.skipped += bytes.len() as u64;
             return (None, bytes.len());
-        }
-        if own.bytes.is_empty() {
-            own.time_ns = time_ns;
         }
         let kept = bytes.len().min(PREFIX - own.bytes.len());
         own.bytes.extend_from_slice(&bytes[..kept]);

@@ -14,11 +14,12 @@ pub(super) struct Seen<'a> {
 }
 
 /// In this order; one speaks when all before it have said no.
-pub(super) const RULES: [fn(Seen<'_>) -> Says; 11] = [
+pub(super) const RULES: [fn(Seen<'_>) -> Says; 12] = [
     http2_preface,
     http1_request,
     http1_status,
     tls_record,
+    ssl2_hello,
     ssh_banner,
     bittorrent_handshake,
     smb_header,
@@ -263,6 +264,30 @@ fn tls_handshake(record: usize, body: &[u8]) -> Says {
         11 if length >= 3 && header[4] == 0 => Yes(Protocol::Tls, "TLS record, Certificate", Either),
         16 if length + 4 <= record => Yes(Protocol::Tls, "TLS record, ClientKeyExchange", Client),
         _ => No,
+    }
+}
+
+/// A ClientHello in the form of SSL 2: its three lists have lengths that exist, and together the length of the record.
+fn ssl2_hello(seen: Seen<'_>) -> Says {
+    let fits = |at: usize, byte: u8| match at {
+        0 => byte & 0xc0 == 0x80,
+        2 => byte == 1,
+        3 => matches!(byte, 0 | 3),
+        4 => byte <= 4,
+        _ => true,
+    };
+    if !seen.own.iter().take(5).enumerate().all(|(at, &byte)| fits(at, byte)) {
+        return No;
+    }
+    let Some(header) = seen.own.first_chunk::<11>() else {
+        return More;
+    };
+    let [length, ciphers, session, challenge] =
+        [0, 5, 7, 9].map(|at| usize::from(u16::from_be_bytes([header[at], header[at + 1]])));
+    let lists = ciphers > 0 && ciphers.is_multiple_of(3) && matches!(session, 0 | 16) && (16..=32).contains(&challenge);
+    match lists && length & 0x3fff == 9 + ciphers + session + challenge {
+        true => Yes(Protocol::Tls, "SSL 2 record, ClientHello", Client),
+        false => No,
     }
 }
 

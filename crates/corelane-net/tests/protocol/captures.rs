@@ -1,0 +1,165 @@
+//! Real captures against what tshark found in them.
+//!
+//! `TRUTH.json` beside the captures has tshark's counts. Where ours differ, [`DIFFERENT`] says how and why; `docs/protocols.md` has the same
+//! as a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use corelane_net::capture::{Options, Reader};
+use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
+use corelane_net::decode::datagram;
+use corelane_net::defrag;
+use corelane_net::protocol::{Carrier, Event, Keeping};
+
+/// File, field, tshark's count, ours. The reasons are in `docs/protocols.md`.
+const DIFFERENT: &[(&str, &str, u64, u64)] = &[
+    ("scan-masscan-udp.pcap", "dns_qnames", 1, 0),
+    ("scan-network-sweep.pcap", "dns_queries", 6, 7),
+    ("scan-network-sweep.pcap", "dns_qnames", 1, 2),
+    ("control-p2p-gnutella.pcap", "http_responses", 0, 3),
+    ("http-mixed.pcap", "http_responses", 336, 338),
+    ("vlan-mpls.pcap", "http_requests", 2, 1),
+    ("malformed-fuzz-be.pcap", "dns_queries", 255, 207),
+    ("malformed-fuzz-be.pcap", "dns_responses", 49, 41),
+    ("malformed-fuzz-be.pcap", "dns_qnames", 68, 61),
+];
+
+/// Counts of a capture, by tshark's names.
+#[derive(Default)]
+struct Found {
+    counts: BTreeMap<&'static str, u64>,
+    methods: BTreeMap<String, u64>,
+    hosts: BTreeSet<String>,
+    names: Vec<String>,
+    questions: BTreeSet<String>,
+}
+
+impl Found {
+    fn count(&mut self, name: &'static str) {
+        *self.counts.entry(name).or_default() += 1;
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Http(exchange) => {
+                if let Some(request) = &exchange.request {
+                    self.count("http_requests");
+                    *self.methods.entry(request.method.to_string()).or_default() += 1;
+                    self.hosts.extend(request.host.as_deref().map(str::to_owned));
+                }
+                if let Some(response) = &exchange.response {
+                    self.count("http_responses");
+                    *self.counts.entry("http_responses").or_default() += u64::from(response.interim);
+                }
+            }
+            Event::ClientHello(hello) => {
+                self.count("tls_client_hello");
+                self.names.extend(hello.server_name.map(String::from));
+            }
+            Event::ServerHello(hello) => {
+                self.count("tls_server_hello");
+            }
+            Event::Dns(message) => {
+                self.count(if message.is_response() { "dns_responses" } else { "dns_queries" });
+                self.questions.extend(message.questions.iter().map(|question| question.name.to_string()));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Observer<Keeping> for Found {
+    fn begin(&mut self, conversation: &Conversation) -> Option<Keeping> {
+        Some(Keeping::new(if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }))
+    }
+
+    fn progress(&mut self, _: &Conversation, session: &mut Keeping) {
+        for event in session.take() {
+            self.event(event);
+        }
+    }
+
+    fn over(&mut self, _: &Conversation, _: &Ending, session: Option<Keeping>) {
+        for event in session.into_iter().flat_map(|mut session| session.take()) {
+            self.event(event);
+        }
+    }
+}
+
+fn read(file: &Path) -> Found {
+    let mut reader = Reader::open(file, &Options::default()).unwrap();
+    let mut found = Found::default();
+    let mut partition = Partition::new(&Limits::new(64 << 20), &defrag::Limits::default());
+    let mut buffer = Vec::new();
+    loop {
+        let read = reader.read(1 << 16, |record| {
+            if let Ok(datagram) = datagram(&record) {
+                partition.datagram(record.time_ns, record.wire_len, &datagram, &mut buffer, &mut found);
+            }
+        });
+        if matches!(read, Ok(0)) {
+            break;
+        }
+    }
+    partition.finish(&mut found);
+    found
+}
+
+fn captures() -> Option<PathBuf> {
+    let folder = std::env::var_os("CORELANE_CAPTURES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"), PathBuf::from);
+    if folder.join("TRUTH.json").exists() {
+        return Some(folder);
+    }
+    // Not through `eprintln!`, which a passing test swallows.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED: no TRUTH.json in {}; set CORELANE_CAPTURES to test with captures",
+        folder.display()
+    );
+    None
+}
+
+#[test]
+fn the_protocol_counts_are_those_of_tshark_but_for_what_is_explained() {
+    let Some(folder) = captures() else {
+        return;
+    };
+    let truth = std::fs::read_to_string(folder.join("TRUTH.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
+    let mut wrong = Vec::new();
+    let mut compared = BTreeSet::new();
+    for file in truth.as_array().unwrap() {
+        let name = file["file"].as_str().unwrap();
+        let theirs = &file["tshark"];
+        let found = read(&folder.join(name));
+        let counted = |field: &str| found.counts.get(field).copied().unwrap_or(0);
+        let fields = ["http_requests", "http_responses", "tls_client_hello", "tls_server_hello", "dns_queries", "dns_responses"];
+        let mut pairs: Vec<(&str, u64, u64)> =
+            fields.iter().map(|&field| (field, theirs[field].as_u64().unwrap_or(0), counted(field))).collect();
+        pairs.push(("http_hosts", theirs["http_hosts"].as_u64().unwrap_or(0), found.hosts.len() as u64));
+        pairs.push(("dns_qnames", theirs["dns_qnames"].as_u64().unwrap_or(0), found.questions.len() as u64));
+        pairs.push(("sni_distinct", theirs["sni_distinct"].as_u64().unwrap_or(0), {
+            found.names.iter().collect::<BTreeSet<_>>().len() as u64
+        }));
+        for (field, theirs, ours) in pairs {
+            let known = DIFFERENT.iter().find(|known| known.0 == name && known.1 == field);
+            compared.insert((name.to_owned(), field.to_owned()));
+            let expected = known.map_or((theirs, theirs), |known| (known.2, known.3));
+            if (theirs, ours) != expected {
+                wrong.push(format!("{name} {field}: tshark {theirs}, ours {ours}, expected {expected:?}"));
+            }
+        }
+        let methods: BTreeMap<String, u64> =
+            serde_json::from_value(theirs.get("http_methods").cloned().unwrap_or_else(|| serde_json::json!({}))).unwrap();
+        if methods != found.methods && !DIFFERENT.iter().any(|known| known.0 == name && known.1 == "http_requests") {
+            wrong.push(format!("{name} methods: tshark {methods:?}, ours {:?}", found.methods));
+        }
+    }
+    for (name, field, ..) in DIFFERENT {
+        assert!(compared.contains(&((*name).to_owned(), (*field).to_owned())), "{name} {field} is explained but not compared");
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
