@@ -58,7 +58,7 @@ impl Found {
                 self.count("tls_client_hello");
                 self.names.extend(hello.server_name.map(String::from));
             }
-            Event::ServerHello(hello) => {
+            Event::ServerHello(_) => {
                 self.count("tls_server_hello");
             }
             Event::Dns(message) => {
@@ -136,7 +136,8 @@ fn the_protocol_counts_are_those_of_tshark_but_for_what_is_explained() {
         let theirs = &file["tshark"];
         let found = read(&folder.join(name));
         let counted = |field: &str| found.counts.get(field).copied().unwrap_or(0);
-        let fields = ["http_requests", "http_responses", "tls_client_hello", "tls_server_hello", "dns_queries", "dns_responses"];
+        let fields =
+            ["http_requests", "http_responses", "tls_client_hello", "tls_server_hello", "dns_queries", "dns_responses"];
         let mut pairs: Vec<(&str, u64, u64)> =
             fields.iter().map(|&field| (field, theirs[field].as_u64().unwrap_or(0), counted(field))).collect();
         pairs.push(("http_hosts", theirs["http_hosts"].as_u64().unwrap_or(0), found.hosts.len() as u64));
@@ -153,13 +154,17 @@ fn the_protocol_counts_are_those_of_tshark_but_for_what_is_explained() {
             }
         }
         let methods: BTreeMap<String, u64> =
-            serde_json::from_value(theirs.get("http_methods").cloned().unwrap_or_else(|| serde_json::json!({}))).unwrap();
+            serde_json::from_value(theirs.get("http_methods").cloned().unwrap_or_else(|| serde_json::json!({})))
+                .unwrap();
         if methods != found.methods && !DIFFERENT.iter().any(|known| known.0 == name && known.1 == "http_requests") {
             wrong.push(format!("{name} methods: tshark {methods:?}, ours {:?}", found.methods));
         }
     }
     for (name, field, ..) in DIFFERENT {
-        assert!(compared.contains(&((*name).to_owned(), (*field).to_owned())), "{name} {field} is explained but not compared");
+        assert!(
+            compared.contains(&((*name).to_owned(), (*field).to_owned())),
+            "{name} {field} is explained but not compared"
+        );
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
