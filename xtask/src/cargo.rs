@@ -16,14 +16,20 @@ pub(crate) struct Target {
     features: &'static str,
     /// Holds loom's models, and nothing without `--cfg loom`.
     pub(crate) is_loom: bool,
+    /// Holds shuttle's scenarios, and nothing without `--cfg shuttle`.
+    pub(crate) is_shuttle: bool,
 }
 
 const fn target(name: &'static str, package: &'static str, test: &'static str, is_loom: bool) -> Target {
-    Target { name, package, test, features: "", is_loom }
+    Target { name, package, test, features: "", is_loom, is_shuttle: false }
+}
+
+const fn shuttle(name: &'static str, package: &'static str) -> Target {
+    Target { name, package, test: "shuttle", features: "", is_loom: false, is_shuttle: true }
 }
 
 /// The test targets by the names that rows and mutants call them.
-const TARGETS: [Target; 20] = [
+const TARGETS: &[Target] = &[
     target("contract", "corelane", "contract", false),
     target("deadlock", "corelane", "deadlock", false),
     target("stream", "corelane", "stream", false),
@@ -42,8 +48,10 @@ const TARGETS: [Target; 20] = [
     target("loom_mpmc", "corelane", "loom_mpmc", true),
     target("loom_handoff", "corelane", "loom_handoff", true),
     target("loom_fanout", "corelane", "loom_fanout", true),
-    Target { name: "loom_async", package: "corelane", test: "loom_async", features: "async", is_loom: true },
+    Target { features: "async", ..target("loom_async", "corelane", "loom_async", true) },
     target("loom_pool", "corelane-pool", "loom", true),
+    shuttle("shuttle", "corelane"),
+    shuttle("shuttle_pool", "corelane-pool"),
 ];
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, and hold none of the words after a minus. Written
@@ -58,7 +66,7 @@ impl Tests {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let target = TARGETS.into_iter().find(|target| target.name == name);
+        let target = TARGETS.iter().find(|target| target.name == name).copied();
         let target = target.ok_or_else(|| format!("`{name}` is no test target"))?;
         Ok(Self { target, words: words.map(str::to_owned).collect() })
     }
@@ -113,6 +121,17 @@ impl How {
             .with("CARGO_PROFILE_RELEASE_DEBUG", 0);
         how.arguments.push("--release".to_owned());
         how
+    }
+
+    /// As shuttle's scenarios, `CORELANE_SCHEDULES` of either scheduler.
+    pub(crate) fn shuttle(root: &Path) -> Self {
+        let schedules = std::env::var("CORELANE_SCHEDULES").unwrap_or_else(|_| "500".to_owned());
+        Self::default()
+            .with("CARGO_TARGET_DIR", root.join("target/mutants/shuttle").display())
+            .with("RUSTFLAGS", "--cfg shuttle")
+            .with("CARGO_PROFILE_TEST_OPT_LEVEL", 1)
+            .with("CARGO_PROFILE_TEST_DEBUG", 0)
+            .with("CORELANE_SCHEDULES", schedules)
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
@@ -197,6 +216,8 @@ pub(crate) struct Outcome {
     pub(crate) executions: u64,
     /// The most and the fewest preemptions that loom's models were allowed.
     pub(crate) preemptions: Option<(u64, u64)>,
+    /// Schedules that shuttle has run.
+    pub(crate) schedules: u64,
     /// What the tests say that they have judged: histories, or sequences of calls.
     pub(crate) judged: Option<u64>,
     pub(crate) time: Duration,
@@ -253,6 +274,7 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
         passed: 0,
         executions: 0,
         preemptions: None,
+        schedules: 0,
         judged: None,
         time: Duration::ZERO,
         output: String::new(),
@@ -286,7 +308,8 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`.
+/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`, shuttle's scenarios
+/// `name (schedulers): count schedules in time`.
 fn read_line(line: &str, outcome: &mut Outcome) {
     if let Some(test) = line.strip_prefix("test ") {
         if let Some(name) = test.strip_suffix(" ... FAILED") {
@@ -298,6 +321,10 @@ fn read_line(line: &str, outcome: &mut Outcome) {
         line.strip_suffix(" histories judged").or_else(|| line.strip_suffix(" sequences judged"))
     {
         *outcome.judged.get_or_insert(0) += count.parse().unwrap_or(0);
+    } else if let Some((_, count)) = line.split_once("): ")
+        && let Some((count, _)) = count.split_once(" schedules in ")
+    {
+        outcome.schedules += count.parse().unwrap_or(0);
     } else if let Some((front, count)) = line.split_once("): ")
         && let Some((count, _)) = count.split_once(" executions in ")
         && let Some((_, bound)) = front.rsplit_once(", ")
@@ -335,11 +362,11 @@ mod tests {
     fn what_passed_is_counted() {
         let text = "test a ... ok\ntest b - should panic ... ok\ntest c ... ignored\n\
             a (Fences, 3): 12 executions in 1.2s\nb (Nothing, 1): 30 executions in 1.2s\n\
-            40 histories judged\n2 sequences judged\n";
+            40 histories judged\n2 sequences judged\na (random, PCT of depth 3): 40 schedules in 1.2ms\n";
         let outcome = sh(&format!("printf '%s' '{text}'"), Duration::from_secs(60));
         assert_eq!(outcome.end, End::Passed);
         assert_eq!((outcome.passed, outcome.executions, outcome.preemptions), (2, 42, Some((1, 3))));
-        assert_eq!(outcome.judged, Some(42));
+        assert_eq!((outcome.judged, outcome.schedules), (Some(42), 40));
     }
 
     #[test]

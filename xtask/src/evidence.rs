@@ -59,6 +59,9 @@ pub(crate) struct Run {
     pub(crate) executions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) preemptions: Option<(u64, u64)>,
+    /// Schedules that shuttle ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schedules: Option<u64>,
     /// What the tests say that they have judged: histories, or sequences of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) judged: Option<u64>,
@@ -79,6 +82,7 @@ impl Run {
             },
             executions: (outcome.executions != 0).then_some(outcome.executions),
             preemptions: outcome.preemptions,
+            schedules: (outcome.schedules != 0).then_some(outcome.schedules),
             judged: outcome.judged,
             tests: tests.to_string(),
             seen: seen.clone(),
@@ -153,6 +157,9 @@ impl Records {
         if let Some((least, most)) = run.preemptions {
             let bound = if least == most { most.to_string() } else { format!("{least} to {most}") };
             let _ = write!(text, ", preemptions ≤ {bound}");
+        }
+        if let Some(schedules) = run.schedules {
+            let _ = write!(text, ", {} schedules", grouped(schedules));
         }
         if let Some(count) = run.judged {
             let _ = write!(text, ", {} {}", grouped(count), column.judges());
@@ -274,6 +281,7 @@ mod tests {
             failed: None,
             executions: None,
             preemptions: None,
+            schedules: None,
             judged: None,
             tests: "contract lane::".into(),
             seen: Seen { date: "2026-01-01".into(), commit: "abc".into() },

@@ -165,6 +165,9 @@ const BASELINE: Duration = Duration::from_secs(900);
 
 impl Bench<'_> {
     fn how(&self, tests: &Tests) -> How {
+        if tests.target.is_shuttle {
+            return How::shuttle(self.root);
+        }
         if !tests.target.is_loom {
             // Cache lines are counted, or it is an error.
             return How::default()

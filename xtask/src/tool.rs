@@ -33,6 +33,8 @@ pub(crate) enum Column {
     Histories,
     /// Loom: every interleaving of small cases
     Loom,
+    /// Shuttle: drawn schedules of larger cases
+    Shuttle,
     /// ThreadSanitizer, with an instrumented standard library
     ThreadSanitizer,
     /// AddressSanitizer and its leak check, with an instrumented standard library
@@ -46,11 +48,12 @@ const AARCH64: &str = "aarch64-unknown-linux-musl";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
 impl Column {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Contract,
         Self::Fuzzed,
         Self::Histories,
         Self::Loom,
+        Self::Shuttle,
         Self::ThreadSanitizer,
         Self::AddressSanitizer,
         Self::Aarch64,
@@ -63,6 +66,7 @@ impl Column {
             Self::Fuzzed => "fuzzed",
             Self::Histories => "histories",
             Self::Loom => "loom",
+            Self::Shuttle => "shuttle",
             Self::ThreadSanitizer => "thread-sanitizer",
             Self::AddressSanitizer => "address-sanitizer",
             Self::Aarch64 => "aarch64",
@@ -75,6 +79,7 @@ impl Column {
             Self::Fuzzed => "fuzzed",
             Self::Histories => "histories",
             Self::Loom => "loom models",
+            Self::Shuttle => "shuttle",
             Self::ThreadSanitizer => "ThreadSanitizer",
             Self::AddressSanitizer => "AddressSanitizer, leaks",
             Self::Aarch64 => "aarch64",
@@ -111,6 +116,13 @@ impl Column {
   models, and executions explored. It does not show loads that are reordered behind later stores, nor time, nor what is larger than the
   models; the asymmetric barrier is modelled by fences, and by less."
             }
+            Self::Shuttle => {
+                "Schedules of larger cases, at real sizes: several threads on each side, hundreds of items, calls and sizes drawn anew for each.
+  Half of them change threads at random, half by PCT, in which a bug that takes three events in a certain order has a known chance; the
+  figures are scenarios, and schedules run. It is a sample, and all accesses have one order: what a weaker one shows is loom's to find.
+  Timed waits may end at any moment; two accesses to memory at once are a race. Another number with `CORELANE_SCHEDULES=10000`,
+  others with `SHUTTLE_RANDOM_SEED=7`."
+            }
             Self::ThreadSanitizer => {
                 "The contract's tests with every access watched, the standard library's too: two that no synchronization orders are a
   race. It knows what happened in these runs only, and does not know stand-alone fences: no queue here orders its items by one."
@@ -131,6 +143,7 @@ impl Column {
             Self::Fuzzed => Kind::Fuzzed,
             Self::Histories => Kind::Histories,
             Self::Loom => Kind::Models,
+            Self::Shuttle => Kind::Scenarios,
             _ => Kind::Contract,
         }
     }
@@ -138,7 +151,7 @@ impl Column {
     /// Installs what is missing.
     fn prepare(self, root: &Path) -> Result<()> {
         match self {
-            Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom => Ok(()),
+            Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom | Self::Shuttle => Ok(()),
             // A nightly compiler that is there is left as it is.
             Self::ThreadSanitizer | Self::AddressSanitizer if has_sources() => Ok(()),
             Self::ThreadSanitizer | Self::AddressSanitizer => {
@@ -164,6 +177,7 @@ impl Column {
         Ok(match self {
             Self::Contract | Self::Fuzzed | Self::Histories => How::plain(root),
             Self::Loom => How::loom(root),
+            Self::Shuttle => How::shuttle(root),
             Self::ThreadSanitizer => instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1"),
             Self::AddressSanitizer => instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1"),
             Self::Aarch64 => {

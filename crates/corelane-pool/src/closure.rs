@@ -94,7 +94,7 @@ impl fmt::Debug for Closure<'_> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::cell::Cell;

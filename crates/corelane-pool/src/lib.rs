@@ -48,7 +48,7 @@
 //!   which takes two of the three words; what is always counted, each thread counts for itself.
 //!
 //! The tests in `tests/conformance` hold every kind of pool to this, and those in `tests/loom.rs` under every interleaving of small
-//! cases.
+//! cases, those in `tests/shuttle.rs` under drawn schedules of larger ones.
 #![deny(unsafe_code)]
 
 mod builder;

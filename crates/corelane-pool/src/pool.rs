@@ -3,11 +3,11 @@
 use crate::builder::{Builder, OnDrop, Queueing};
 use crate::error::{BuildError, Rejected};
 use crate::shared::{Counts, Shared};
-use crate::sync::{Arc, Relaxed};
+use crate::sync::{Arc, Instant, Relaxed};
 use crate::task::{Job, Task, TaskHandle};
 use crate::worker::{add, with_current};
 use corelane::handoff::CancelToken;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 /// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.

@@ -46,11 +46,11 @@ use crate::builder::{Queueing, Rejection};
 use crate::chunks::{CHUNK, Chunks};
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, State, Work};
-use crate::sync::{Arc, MutexGuard, Relaxed, SeqCst, fence, wait};
+use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use crate::worker::{Slot, add};
 use corelane::error::{OfferError, TakeError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a thread searches before it goes to sleep.
 const SEARCH: Duration = Duration::from_micros(5);

@@ -15,14 +15,16 @@ use crate::builder::{Config, Queueing, Rejection};
 use crate::error::{BuildError, Reason, Rejected};
 use crate::queue::Backlog;
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
-use crate::sync::{Acquire, Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Padded, Relaxed, SeqCst, fence, lock, wait};
+use crate::sync::{
+    Acquire, Arc, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, Padded, Relaxed, SeqCst, fence, lock, wait,
+};
 use crate::task::Task;
 use crate::worker::{Slot, Tally, Worker, add, join_all};
 use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many threads there may be, and how long they stay.
 #[derive(Clone, Copy, Debug)]

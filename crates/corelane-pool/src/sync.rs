@@ -1,5 +1,7 @@
-//! The one file that knows std and loom: everything else imports its locks and threads from here.
+//! The one file that knows std, loom and shuttle: everything else imports its locks and threads from here.
 
+#[cfg(shuttle)]
+pub(crate) use corelane::model::{AtomicUsize, Condvar, Instant, Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::{
@@ -9,7 +11,13 @@ pub(crate) use loom::{
     thread::{Builder, JoinHandle},
     thread_local,
 };
-#[cfg(not(loom))]
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    sync::atomic::fence,
+    thread::{Builder, JoinHandle},
+    thread_local,
+};
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     sync::{
         Condvar, Mutex, MutexGuard,
@@ -19,7 +27,8 @@ pub(crate) use std::{
     thread_local,
 };
 
-use std::time::Instant;
+#[cfg(not(shuttle))]
+pub(crate) use std::time::Instant;
 
 /// Counts that one thread writes, and hints: nothing is decided by their order, so loom need not know them.
 pub(crate) mod plain {

@@ -2,12 +2,12 @@
 
 use crate::closure::Closure;
 use crate::error::JoinError;
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
 use crate::worker;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Something to run, once, in any thread.
 pub struct Task(Closure<'static>);

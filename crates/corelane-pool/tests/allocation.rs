@@ -1,6 +1,6 @@
 //! What a task costs the allocator.
 
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use corelane_pool::ThreadPool;
 use std::alloc::{GlobalAlloc, Layout, System};

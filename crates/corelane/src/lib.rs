@@ -82,7 +82,7 @@
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
 //! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with
-//! `tests/mpmc` and `tests/loom_mpmc.rs`.
+//! `tests/mpmc` and `tests/loom_mpmc.rs`. `tests/shuttle` runs all of them at real sizes, under schedules that are drawn.
 //!
 //! # Features
 //!
@@ -93,7 +93,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 extern crate std;
 
 pub mod error;
@@ -116,3 +116,6 @@ pub use prefetch::prefetch_read;
 #[cfg(loom)]
 #[doc(hidden)]
 pub use sync::Barrier;
+#[cfg(shuttle)]
+#[doc(hidden)]
+pub use sync::model;

@@ -4,7 +4,7 @@
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
 
 #[cfg(all(loom, feature = "std"))]
-pub(crate) use loom::sync::{Condvar, Mutex};
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
@@ -15,21 +15,22 @@ pub(crate) use loom::{
 };
 
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
-};
+pub mod model;
+#[cfg(shuttle)]
+pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 #[cfg(all(shuttle, feature = "std"))]
-pub(crate) use shuttle::sync::{Condvar, Mutex};
+pub(crate) use model::{Condvar, Instant, Mutex, MutexGuard};
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 pub(crate) use alloc::sync::Arc;
 #[cfg(all(target_has_atomic = "64", not(any(loom, shuttle))))]
 pub(crate) use core::sync::atomic::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-pub(crate) use std::sync::{Condvar, Mutex};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(all(feature = "std", not(shuttle)))]
+pub(crate) use std::time::Instant;
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;
@@ -42,7 +43,9 @@ pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 #[cfg(not(loom))]
 mod cell {
-    /// `core`'s cell with loom's interface, so that loom sees every access to an item.
+    use super::{reads, writes};
+
+    /// `core`'s cell with loom's interface, so that loom and shuttle see every access to an item.
     #[derive(Debug)]
     #[repr(transparent)]
     pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
@@ -55,14 +58,34 @@ mod cell {
 
         #[inline(always)]
         pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            reads(self.0.get(), 1);
             f(self.0.get())
         }
 
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            writes(self.0.get(), 1);
             f(self.0.get())
         }
     }
+}
+
+/// To be called before so much memory is read that others write. Shuttle looks for somebody who is just writing it.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn reads<T>(start: *const T, count: usize) {
+    #[cfg(shuttle)]
+    model::access(start, count, model::Kind::Read);
+    let _ = (start, count);
+}
+
+/// As `reads`, before memory is written.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn writes<T>(start: *const T, count: usize) {
+    #[cfg(shuttle)]
+    model::access(start, count, model::Kind::Write);
+    let _ = (start, count);
 }
 
 /// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line of

@@ -136,9 +136,9 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopError> {
         match self.try_collect() {
             Err(PopError::Empty) => {
-                let deadline = std::time::Instant::now() + timeout;
+                let deadline = crate::sync::Instant::now() + timeout;
                 loop {
-                    let left = deadline.saturating_duration_since(std::time::Instant::now());
+                    let left = deadline.saturating_duration_since(crate::sync::Instant::now());
                     let ready = wait::any(&mut self.queues, &self.wait, Some(left));
                     match self.try_collect() {
                         Err(PopError::Empty) if ready.is_some() => {}

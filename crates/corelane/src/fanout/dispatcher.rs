@@ -8,12 +8,12 @@ use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::error::{ChannelError, DispatchError};
 use crate::spsc::{Design, Lane};
-use crate::sync::Arc;
+use crate::sync::{Arc, Instant};
 use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
 use core::ops::Range;
 use core::{fmt, mem};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::vec::Vec;
 
 /// How a fan-out is made.

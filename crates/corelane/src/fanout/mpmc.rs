@@ -21,12 +21,12 @@ use crate::spsc::control::End;
 use crate::spsc::handle::{Look, is_ready};
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
-use crate::sync::{Arc, pause};
+use crate::sync::{Arc, Instant, pause};
 use crate::wait::{self, Parker, Spin, Strategy, Waitable};
 use core::fmt;
 use core::marker::PhantomData;
 use core::slice;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::vec::Vec;
 
 /// A design of [`mpmc`](crate::mpmc) between a dispatcher and each of its workers: `Mpmc<mpmc::Ticket>`.

@@ -28,11 +28,11 @@
 use super::dual::{Answer, Fate, Incoming, follow_up, wake, withdraw};
 use super::pool::{AtomicLink, Index, Link, NULL, Pool, Word};
 use super::waiting;
-use crate::sync::{Padded, Relaxed, retry};
+use crate::sync::{Instant, Padded, Relaxed, retry};
 use alloc::boxed::Box;
 // Not loom's: what is learnt changes no order.
 use core::sync::atomic::AtomicUsize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// In a place: nobody will ever wait here again.
 const CLOSED: u64 = Link::FLAG_A;
@@ -235,8 +235,14 @@ fn random() -> usize {
     state as usize
 }
 
+/// Shuttle draws it, so that it comes again with the schedule.
+#[cfg(shuttle)]
+fn random() -> usize {
+    shuttle::rand::Rng::r#gen(&mut shuttle::rand::thread_rng())
+}
+
 /// A model is the same each time: the last of two places.
-#[cfg(any(loom, shuttle))]
+#[cfg(loom)]
 fn random() -> usize {
     1
 }

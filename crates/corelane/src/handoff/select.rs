@@ -19,8 +19,7 @@
 
 use super::pool::Sleeper;
 use super::waiting::{self, Patience};
-use crate::sync::spin_loop;
-use std::time::Instant;
+use crate::sync::{Instant, spin_loop};
 
 /// A ticket that a thread can wait for together with others: [`TakeTicket`](super::TakeTicket), [`PutTicket`](super::PutTicket) and
 /// references to them.

@@ -3,7 +3,7 @@
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
 use crate::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
-use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Relaxed, Release, spin_loop, yield_now};
+use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, Relaxed, Release, spin_loop, yield_now};
 use crate::wait::{Token, has_one_cpu};
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -11,7 +11,7 @@ use core::fmt;
 // Not loom's: what is learnt changes no order.
 use core::sync::atomic::AtomicU32 as StdAtomicU32;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a thread is willing to wait for a partner: for ever, until a time, until it is told to stop.
 ///

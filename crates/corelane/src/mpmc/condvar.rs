@@ -38,17 +38,9 @@ use super::deque::Deque;
 use super::design::{Design, Raw, Side, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
-use crate::sync::{AtomicUsize, Condvar as Condition, Mutex, Relaxed};
+use crate::sync::{AtomicUsize, Condvar as Condition, Instant, Mutex, MutexGuard, Relaxed};
 use alloc::vec::Vec;
 use std::sync::{PoisonError, TryLockError};
-use std::time::Instant;
-
-#[cfg(loom)]
-use loom::sync::MutexGuard;
-#[cfg(shuttle)]
-use shuttle::sync::MutexGuard;
-#[cfg(not(any(loom, shuttle)))]
-use std::sync::MutexGuard;
 
 /// The queue with condition variables as a type parameter of [`Queue`](super::Queue).
 #[derive(Clone, Copy, Debug, Default)]

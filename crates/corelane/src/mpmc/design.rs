@@ -3,10 +3,10 @@
 
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
+#[cfg(feature = "std")]
+use crate::sync::Instant;
 use alloc::vec::Vec;
 use core::ptr;
-#[cfg(feature = "std")]
-use std::time::Instant;
 
 /// A queue algorithm for any number of producers and consumers, as a type parameter of [`Queue`](super::Queue).
 ///

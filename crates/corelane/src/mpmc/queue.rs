@@ -16,13 +16,13 @@ use crate::error::{PopTimeoutError, PushTimeoutError};
 #[cfg(not(feature = "std"))]
 use crate::sync::pause;
 #[cfg(feature = "std")]
-use crate::sync::{Padded, pause};
+use crate::sync::{Instant, Padded, pause};
 use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 #[cfg(feature = "std")]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[cfg(feature = "std")]
 use super::sleepers::Sleepers;

@@ -238,6 +238,8 @@ impl<B> Shared<B> {
 #[inline(always)]
 pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: usize) {
     #[cfg(not(loom))]
+    crate::sync::writes(first, items.len());
+    #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
         let slots = first.cast::<T>().cast_mut();
@@ -262,6 +264,8 @@ pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: u
 /// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
 #[inline(always)]
 pub(super) unsafe fn copy_out<T>(first: *const Slot<T>, to: *mut MaybeUninit<T>, count: usize, run: usize) {
+    #[cfg(not(loom))]
+    crate::sync::reads(first, count);
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {

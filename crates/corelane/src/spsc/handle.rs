@@ -26,6 +26,8 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 use crate::error::{ChannelError, Closed, Drained, PopError, PushError, ReserveError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
+#[cfg(feature = "std")]
+use crate::sync::Instant;
 use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
@@ -37,7 +39,7 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::{Deref, DerefMut};
 use core::ptr;
 #[cfg(feature = "std")]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How a queue is made: the design's own options, the wait strategy, the parkers.
 #[derive(Clone, Debug, Default)]

@@ -109,6 +109,8 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
 use crate::error::{ChannelError, Closed, Drained, PopError};
+#[cfg(feature = "std")]
+use crate::sync::Instant;
 use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
 use crate::wait::{DefaultStrategy, Strategy};
 #[cfg(feature = "std")]
@@ -120,7 +122,7 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
 use core::ptr::{self, null_mut};
 #[cfg(feature = "std")]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Every message's bytes start at a multiple of this.
 pub const ALIGN: usize = 8;
@@ -950,6 +952,8 @@ impl<W, S: Recorder> Drop for Batch<'_, W, S> {
 unsafe fn copy_in(tx: &Tx, message: &[u8]) {
     let len = message.len();
     #[cfg(not(loom))]
+    crate::sync::writes(tx.bytes(), len);
+    #[cfg(not(loom))]
     // SAFETY: there is room for `len` bytes, rounded up to words; each piece lies inside the message.
     unsafe {
         let (from, to) = (message.as_ptr(), tx.bytes());
@@ -1145,6 +1149,8 @@ impl Rx {
     /// A message of this length was published there, in the segment this side is in.
     #[inline(always)]
     unsafe fn lend(&mut self, message: *mut Word, len: usize) -> &[u8] {
+        #[cfg(not(loom))]
+        crate::sync::reads(message.wrapping_add(1).cast::<u8>(), len);
         #[cfg(not(loom))]
         // SAFETY: its bytes lie behind its header, initialised, and nobody writes there before the segment is given back.
         unsafe {

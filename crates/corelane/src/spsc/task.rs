@@ -3,9 +3,9 @@
 
 use super::control::End;
 use super::handle::{Look, Waited, look};
-use crate::sync::heavy_barrier;
+use crate::sync::{Instant, heavy_barrier};
 use core::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Ready calls of an end after which one is pending, so that other tasks get a turn.
 pub const BUDGET: u32 = 128;

@@ -46,10 +46,12 @@ pub(crate) use waker::WakerCell;
 
 use crate::sync;
 #[cfg(feature = "std")]
+use crate::sync::Instant;
+#[cfg(feature = "std")]
 use core::cell::Cell;
 use core::fmt::Debug;
 #[cfg(feature = "std")]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a waiting thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

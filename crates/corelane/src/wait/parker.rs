@@ -1,8 +1,8 @@
 //! The place where a thread sleeps.
 
-use crate::sync::{Arc, parks_are_bounded};
+use crate::sync::{Arc, Instant, parks_are_bounded};
 use core::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where a waiting thread sleeps, and what the other end of a queue wakes.
 ///
@@ -107,13 +107,7 @@ mod platform {
 /// the C library may differ about the width of a time), and the model checkers.
 #[cfg(any(not(all(target_os = "linux", target_pointer_width = "64")), loom, shuttle))]
 mod platform {
-    #[cfg(loom)]
-    use loom::sync::{Condvar, Mutex};
-    #[cfg(shuttle)]
-    use shuttle::sync::{Condvar, Mutex};
-    #[cfg(not(any(loom, shuttle)))]
-    use std::sync::{Condvar, Mutex};
-
+    use crate::sync::{Condvar, Mutex};
     use std::time::Duration;
 
     pub(crate) struct Token {

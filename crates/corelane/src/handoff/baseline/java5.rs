@@ -34,11 +34,11 @@
 use super::NO_PANIC;
 use crate::error::{OfferError, OfferTimeoutError, PopTimeoutError};
 use crate::handoff::Fairness;
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Instant, Mutex};
 use crate::wait::Token;
 use alloc::collections::VecDeque;
 use core::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One request that waits.
 struct Node<T> {

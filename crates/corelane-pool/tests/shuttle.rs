@@ -1,0 +1,237 @@
+//! The pool under many schedules that are drawn: several callers, dozens of tasks, threads that come and go, limits that change. Runs with
+//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p corelane-pool --test shuttle`;
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
+//!
+//! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A thread that nobody
+//! wakes is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task and no thread was forgotten. What
+//! shuttle cannot show is said in `crates/corelane/tests/shuttle`.
+#![cfg(shuttle)]
+
+#[path = "../../corelane/tests/support/schedules.rs"]
+mod schedules;
+
+use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejection, ThreadPool};
+use schedules::{draw, explore, one_of};
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+const HAND_OFFS: [Queueing; 2] = [Queueing::HandOff(Fairness::Unfair), Queueing::HandOff(Fairness::Fair)];
+const QUEUES: [Queueing; 3] = [Queueing::Unbounded, Queueing::Bounded(1), Queueing::Bounded(8)];
+
+/// A pool of a few threads, which may leave after any wait.
+fn pool(queueing: Queueing) -> Builder {
+    let core = draw(0..3);
+    let max = core + draw(0..3);
+    let keep_alive = one_of(&[Duration::ZERO, Duration::from_micros(20), Duration::MAX]);
+    ThreadPool::builder()
+        .queueing(queueing)
+        .core_threads(core)
+        .max_threads(max.max(1))
+        .keep_alive(keep_alive)
+        .core_may_leave(draw(0..2) == 0)
+        .core_first(draw(0..2) == 0)
+}
+
+/// How often tasks ran.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicUsize>);
+
+impl Runs {
+    fn task(&self) -> impl FnOnce() + Send + 'static {
+        let (runs, turns) = (self.0.clone(), draw(0..3));
+        move || {
+            (0..turns).for_each(|_| thread::yield_now());
+            runs.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// Hands so many tasks in from a thread of its own, which says how many were accepted.
+fn call(pool: &ThreadPool, runs: &Runs, tasks: usize) -> JoinHandle<usize> {
+    let (pool, runs) = (pool.clone(), runs.clone());
+    thread::spawn(move || (0..tasks).filter(|_| pool.execute(runs.task()).is_ok()).count())
+}
+
+fn callers(pool: &ThreadPool, runs: &Runs) -> Vec<JoinHandle<usize>> {
+    (0..draw(1..4)).map(|_| call(pool, runs, draw(1..20))).collect()
+}
+
+fn join(callers: Vec<JoinHandle<usize>>) -> usize {
+    callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+}
+
+/// Whatever is accepted runs once, and the threads end.
+fn accepted_tasks_run(queueings: &'static [Queueing]) {
+    explore(|| {
+        let runs = Runs::default();
+        let pool = pool(one_of(queueings)).build().unwrap();
+        let accepted = join(callers(&pool, &runs));
+        assert!(pool.join());
+        assert_eq!(runs.get(), accepted);
+        assert_eq!(pool.counts().threads, 0);
+    });
+}
+
+#[test]
+fn accepted_tasks_run_without_a_queue() {
+    accepted_tasks_run(&HAND_OFFS);
+}
+
+#[test]
+fn accepted_tasks_run_with_a_queue() {
+    accepted_tasks_run(&QUEUES);
+}
+
+/// Callers that wait for a thread or for room: all their tasks are accepted.
+fn patient_callers_are_served(queueings: &'static [Queueing]) {
+    explore(|| {
+        let runs = Runs::default();
+        let pool = pool(one_of(queueings)).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
+        let counts = (0..draw(1..4)).map(|_| draw(1..20)).collect::<Vec<_>>();
+        let callers = counts.iter().map(|&tasks| call(&pool, &runs, tasks)).collect();
+        assert_eq!(join(callers), counts.iter().sum());
+        assert!(pool.join());
+        assert_eq!(runs.get(), counts.iter().sum());
+    });
+}
+
+#[test]
+fn patient_callers_are_served_without_a_queue() {
+    patient_callers_are_served(&HAND_OFFS);
+}
+
+#[test]
+fn patient_callers_are_served_with_a_queue() {
+    patient_callers_are_served(&QUEUES);
+}
+
+/// A shutdown in the middle: what was accepted runs, or comes back from `shutdown_now`.
+fn a_shutdown_in_midstream(queueings: &'static [Queueing]) {
+    explore(|| {
+        let runs = Runs::default();
+        let rejection = one_of(&[Rejection::Return, Rejection::Block(Duration::from_micros(20))]);
+        let pool = pool(one_of(queueings)).rejection(rejection).build().unwrap();
+        let callers = callers(&pool, &runs);
+        (0..draw(0..60)).for_each(|_| thread::yield_now());
+        let back = if draw(0..2) == 0 {
+            pool.shutdown();
+            0
+        } else {
+            pool.shutdown_now().len()
+        };
+        let accepted = join(callers);
+        assert!(pool.join());
+        assert_eq!(runs.get() + back, accepted);
+        assert!(matches!(pool.execute(|| {}).unwrap_err().reason(), Reason::ShutDown));
+    });
+}
+
+#[test]
+fn a_shutdown_in_midstream_without_a_queue() {
+    a_shutdown_in_midstream(&HAND_OFFS);
+}
+
+#[test]
+fn a_shutdown_in_midstream_with_a_queue() {
+    a_shutdown_in_midstream(&QUEUES);
+}
+
+/// Limits shrink and grow while tasks come.
+#[test]
+fn limits_change_in_midstream() {
+    explore(|| {
+        let runs = Runs::default();
+        let queueing = one_of(&[HAND_OFFS[0], HAND_OFFS[1], QUEUES[0], QUEUES[1], QUEUES[2]]);
+        let pool = pool(queueing).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
+        let callers = callers(&pool, &runs);
+        for _ in 0..draw(1..6) {
+            pool.set_threads(draw(1..4)).unwrap();
+            pool.set_keep_alive(one_of(&[Duration::ZERO, Duration::from_micros(5), Duration::MAX]));
+            (0..draw(0..20)).for_each(|_| thread::yield_now());
+        }
+        let accepted = join(callers);
+        assert!(pool.join());
+        assert_eq!(runs.get(), accepted);
+    });
+}
+
+/// Tasks wait for a task that comes last, and there is a thread for each: wherever it lies, somebody free finds it.
+#[test]
+fn tasks_wait_for_the_last() {
+    explore(|| {
+        let threads = draw(2..5);
+        let keep_alive = one_of(&[Duration::ZERO, Duration::MAX]);
+        let pool =
+            pool(Queueing::Unbounded).core_threads(0).max_threads(threads).keep_alive(keep_alive).build().unwrap();
+        let signal = Arc::new((Mutex::new(false), Condvar::new()));
+        for _ in 1..threads {
+            let waits = signal.clone();
+            pool.execute(move || {
+                let mut over = waits.0.lock().unwrap();
+                while !*over {
+                    over = waits.1.wait(over).unwrap();
+                }
+            })
+            .unwrap();
+        }
+        pool.execute(move || {
+            *signal.0.lock().unwrap() = true;
+            signal.1.notify_all();
+        })
+        .unwrap();
+        assert!(pool.join());
+    });
+}
+
+/// Results come back, from a pool that other callers use, too.
+#[test]
+fn results_come_back() {
+    explore(|| {
+        let runs = Runs::default();
+        let queueing = one_of(&[HAND_OFFS[0], QUEUES[0], QUEUES[2]]);
+        let pool = pool(queueing).rejection(Rejection::CallerRuns).build().unwrap();
+        let callers = callers(&pool, &runs);
+        let handles = (0..draw(1..20)).map(|i| (i, pool.spawn(move || i + 100).ok().unwrap())).collect::<Vec<_>>();
+        for (i, handle) in handles {
+            assert_eq!(handle.join().unwrap(), i + 100);
+        }
+        join(callers);
+        assert!(pool.join());
+    });
+}
+
+/// Tasks that borrow, some of which add others, in a pool that may be full.
+#[test]
+fn a_scope_ends_when_its_tasks_do() {
+    explore(|| {
+        let runs = Runs::default();
+        let pool = pool(one_of(&[HAND_OFFS[0], HAND_OFFS[1], QUEUES[0], QUEUES[1]])).build().unwrap();
+        let callers = callers(&pool, &runs);
+        let mut values = vec![0; draw(1..12)];
+        let added = AtomicUsize::new(0);
+        pool.scope(|scope| {
+            for value in &mut values {
+                scope.spawn(|| {
+                    *value += 1;
+                    if draw(0..3) == 0 {
+                        scope.spawn(|| {
+                            added.fetch_add(1, SeqCst);
+                        });
+                    }
+                });
+            }
+        });
+        assert!(values.iter().all(|&value| value == 1));
+        assert!(added.load(SeqCst) <= values.len());
+        let accepted = join(callers);
+        assert!(pool.join());
+        assert_eq!(runs.get(), accepted);
+    });
+}

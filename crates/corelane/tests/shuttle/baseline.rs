@@ -1,0 +1,73 @@
+//! The queues that the paper on synchronous queues compares with.
+
+use crate::handoff::{EACH, check, join, spawn};
+use crate::{Item, Ledger, draw, explore, one_of, soon};
+use corelane::handoff::Fairness;
+use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
+use std::sync::Arc;
+
+fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {
+    explore(move || {
+        let (queue, ledger, items) = (Arc::new(make()), Ledger::default(), draw(1..12));
+        let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]);
+        let putters = (0..putters).map(|producer| {
+            let (ledger, items) = (ledger.clone(), items * takers);
+            spawn(&queue, move |queue| {
+                let numbers = (0..items).map(|i| producer * EACH + i).collect::<Vec<_>>();
+                numbers.iter().for_each(|&number| put(queue, ledger.item(number)));
+                numbers
+            })
+        });
+        let putters = putters.collect::<Vec<_>>();
+        let share = items * putters.len();
+        let takers =
+            (0..takers).map(|_| spawn(&queue, move |queue| (0..share).map(|_| take(queue).id).collect::<Vec<_>>()));
+        let taken = join(takers.collect());
+        check(&join(putters), &taken);
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+#[test]
+fn naive_hands_over() {
+    hands_over(Naive::new, Naive::put, Naive::take);
+}
+
+#[test]
+fn hanson_hands_over() {
+    hands_over(Hanson::new, Hanson::put, Hanson::take);
+}
+
+#[test]
+fn java_five_hands_over() {
+    hands_over(|| JavaFive::new(Fairness::Fair), JavaFive::put, JavaFive::take);
+    hands_over(|| JavaFive::new(Fairness::Unfair), JavaFive::put, JavaFive::take);
+}
+
+#[test]
+fn java_five_loses_nothing_to_time_outs() {
+    for fairness in [Fairness::Fair, Fairness::Unfair] {
+        explore(move || {
+            let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
+            let putters = (0..draw(1..3)).map(|producer| {
+                let (ledger, tries) = (ledger.clone(), draw(1..20));
+                spawn(&queue, move |queue| {
+                    let numbers = (0..tries).map(|i| producer * EACH + i);
+                    numbers.filter(|&i| queue.offer_timeout(ledger.item(i), soon()).is_ok()).collect::<Vec<_>>()
+                })
+            });
+            let putters = putters.collect::<Vec<_>>();
+            let takers = (0..draw(1..3)).map(|_| {
+                let tries = draw(1..20);
+                spawn(&queue, move |queue| {
+                    (0..tries).filter_map(|_| Some(queue.poll_timeout(soon()).ok()?.id)).collect::<Vec<_>>()
+                })
+            });
+            let taken = join(takers.collect());
+            check(&join(putters), &taken);
+            drop(queue);
+            ledger.assert_all_dropped();
+        });
+    }
+}

@@ -1,0 +1,96 @@
+//! The exchanger.
+
+use crate::handoff::{EACH, join, spawn};
+use crate::{Ledger, draw, explore, soon};
+use corelane::error::ExchangeError;
+use corelane::handoff::{CancelToken, Exchanger, Patience};
+use shuttle::thread;
+use std::sync::Arc;
+
+/// Whoever gets an item from a partner has given the partner its own.
+#[test]
+fn partners_agree() {
+    explore(|| {
+        let (exchanger, ledger, stop) = (Arc::new(Exchanger::new()), Ledger::default(), CancelToken::new());
+        let threads = (0..draw(2..6)).map(|thread| {
+            let (ledger, stop, rounds) = (ledger.clone(), stop.clone(), draw(1..20));
+            spawn(&exchanger, move |exchanger| {
+                let mut swaps = Vec::new();
+                for i in 0..rounds {
+                    let mine = thread * EACH + i;
+                    let mut patience = Patience::new().timeout(soon());
+                    if draw(0..2) == 0 {
+                        patience = patience.cancel(&stop);
+                    }
+                    match exchanger.exchange_with(ledger.item(mine), &patience) {
+                        Ok(item) => swaps.push((mine, item.id)),
+                        Err(ExchangeError::Timeout(item) | ExchangeError::Cancelled(item)) => {
+                            assert_eq!(item.id, mine);
+                        }
+                        Err(ExchangeError::Closed(_)) => panic!("nobody closes"),
+                    }
+                }
+                swaps
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        if draw(0..3) == 0 {
+            stop.cancel();
+        }
+        let swaps = join(threads).concat();
+        assert!(swaps.iter().all(|&(mine, other)| swaps.contains(&(other, mine))), "{swaps:?}");
+        drop(exchanger);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Nobody gives up: two threads, round after round.
+#[test]
+fn two_swap_for_ever() {
+    explore(|| {
+        let (exchanger, ledger, rounds) = (Arc::new(Exchanger::new()), Ledger::default(), draw(1..60));
+        let threads = [0, 1].map(|thread| {
+            let ledger = ledger.clone();
+            spawn(&exchanger, move |exchanger| {
+                for i in 0..rounds {
+                    let other = exchanger.exchange(ledger.item(thread * EACH + i)).unwrap();
+                    assert_eq!(other.id, (1 - thread) * EACH + i);
+                }
+            })
+        });
+        join(threads.into());
+        drop(exchanger);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Each has a partner or its item back.
+#[test]
+fn a_close_in_midstream() {
+    explore(|| {
+        let (exchanger, ledger) = (Arc::new(Exchanger::new()), Ledger::default());
+        let threads = (0..draw(2..6)).map(|thread| {
+            let ledger = ledger.clone();
+            spawn(&exchanger, move |exchanger| {
+                let mut swaps = Vec::new();
+                for mine in thread * EACH.. {
+                    match exchanger.exchange(ledger.item(mine)) {
+                        Ok(item) => swaps.push((mine, item.id)),
+                        Err(closed) => {
+                            assert_eq!(closed.0.id, mine);
+                            return swaps;
+                        }
+                    }
+                }
+                swaps
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        (0..draw(0..60)).for_each(|_| thread::yield_now());
+        exchanger.close();
+        let swaps = join(threads).concat();
+        assert!(swaps.iter().all(|&(mine, other)| swaps.contains(&(other, mine))), "{swaps:?}");
+        drop(exchanger);
+        ledger.assert_all_dropped();
+    });
+}

@@ -1,0 +1,245 @@
+//! One dispatcher and workers that come and go.
+
+use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
+use corelane::error::{DispatchError, PopError, PopTimeoutError};
+use corelane::fanout::{Builder, ByKey, Collector, Dispatcher, LeastLoaded, Mpmc, Queue, RoundRobin, Route, Worker};
+use corelane::mpmc::Ticket;
+use corelane::spsc::{BQueue, Lane, Linked};
+use corelane::wait::SpinPark;
+use shuttle::thread::{self, JoinHandle};
+
+/// A kind of queue under test.
+trait Tested: Queue<Item, Tuning = Self::Options> + Queue<usize, Tuning = Self::Options> + 'static {
+    type Options: Clone + Default + Send + 'static;
+}
+
+impl<Q, O: Clone + Default + Send + 'static> Tested for Q
+where
+    Q: Queue<Item, Tuning = O> + Queue<usize, Tuning = O> + 'static,
+{
+    type Options = O;
+}
+
+type Tx<T, Q, R> = Dispatcher<T, Q, SpinPark, R>;
+type Rx<T, Q> = Worker<T, Q, SpinPark>;
+
+fn fan_out<Q: Tested, R: Route<Item>>(workers: usize, route: R) -> (Tx<Item, Q, R>, Vec<Rx<Item, Q>>) {
+    let capacity = one_of(&[1, 2, 4, 16]);
+    let builder = Builder::new(workers).capacity(capacity).batch(draw(0..capacity) + 1).wait(wait());
+    builder.tuning(<Q as Tested>::Options::default()).route(route).build_with().unwrap()
+}
+
+/// Does jobs by drawn calls until there are no more, or so many are done. The numbers of those it has done, and of those that are left over as
+/// the dispatcher is gone.
+fn work<Q: Tested>(mut worker: Rx<Item, Q>, most: usize) -> Vec<usize> {
+    let mut done = Vec::new();
+    while done.len() < most {
+        match draw(0..4) {
+            0 => match worker.try_pop() {
+                Ok(job) => done.push(job.id),
+                Err(PopError::Empty) => thread::yield_now(),
+                Err(PopError::Closed) => return done,
+            },
+            1 => match worker.pop_timeout(soon()) {
+                Ok(job) => done.push(job.id),
+                Err(PopTimeoutError::Timeout) => {}
+                Err(PopTimeoutError::Closed) => return done,
+            },
+            2 => {
+                let mut jobs = Vec::new();
+                if worker.take(&mut jobs, draw(1..8)).is_err() {
+                    return done;
+                }
+                done.extend(jobs.iter().map(|job| job.id));
+            }
+            _ => match worker.pop() {
+                Ok(job) => done.push(job.id),
+                Err(_) => return done,
+            },
+        }
+    }
+    if let Err(left) = worker.leave() {
+        done.extend(left.iter().map(|job| job.id));
+    }
+    done
+}
+
+/// Does the jobs that come, and not all of them if the worker is one that leaves.
+fn start<Q: Tested>(worker: Rx<Item, Q>, leaves: bool) -> JoinHandle<Vec<usize>>
+where
+    Rx<Item, Q>: Send,
+{
+    let most = if leaves { draw(0..20) } else { usize::MAX };
+    thread::spawn(move || work(worker, most))
+}
+
+/// Each job is done by somebody, or comes back, wherever workers leave and join.
+fn jobs_are_done_once<Q: Tested, R: Route<Item> + Send + 'static>(route: fn() -> R)
+where
+    Rx<Item, Q>: Send,
+{
+    explore(move || {
+        let ledger = Ledger::default();
+        let (mut dispatcher, workers) = fan_out::<Q, R>(draw(1..4), route());
+        let mut threads = Vec::new();
+        for worker in workers {
+            threads.push(start(worker, draw(0..2) == 0));
+        }
+        // One that stays, so that all can be done.
+        threads.push(start(dispatcher.add_worker().unwrap(), false));
+        let jobs = draw(1..80);
+        let mut next = 0;
+        while next < jobs {
+            let refused = match draw(0..6) {
+                0 => dispatcher.try_dispatch(ledger.item(next)),
+                1 => dispatcher.dispatch_timeout(ledger.item(next), soon()),
+                2 => {
+                    let batch = (next..jobs).take(draw(1..20)).map(|id| ledger.item(id));
+                    next += dispatcher.dispatch_iter(batch).expect("one stays");
+                    continue;
+                }
+                3 if draw(0..10) == 0 => {
+                    threads.push(start(dispatcher.add_worker().unwrap(), draw(0..2) == 0));
+                    continue;
+                }
+                3 => {
+                    dispatcher.flush();
+                    continue;
+                }
+                _ => dispatcher.dispatch(ledger.item(next)),
+            };
+            match refused {
+                Ok(()) => next += 1,
+                Err(DispatchError::Full(_)) => thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let mut done = Vec::new();
+        if let Err(unfinished) = dispatcher.join() {
+            assert!(unfinished.panics.is_empty());
+            done.extend(unfinished.undone.iter().map(|job| job.id));
+        }
+        done.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
+        done.sort_unstable();
+        assert!(done.iter().copied().eq(0..jobs), "{done:?}");
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Workers leave until none is there: the jobs they leave behind are there to be taken.
+fn what_the_last_one_leaves_comes_back<Q: Tested>()
+where
+    Rx<Item, Q>: Send,
+{
+    explore(|| {
+        let ledger = Ledger::default();
+        let (mut dispatcher, workers) = fan_out::<Q, _>(draw(1..4), RoundRobin::new());
+        let threads = workers.into_iter().map(|worker| start(worker, true)).collect::<Vec<_>>();
+        let mut dispatched = 0;
+        let refused = loop {
+            match dispatcher.dispatch(ledger.item(dispatched)) {
+                Ok(()) => {
+                    dispatched += 1;
+                    // A queue without a bound never makes it wait.
+                    thread::yield_now();
+                }
+                Err(DispatchError::NoWorker(job)) => break job.id,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(refused, dispatched);
+        let mut jobs = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>();
+        jobs.extend(dispatcher.take_returned().iter().map(|job| job.id));
+        jobs.sort_unstable();
+        assert!(jobs.iter().copied().eq(0..dispatched), "{jobs:?}");
+        drop(dispatcher);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// The dispatcher goes while workers do; what is left is the workers', or is dropped.
+fn all_go_at_once<Q: Tested>()
+where
+    Rx<Item, Q>: Send,
+{
+    explore(|| {
+        let ledger = Ledger::default();
+        let (mut dispatcher, workers) = fan_out::<Q, _>(draw(1..4), RoundRobin::new());
+        let threads = workers.into_iter().map(|worker| start(worker, draw(0..2) == 0)).collect::<Vec<_>>();
+        (0..draw(0..20)).for_each(|id| drop(dispatcher.try_dispatch(ledger.item(id))));
+        drop(dispatcher);
+        threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+        ledger.assert_all_dropped();
+    });
+}
+
+macro_rules! queues {
+    ($($name:ident: $queue:ty),+ $(,)?) => {
+        $(mod $name {
+            use super::*;
+
+            #[test]
+            fn jobs_are_done_once_in_turn() {
+                jobs_are_done_once::<$queue, _>(RoundRobin::new);
+            }
+
+            #[test]
+            fn jobs_are_done_once_by_load() {
+                jobs_are_done_once::<$queue, _>(LeastLoaded::new);
+            }
+
+            #[test]
+            fn jobs_are_done_once_by_key() {
+                jobs_are_done_once::<$queue, _>(|| ByKey::new(|job: &Item| job.id as u64 % 7));
+            }
+
+            #[test]
+            fn what_the_last_one_leaves_comes_back() {
+                super::what_the_last_one_leaves_comes_back::<$queue>();
+            }
+
+            #[test]
+            fn all_go_at_once() {
+                super::all_go_at_once::<$queue>();
+            }
+        })+
+    };
+}
+
+queues! {
+    lane: Lane,
+    linked: Linked,
+    bqueue: BQueue,
+    ticket: Mpmc<Ticket>,
+}
+
+/// One thread dispatches and collects, and every queue is short: nobody waits for ever.
+#[test]
+fn results_make_room_for_jobs() {
+    explore(|| {
+        let (count, jobs) = (draw(1..4), draw(1..60));
+        let builder = Builder::new(count).capacity(one_of(&[1, 2, 8])).wait(wait());
+        let (mut dispatcher, workers) = builder.build::<usize>().unwrap();
+        let mut results: Collector<usize, Lane, SpinPark> = dispatcher.collector(one_of(&[1, 2, 8]));
+        let threads = workers.into_iter().map(|mut worker| {
+            let mut producer = results.add().unwrap();
+            thread::spawn(move || {
+                for job in &mut worker {
+                    producer.push(job + 1_000).unwrap();
+                }
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        let mut got = Vec::new();
+        for job in 0..jobs {
+            dispatcher.dispatch_collecting(job, &mut results, |_, result| got.push(result)).unwrap();
+        }
+        drop(dispatcher);
+        while let Some((_, result)) = results.collect() {
+            got.push(result);
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        got.sort_unstable();
+        assert!(got.into_iter().eq(1_000..1_000 + jobs));
+    });
+}

@@ -1,0 +1,35 @@
+//! The baseline of unbounded queues.
+
+use crate::{Item, Ledger, draw, explore, one_of};
+use corelane::spsc::fastflow;
+use shuttle::thread;
+
+/// Pointers through buffers that are used again.
+#[test]
+fn pointers_come_once_and_in_order() {
+    explore(|| {
+        let ledger = Ledger::default();
+        let (mut producer, mut consumer) = fastflow::channel::<Item>(one_of(&[1, 2, 5, 64]));
+        let (items, popped) = (draw(1..200), draw(0..200));
+        let pushed = ledger.clone();
+        let pusher = thread::spawn(move || {
+            for id in 0..items {
+                assert!(producer.push(Box::new(pushed.item(id))).is_ok());
+                if draw(0..20) == 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        for id in 0..items.min(popped) {
+            loop {
+                match consumer.pop() {
+                    Some(item) => break assert_eq!(item.id, id),
+                    None => thread::yield_now(),
+                }
+            }
+        }
+        pusher.join().unwrap();
+        drop(consumer);
+        ledger.assert_all_dropped();
+    });
+}

@@ -1,0 +1,115 @@
+//! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and segments, several
+//! producers and consumers, hundreds of items. Runs with
+//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p corelane --test shuttle`;
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
+//!
+//! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls it makes, so
+//! that each schedule is also a case of its own. Every item must come once, in order, and be dropped once. Threads that wait for each other
+//! for ever are a deadlock, which shuttle reports; and where a lost wake-up would be made good by the next item, the scenario
+//! waits for an answer before it sends one.
+//!
+//! What shuttle cannot show: it knows one order of all accesses, so an ordering that is too weak, or a barrier that is missing, is loom's to
+//! find. And it samples: what takes many events in one certain order it may miss. What it knows of time, and of memory that two
+//! threads access at once, `src/sync/model.rs` says.
+#![cfg(all(shuttle, feature = "std"))]
+// Guards are dropped by name.
+#![allow(clippy::drop_non_drop)]
+
+mod baseline;
+#[path = "../support/counted.rs"]
+mod counted;
+mod exchanger;
+mod fanout;
+mod fastflow;
+mod handoff;
+mod mpmc;
+#[path = "../support/schedules.rs"]
+mod schedules;
+mod spsc;
+mod stream;
+mod transfer;
+
+pub(crate) use counted::{Item, Ledger};
+pub(crate) use schedules::{draw, explore, one_of};
+
+use corelane::wait::SpinPark;
+use std::time::Duration;
+
+/// Looks a few times before it parks, or none.
+pub(crate) fn wait() -> SpinPark {
+    SpinPark { looks: draw(0..4) as u32 }
+}
+
+/// A time that passes soon.
+pub(crate) fn soon() -> Duration {
+    Duration::from_micros(draw(0..20) as u64)
+}
+
+/// A test for every scenario of a family and member.
+macro_rules! suites {
+    ($family:ident: $($name:ident: $member:ty),+ $(,)? => $scenarios:tt) => {
+        $(mod $name {
+            suites!(@ $family, $member, $scenarios);
+        })+
+    };
+    (@ $family:ident, $member:ty, { $($scenario:ident)+ }) => {
+        $(#[test]
+        fn $scenario() {
+            crate::$family::$scenario::<$member>();
+        })+
+    };
+}
+
+suites! {
+    spsc:
+    lane: corelane::spsc::Lane,
+    linked: corelane::spsc::Linked,
+    lamport: corelane::spsc::Lamport,
+    mcring: corelane::spsc::McRing,
+    bqueue: corelane::spsc::BQueue,
+    locked: corelane::spsc::Locked,
+    multiline: corelane::spsc::MultiLine,
+    fastforward: corelane::spsc::FastForward,
+    => {
+        items_come_once_and_in_order
+        time_outs_lose_nothing
+        slices_come_in_order
+        questions_are_answered
+        the_consumer_closes_in_midstream
+        the_consumer_goes_in_midstream
+        answers_are_true
+        one_parker_serves_several_queues
+    }
+}
+
+suites! {
+    mpmc:
+    ticket: corelane::mpmc::Ticket,
+    michael_scott: corelane::mpmc::MichaelScott,
+    two_lock: corelane::mpmc::TwoLock,
+    condvar: corelane::mpmc::Condvar,
+    busy_wait: corelane::mpmc::BusyWait,
+    => {
+        items_come_once_and_in_order
+        time_outs_lose_nothing
+        a_close_in_midstream
+        questions_are_answered
+        a_wake_up_that_meets_a_time_out_is_not_lost
+        room_that_meets_a_time_out_is_not_lost
+        a_close_wakes_all
+    }
+}
+
+suites! {
+    handoff:
+    dual_queue: crate::handoff::Fair,
+    dual_stack: crate::handoff::Unfair,
+    dual_stack_with_elimination: crate::handoff::Eliminating,
+    => {
+        items_come_once_and_in_order
+        as_many_puts_as_takes
+        a_close_in_midstream
+        one_that_stays_is_found
+        a_select_misses_nothing
+    }
+}

@@ -1,0 +1,283 @@
+//! Any number of both: every design.
+
+use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::mpmc::{self, Design, Options};
+use corelane::wait::SpinPark;
+use shuttle::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A design under test.
+pub(crate) trait Tested: Design<Item> + Design<usize> + Send + Sync + 'static {}
+impl<D: Design<Item> + Design<usize> + Send + Sync + 'static> Tested for D {}
+
+type Queue<T, D> = mpmc::Queue<T, D, SpinPark>;
+
+/// Small ones, where all wait and nodes are used again all the time, and larger ones.
+fn queue<T: Send, D: Design<T>>() -> Arc<Queue<T, D>> {
+    let capacity = one_of(&[1, 2, 3, 8, 64]);
+    let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
+    Arc::new(mpmc::queue_with(capacity, options).unwrap())
+}
+
+/// Runs `f` with the queue in another thread.
+fn spawn<T: Send + 'static, D: Design<T> + 'static, R: Send + 'static>(
+    queue: &Arc<Queue<T, D>>,
+    f: impl FnOnce(&Queue<T, D>) -> R + Send + 'static,
+) -> JoinHandle<R>
+where
+    Queue<T, D>: Send + Sync,
+{
+    let queue = queue.clone();
+    thread::spawn(move || f(&queue))
+}
+
+/// The items of producer p have the numbers from p * EACH on.
+const EACH: usize = 1_000;
+
+/// Pushes so many items by drawn calls. Returns how many were accepted before the queue was closed.
+fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize, items: usize, timed: bool) -> usize {
+    let item = |i: usize| ledger.item(producer * EACH + i);
+    let mut next = 0;
+    while next < items {
+        match draw(0..if timed { 6 } else { 5 }) {
+            0 => match queue.try_push(item(next)) {
+                Ok(()) => next += 1,
+                Err(TryPushError::Full(_) | TryPushError::Busy(_)) => thread::yield_now(),
+                Err(TryPushError::Closed(_)) => return next,
+            },
+            1 => {
+                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
+                let count = batch.len();
+                let done = queue.push_batch(&mut batch);
+                next += count - batch.len();
+                if done.is_err() {
+                    return next;
+                }
+            }
+            2 => {
+                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
+                let count = batch.len();
+                match queue.try_push_batch(&mut batch) {
+                    Ok(pushed) => assert_eq!(pushed, count - batch.len()),
+                    Err(TryPushError::Full(()) | TryPushError::Busy(())) => assert_eq!(batch.len(), count),
+                    Err(TryPushError::Closed(())) => return next,
+                }
+                next += count - batch.len();
+                thread::yield_now();
+            }
+            5 if draw(0..2) == 0 => {
+                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
+                let count = batch.len();
+                let done = queue.push_batch_timeout(&mut batch, soon());
+                next += count - batch.len();
+                if matches!(done, Err(PushTimeoutError::Closed(()))) {
+                    return next;
+                }
+            }
+            5 => match queue.push_timeout(item(next), soon()) {
+                Ok(()) => next += 1,
+                Err(PushTimeoutError::Timeout(_)) => {}
+                Err(PushTimeoutError::Closed(_)) => return next,
+            },
+            _ => match queue.push(item(next)) {
+                Ok(()) => next += 1,
+                Err(Closed(_)) => return next,
+            },
+        }
+    }
+    next
+}
+
+/// Pops items by drawn calls until the queue is closed, and returns their numbers.
+fn pop_all<D: Tested>(queue: &Queue<Item, D>, timed: bool) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    loop {
+        let mut items = Vec::new();
+        let more = match draw(0..if timed { 6 } else { 5 }) {
+            0 => match queue.try_pop() {
+                Ok(item) => {
+                    items.push(item);
+                    true
+                }
+                Err(error) => error != TryPopError::Closed,
+            },
+            1 => queue.pop_batch(&mut items, draw(1..20)).is_ok(),
+            2 => queue.try_pop_batch(&mut items, draw(1..20)) != Err(TryPopError::Closed),
+            5 if draw(0..2) == 0 => {
+                queue.pop_batch_timeout(&mut items, draw(1..20), soon()) != Err(PopTimeoutError::Closed)
+            }
+            5 => match queue.pop_timeout(soon()) {
+                Ok(item) => {
+                    items.push(item);
+                    true
+                }
+                Err(error) => error != PopTimeoutError::Closed,
+            },
+            _ => queue.pop().map(|item| items.push(item)).is_ok(),
+        };
+        if items.is_empty() {
+            if !more {
+                return numbers;
+            }
+            thread::yield_now();
+        }
+        numbers.extend(items.iter().map(|item| item.id));
+    }
+}
+
+/// Each producer's items came once, all that were accepted, and in order at each consumer.
+fn check(accepted: &[usize], popped: &[Vec<usize>]) {
+    for numbers in popped {
+        for producer in 0..accepted.len() {
+            let own = numbers.iter().filter(|&&number| number / EACH == producer);
+            assert!(own.is_sorted(), "out of order: {numbers:?}");
+        }
+    }
+    let mut all = popped.concat();
+    all.sort_unstable();
+    let expected = accepted.iter().enumerate().flat_map(|(p, &count)| p * EACH..p * EACH + count);
+    assert!(all.into_iter().eq(expected), "{accepted:?}, {popped:?}");
+}
+
+fn crossing<D: Tested>(timed: bool) {
+    explore(move || {
+        let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
+        let poppers = (0..draw(1..5)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
+        let pushers = (0..draw(1..5)).map(|producer| {
+            let (ledger, items) = (ledger.clone(), draw(0..60));
+            spawn(&queue, move |queue| {
+                assert_eq!(push_all(queue, &ledger, producer, items, timed), items);
+                items
+            })
+        });
+        let accepted = pushers.collect::<Vec<_>>().into_iter().map(|pusher| pusher.join().unwrap()).collect::<Vec<_>>();
+        queue.close();
+        let popped = poppers.into_iter().map(|popper| popper.join().unwrap()).collect::<Vec<_>>();
+        check(&accepted, &popped);
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+pub(crate) fn items_come_once_and_in_order<D: Tested>() {
+    crossing::<D>(false);
+}
+
+pub(crate) fn time_outs_lose_nothing<D: Tested>() {
+    crossing::<D>(true);
+}
+
+/// What was accepted is popped, the rest comes back.
+pub(crate) fn a_close_in_midstream<D: Tested>() {
+    explore(|| {
+        let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
+        let timed = draw(0..2) == 0;
+        let poppers = (0..draw(0..4)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
+        let pushers = (0..draw(1..4)).map(|producer| {
+            let ledger = ledger.clone();
+            spawn(&queue, move |queue| push_all(queue, &ledger, producer, 60, timed))
+        });
+        let pushers = pushers.collect::<Vec<_>>();
+        (0..draw(0..100)).for_each(|_| thread::yield_now());
+        queue.close();
+        let accepted = pushers.into_iter().map(|pusher| pusher.join().unwrap()).collect::<Vec<_>>();
+        let mut popped = poppers.into_iter().map(|popper| popper.join().unwrap()).collect::<Vec<_>>();
+        popped.push(pop_all(&queue, false));
+        check(&accepted, &popped);
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Several threads answer questions of several others, who wait for as many answers as they have sent questions: a lost wake-up is
+/// made good by nobody.
+pub(crate) fn questions_are_answered<D: Tested>() {
+    explore(|| {
+        let (ask, answer) = (queue::<usize, D>(), queue::<usize, D>());
+        let servers = (0..draw(1..4)).map(|_| {
+            let answer = answer.clone();
+            spawn(&ask, move |ask| {
+                while let Ok(question) = ask.pop() {
+                    answer.push(question + EACH).unwrap();
+                }
+            })
+        });
+        let servers = servers.collect::<Vec<_>>();
+        let clients = (0..draw(1..4)).map(|_| {
+            let (ask, rounds) = (ask.clone(), draw(1..20));
+            spawn(&answer, move |answer| {
+                for question in 0..rounds {
+                    ask.push(question).unwrap();
+                    assert!(answer.pop().unwrap() >= EACH);
+                }
+            })
+        });
+        clients.collect::<Vec<_>>().into_iter().for_each(|client| client.join().unwrap());
+        assert!(ask.is_empty() && answer.is_empty());
+        ask.close();
+        servers.into_iter().for_each(|server| server.join().unwrap());
+    });
+}
+
+/// Some of those who sleep give up just as they are woken: somebody else gets the item, then.
+pub(crate) fn a_wake_up_that_meets_a_time_out_is_not_lost<D: Tested>() {
+    explore(|| {
+        let queue = queue::<usize, D>();
+        let patient = draw(1..3);
+        let timed = (0..draw(1..4)).map(|_| spawn(&queue, |queue| usize::from(queue.pop_timeout(soon()).is_ok())));
+        let timed = timed.collect::<Vec<_>>();
+        let waiters = (0..patient).map(|_| spawn(&queue, |queue| queue.pop().unwrap())).collect::<Vec<_>>();
+        // As many as the patient ones need, and then as many as the others took.
+        (0..patient).for_each(|item| queue.push(item).unwrap());
+        let taken = timed.into_iter().map(|popper| popper.join().unwrap()).sum::<usize>();
+        (0..taken).for_each(|item| queue.push(item).unwrap());
+        waiters.into_iter().for_each(|waiter| assert!(waiter.join().unwrap() < EACH));
+        assert!(queue.is_empty());
+    });
+}
+
+/// The same for those who wait for room.
+pub(crate) fn room_that_meets_a_time_out_is_not_lost<D: Tested>() {
+    explore(|| {
+        let queue = queue::<usize, D>();
+        while queue.len() < queue.capacity().min(64) {
+            queue.try_push(0).unwrap();
+        }
+        let patient = draw(1..3);
+        let timed = (0..draw(1..4)).map(|_| spawn(&queue, |queue| usize::from(queue.push_timeout(0, soon()).is_ok())));
+        let timed = timed.collect::<Vec<_>>();
+        let waiters = (0..patient).map(|_| spawn(&queue, |queue| queue.push(0).unwrap())).collect::<Vec<_>>();
+        (0..patient).for_each(|_| assert_eq!(queue.pop(), Ok(0)));
+        let pushed = timed.into_iter().map(|pusher| pusher.join().unwrap()).sum::<usize>();
+        (0..pushed).for_each(|_| assert_eq!(queue.pop(), Ok(0)));
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+/// One close wakes all who sleep at either side.
+pub(crate) fn a_close_wakes_all<D: Tested>() {
+    explore(|| {
+        let queue = queue::<usize, D>();
+        let pops = draw(0..2) == 0;
+        if !pops {
+            while queue.len() < queue.capacity().min(64) {
+                queue.try_push(0).unwrap();
+            }
+        }
+        let waiters = (0..draw(1..5)).map(|_| {
+            spawn(&queue, move |queue| match pops {
+                true => assert!(queue.pop().is_err()),
+                false => drop(queue.push(0)),
+            })
+        });
+        let waiters = waiters.collect::<Vec<_>>();
+        (0..draw(0..20)).for_each(|_| thread::yield_now());
+        queue.close();
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        // Who comes later learns of it at once.
+        assert!(queue.push(0).is_err());
+        assert_eq!(queue.push_timeout(0, Duration::MAX), Err(PushTimeoutError::Closed(0)));
+    });
+}

@@ -1,0 +1,179 @@
+//! Messages of bytes.
+
+use crate::{draw, explore, one_of, soon, wait};
+use corelane::error::{PopError, PopTimeoutError};
+use corelane::spsc::Options;
+use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
+use corelane::wait::SpinPark;
+use shuttle::thread;
+
+type Ends = (Producer<SpinPark>, Consumer<SpinPark>);
+
+/// Short segments, so that messages often begin another one; with a limit or not.
+fn queue() -> (Ends, usize) {
+    let segment = one_of(&[8, 40, 100, 1_000]);
+    let limit = one_of(&[None, Some(16), Some(200)]);
+    let tuning = Tuning { segment: Some(segment), cached: Some(draw(1..4)), limit };
+    let options = Options::new().tuning(tuning).wait(wait()).start_at(one_of(&[0, usize::MAX - 40]));
+    let longest = limit.map_or(3 * segment / 2, |limit| limit - 8);
+    (stream::channel_with(options).unwrap(), longest)
+}
+
+/// The message of this number.
+fn message(number: usize, longest: usize) -> Vec<u8> {
+    let len = number.wrapping_mul(number / 3 + 7) % (longest + 1);
+    (0..len).map(|i| (number.wrapping_mul(31) ^ i ^ len) as u8).collect()
+}
+
+/// Pushes messages by drawn calls. Returns the number of the first that was refused as the queue is closed, or of the last.
+fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, timed: bool) -> usize {
+    let mut next = 0;
+    while next < messages {
+        let bytes = message(next, longest);
+        let pushed = match draw(0..if timed { 5 } else { 4 }) {
+            0 => producer.try_push(&bytes),
+            1 => {
+                let batch =
+                    (next..messages).take(draw(1..10)).map(|number| message(number, longest)).collect::<Vec<_>>();
+                next += producer.push_batch(&batch);
+                if producer.is_closed() {
+                    return next;
+                }
+                Err(PushError::Full)
+            }
+            2 => match producer.reserve(bytes.len() + draw(0..2).min(longest - bytes.len())) {
+                Ok(reserved) if draw(0..4) == 0 => {
+                    drop(reserved);
+                    Err(PushError::Full)
+                }
+                Ok(mut reserved) => {
+                    reserved.append(&bytes);
+                    reserved.commit_written().map_err(|_| PushError::Closed)
+                }
+                Err(error) => Err(error),
+            },
+            4 => producer.push_timeout(&bytes, soon()),
+            _ => producer.push(&bytes),
+        };
+        match pushed {
+            Ok(()) => next += 1,
+            Err(PushError::Full) => thread::yield_now(),
+            Err(PushError::Closed) => return next,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    next
+}
+
+/// Pops messages by drawn calls, until there are so many or the queue is closed. Returns the number of the next.
+fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: bool) -> usize {
+    let mut next = 0;
+    while next < to {
+        let popped = match draw(0..if timed { 5 } else { 4 }) {
+            0 => consumer.try_pop(),
+            1 => {
+                for bytes in consumer.drain(draw(1..10).min(to - next)) {
+                    assert_eq!(bytes, message(next, longest));
+                    next += 1;
+                }
+                thread::yield_now();
+                continue;
+            }
+            2 => {
+                if let Some(peeked) = consumer.peek() {
+                    assert_eq!(*peeked, message(next, longest));
+                    if draw(0..2) == 0 {
+                        peeked.release();
+                        next += 1;
+                    }
+                }
+                thread::yield_now();
+                continue;
+            }
+            4 => consumer.pop_timeout(soon()).map_err(|error| match error {
+                PopTimeoutError::Timeout => PopError::Empty,
+                PopTimeoutError::Closed => PopError::Closed,
+            }),
+            _ => consumer.pop().map_err(|_| PopError::Closed),
+        };
+        match popped {
+            Ok(bytes) => {
+                assert_eq!(bytes, message(next, longest));
+                next += 1;
+            }
+            Err(PopError::Empty) => thread::yield_now(),
+            Err(PopError::Closed) => return next,
+        }
+    }
+    next
+}
+
+fn crossing(timed: bool) {
+    explore(move || {
+        let ((mut producer, mut consumer), longest) = queue();
+        let messages = draw(1..100);
+        let pusher = thread::spawn(move || assert_eq!(push_all(&mut producer, messages, longest, timed), messages));
+        assert_eq!(pop_all(&mut consumer, usize::MAX, longest, timed), messages);
+        pusher.join().unwrap();
+    });
+}
+
+#[test]
+fn messages_come_once_and_in_order() {
+    crossing(false);
+}
+
+#[test]
+fn time_outs_lose_nothing() {
+    crossing(true);
+}
+
+#[test]
+fn questions_are_answered() {
+    explore(|| {
+        let (((mut ask, mut asked), longest), ((mut answer, mut answered), other)) = (queue(), queue());
+        let longest = longest.min(other);
+        let server = thread::spawn(move || {
+            while let Ok(question) = asked.pop() {
+                answer.push(question).unwrap();
+            }
+        });
+        for number in 0..draw(1..60) {
+            ask.push(&message(number, longest)).unwrap();
+            assert_eq!(answered.pop().unwrap(), message(number, longest));
+        }
+        drop(ask);
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn the_consumer_closes_in_midstream() {
+    explore(|| {
+        let ((mut producer, mut consumer), longest) = queue();
+        let messages = draw(1..100);
+        let pusher = thread::spawn(move || push_all(&mut producer, messages, longest, draw(0..2) == 0));
+        let mut popped = pop_all(&mut consumer, draw(0..messages + 1), longest, false);
+        consumer.close();
+        while let Ok(bytes) = consumer.try_pop() {
+            assert_eq!(bytes, message(popped, longest));
+            popped += 1;
+        }
+        assert_eq!(pusher.join().unwrap(), popped);
+    });
+}
+
+#[test]
+fn the_consumer_goes_in_midstream() {
+    explore(|| {
+        let ((mut producer, mut consumer), longest) = queue();
+        let messages = draw(1..100);
+        let pusher = thread::spawn(move || {
+            let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
+            assert!(pushed == messages || producer.is_closed());
+        });
+        pop_all(&mut consumer, draw(0..messages + 1), longest, false);
+        drop(consumer);
+        pusher.join().unwrap();
+    });
+}

@@ -1,0 +1,189 @@
+//! The transfer queue, whose items are left behind or waited for.
+
+use crate::handoff::{EACH, check, join, spawn};
+use crate::{Item, Ledger, draw, explore, soon};
+use corelane::error::{OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
+use corelane::handoff::{CancelToken, Patience, TransferQueue};
+use shuttle::thread;
+use std::sync::Arc;
+
+/// Leaves items behind or waits until they are taken, by drawn calls.
+fn put_all(
+    queue: &TransferQueue<Item>,
+    ledger: &Ledger,
+    producer: usize,
+    items: usize,
+    stop: &CancelToken,
+) -> Vec<usize> {
+    let mut accepted = Vec::new();
+    let mut next = 0;
+    while next < items {
+        let number = producer * EACH + next;
+        let item = ledger.item(number);
+        let accepts = match draw(0..6) {
+            0 => match queue.try_transfer(item) {
+                Ok(()) => true,
+                Err(OfferError::NoTaker(_)) => false,
+                Err(OfferError::Closed(_)) => return accepted,
+            },
+            1 => match queue.transfer_timeout(item, soon()) {
+                Ok(()) => true,
+                Err(OfferTimeoutError::Timeout(item)) => item.id != number,
+                Err(OfferTimeoutError::Closed(_)) => return accepted,
+            },
+            2 => match queue.transfer_with(item, &Patience::new().cancel(stop)) {
+                Ok(()) => true,
+                Err(PutError::Closed(_)) => return accepted,
+                Err(PutError::Cancelled(item) | PutError::Timeout(item)) => item.id != number,
+            },
+            3 => match queue.transfer(item) {
+                Ok(()) => true,
+                Err(_) => return accepted,
+            },
+            _ => match queue.put(item) {
+                Ok(()) => true,
+                Err(_) => return accepted,
+            },
+        };
+        if accepts {
+            accepted.push(number);
+            next += 1;
+        } else {
+            thread::yield_now();
+        }
+    }
+    accepted
+}
+
+/// Takes items by drawn calls, until the queue is closed and drained.
+fn take_all(queue: &TransferQueue<Item>, stop: &CancelToken) -> Vec<usize> {
+    let mut taken = Vec::new();
+    loop {
+        let item = match draw(0..6) {
+            0 => match queue.poll() {
+                Ok(item) => Some(item),
+                Err(PopError::Empty) => None,
+                Err(PopError::Closed) => return taken,
+            },
+            1 => match queue.poll_timeout(soon()) {
+                Ok(item) => Some(item),
+                Err(PopTimeoutError::Timeout) => None,
+                Err(PopTimeoutError::Closed) => return taken,
+            },
+            2 => match queue.take_with(&Patience::new().cancel(stop)) {
+                Ok(item) => Some(item),
+                Err(TakeError::Closed) => return taken,
+                Err(_) => None,
+            },
+            3 => queue.reserve_take().abort(),
+            _ => match queue.take() {
+                Ok(item) => Some(item),
+                Err(_) => return taken,
+            },
+        };
+        match item {
+            Some(item) => taken.push(item.id),
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn traffic(closes_early: bool) {
+    explore(move || {
+        let (queue, ledger, stop) = (Arc::new(TransferQueue::new()), Ledger::default(), CancelToken::new());
+        let takers = (0..draw(1..4)).map(|_| {
+            let stop = stop.clone();
+            spawn(&queue, move |queue| take_all(queue, &stop))
+        });
+        let takers = takers.collect::<Vec<_>>();
+        let putters = (0..draw(1..4)).map(|producer| {
+            let (ledger, stop, items) = (ledger.clone(), stop.clone(), draw(0..30));
+            spawn(&queue, move |queue| {
+                let accepted = put_all(queue, &ledger, producer, items, &stop);
+                assert!(closes_early || accepted.len() == items);
+                accepted
+            })
+        });
+        let putters = putters.collect::<Vec<_>>();
+        if draw(0..3) == 0 {
+            (0..draw(0..100)).for_each(|_| thread::yield_now());
+            stop.cancel();
+        }
+        let accepted = if closes_early {
+            (0..draw(0..60)).for_each(|_| thread::yield_now());
+            queue.close();
+            join(putters)
+        } else {
+            let accepted = join(putters);
+            queue.close();
+            accepted
+        };
+        check(&accepted, &join(takers));
+        assert!(queue.is_empty());
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+#[test]
+fn items_come_once_and_in_order() {
+    traffic(false);
+}
+
+#[test]
+fn a_close_in_midstream() {
+    traffic(true);
+}
+
+/// Each thread puts before it polls, so each finds an item, whatever the others do.
+#[test]
+fn no_poll_misses_an_item() {
+    explore(|| {
+        let (queue, ledger) = (Arc::new(TransferQueue::new()), Ledger::default());
+        let threads = (0..draw(2..5)).map(|producer| {
+            let (ledger, rounds) = (ledger.clone(), draw(1..20));
+            spawn(&queue, move |queue| {
+                for i in 0..rounds {
+                    queue.put(ledger.item(producer * EACH + i)).unwrap();
+                    assert!(queue.poll().is_ok());
+                }
+            })
+        });
+        join(threads.collect());
+        assert!(queue.is_empty());
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Nobody gives up, so nothing makes a lost wake-up good.
+#[test]
+fn questions_are_answered() {
+    explore(|| {
+        let (ask, answer) = (Arc::new(TransferQueue::new()), Arc::new(TransferQueue::new()));
+        let servers = (0..draw(1..3)).map(|_| {
+            let answer = answer.clone();
+            spawn(&ask, move |ask| {
+                while let Ok(question) = ask.take() {
+                    answer.put(question + EACH).unwrap();
+                }
+            })
+        });
+        let servers = servers.collect::<Vec<_>>();
+        let clients = (0..draw(1..4)).map(|_| {
+            let (ask, rounds) = (ask.clone(), draw(1..12));
+            spawn(&answer, move |answer| {
+                for question in 0..rounds {
+                    match draw(0..2) {
+                        0 => ask.put(question).unwrap(),
+                        _ => ask.transfer(question).unwrap(),
+                    }
+                    assert!(answer.take().unwrap() >= EACH);
+                }
+            })
+        });
+        join(clients.collect());
+        ask.close();
+        join(servers);
+    });
+}
