@@ -240,7 +240,7 @@ const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, ea
 ";
 
 /// With a space between thousands.
-fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

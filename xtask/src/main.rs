@@ -1,11 +1,14 @@
 //! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another processor, what a
 //! release needs, and the table that says what of it was seen.
 
+#[cfg(test)]
+mod bugs;
 mod cargo;
 mod evidence;
 mod mutants;
 mod release;
 mod rows;
+mod soak;
 mod tool;
 mod tree;
 mod verify;
@@ -34,6 +37,8 @@ enum Command {
     Evidence(evidence::Arguments),
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
+    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets nobody sleep for ever
+    Soak(soak::Arguments),
     /// Runs everything, keeps records of it, and prints the table
     Verify(verify::Arguments),
 }
@@ -44,6 +49,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => tool::run(&arguments),
         Command::Evidence(arguments) => evidence::run(&arguments),
         Command::Release => release::run(),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };
     match outcome {

@@ -36,7 +36,7 @@
 //!
 //! # Progress
 //!
-//! Lock-free, but for the allocator, which a push asks only if all nodes are in use: whoever fails lost to another that succeeded. No call
+//! Lock-free, but for threads that sleep, whose list has a [lock](super::sleepers), and for the allocator, which a push asks only if all nodes are in use: whoever fails lost to another that succeeded. No call
 //! waits for another thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
 //!
 //! # When to use it, and when not

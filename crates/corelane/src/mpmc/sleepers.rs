@@ -10,6 +10,11 @@
 //!    and if it gets something and leaves more behind, or finds the queue closed, it wakes the next. So of all who sleep as many are woken as find work; and a change
 //!    that woke a thread which gave up in the meantime was looked at by that thread once more, and is not lost.
 //!
+//! # Progress
+//!
+//! The list has a lock, which is held for a few instructions: by who goes to sleep or gets up, and by who wakes somebody. A thread that is stopped just there
+//! holds up every call that has somebody to wake, a `try_` call too. No call of a queue where nobody sleeps comes near it.
+//!
 //! # Synchronization
 //!
 //! - count: a read-modify-write here, a load behind the light barrier there. It orders nothing but what the barrier does.

@@ -7,6 +7,7 @@
 
 mod book;
 mod crowds;
+mod ending;
 mod fanout_panics;
 mod fuse;
 mod handoff_panics;

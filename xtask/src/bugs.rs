@@ -1,0 +1,94 @@
+//! `docs/bugs.md`, the list of bugs of other queues: every test and every hand-made fault that it names must exist.
+
+use crate::{mutants, root};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The names between backquotes that are those of tests, and of hand-made faults.
+fn names(page: &str) -> (Vec<&str>, Vec<&str>) {
+    let is_word = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c))
+    };
+    let code = page.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`').skip(1).step_by(2));
+    let code: Vec<_> = code.collect();
+    let of = |by: &str| code.iter().copied().filter(|name| name.contains(by) && name.split(by).all(is_word)).collect();
+    (of("::"), of("/"))
+}
+
+/// The files of a test target, and the tests' crate.
+fn files(root: &Path, target: &str) -> Vec<PathBuf> {
+    let tests = match target {
+        "pool" => root.join("crates/corelane-pool/tests/conformance"),
+        "pool_loom" => root.join("crates/corelane-pool/tests/loom"),
+        _ => root.join("crates/corelane/tests").join(target),
+    };
+    match fs::read_dir(&tests) {
+        Ok(files) => files.map(|file| file.unwrap().path()).collect(),
+        Err(_) => vec![tests.with_extension("rs")],
+    }
+}
+
+/// Whether a target has such a test: in the module's file, or in that of the whole target, and run: by an attribute, or by its name in a list.
+fn exists(root: &Path, name: &str) -> bool {
+    let words: Vec<_> = name.split("::").collect();
+    let (target, test) = (words[0], words[words.len() - 1]);
+    let modules = &words[1..words.len() - 1];
+    let files = files(root, target);
+    let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+    let whole: String = files.iter().map(text).collect();
+    let own = match modules.first() {
+        Some(module) if files.len() > 1 => {
+            files.iter().filter(|file| file.file_stem().is_some_and(|stem| stem == *module)).map(text).collect()
+        }
+        Some(module) if !whole.contains(&format!("mod {module} ")) => return false,
+        _ => whole.clone(),
+    };
+    let written = own.contains(&format!("fn {test}("))
+        || own.contains(&format!("fn {test}<"))
+        || own.contains(&format!("fn {test}!("));
+    let runs = own.contains(&format!("#[test]\n    fn {test}("))
+        || own.contains(&format!("#[test]\nfn {test}("))
+        || whole.lines().any(|line| line.trim().trim_end_matches(',') == test);
+    written && runs
+}
+
+#[test]
+fn what_the_list_of_bugs_names_exists() {
+    let root = root();
+    let page = fs::read_to_string(root.join("docs/bugs.md")).unwrap();
+    let (tests, faults) = names(&page);
+    assert!(tests.len() > 100 && faults.len() > 10, "{} tests, {} faults", tests.len(), faults.len());
+    let missing: Vec<_> = tests.into_iter().filter(|test| !exists(&root, test)).collect();
+    assert!(missing.is_empty(), "no such tests: {missing:#?}");
+    let known: Vec<_> = mutants::all(&root).unwrap().into_iter().map(|mutant| mutant.name).collect();
+    let missing: Vec<_> = faults.into_iter().filter(|fault| !known.iter().any(|name| name == fault)).collect();
+    assert!(missing.is_empty(), "no such faults: {missing:#?}");
+}
+
+/// No entry without a test or a reason.
+#[test]
+fn each_entry_of_the_list_has_a_test_or_a_reason() {
+    let page = fs::read_to_string(root().join("docs/bugs.md")).unwrap();
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| where")) {
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 3, "{line}");
+        let (tests, faults) = names(line);
+        assert!(
+            !tests.is_empty() || !faults.is_empty() || line.contains("Cannot ") || line.contains("a test of its own"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_test_that_is_not_there_is_missed() {
+    let root = root();
+    for name in ["contract::closing::closing_twice_changes_nothing", "barrier::a_consumer_that_sleeps"] {
+        assert!(exists(&root, name), "{name}");
+    }
+    for name in
+        ["contract::closing::nothing", "contract::order::closing_twice_changes_nothing", "loom::lane::fill", "no::test"]
+    {
+        assert!(!exists(&root, name), "{name}");
+    }
+}

@@ -1,0 +1,309 @@
+//! No buffer: puts that meet takes, transfers, exchanges.
+
+use super::Episode;
+use super::load::{Item, Mood, Random, dropped, timed};
+use super::watch::{Doing, Watch};
+use corelane::error::{ExchangeError, OfferTimeoutError, PopTimeoutError};
+use corelane::handoff::{Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads on a side, at most.
+const MOST: u64 = 5;
+/// Nodes that so few threads may ever need at once, the first row included.
+const NODES: usize = 1024;
+
+/// The calls that all have, by one name.
+trait Meets: Sync {
+    fn put(&self, item: Item) -> bool;
+    /// Whether it came to someone.
+    fn offer(&self, item: Item) -> bool;
+    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>>;
+    fn ticket(&self, item: Item) -> bool;
+    fn take(&self) -> Option<Item>;
+    fn poll(&self) -> Option<Item>;
+    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError>;
+    fn take_ticket(&self) -> Option<Item>;
+    fn close(&self);
+    fn nodes(&self) -> usize;
+    /// Whether nobody waits, and nothing is inside.
+    fn is_idle(&self) -> bool;
+}
+
+impl Meets for SynchronousQueue<Item> {
+    fn put(&self, item: Item) -> bool {
+        self.put(item).is_ok()
+    }
+
+    fn offer(&self, item: Item) -> bool {
+        self.offer(item).is_ok()
+    }
+
+    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>> {
+        self.offer_timeout(item, time)
+    }
+
+    fn ticket(&self, item: Item) -> bool {
+        self.reserve_put(item).abort().is_none()
+    }
+
+    fn take(&self) -> Option<Item> {
+        self.take().ok()
+    }
+
+    fn poll(&self) -> Option<Item> {
+        self.poll().ok()
+    }
+
+    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
+        self.poll_timeout(time)
+    }
+
+    fn take_ticket(&self) -> Option<Item> {
+        self.reserve_take().abort()
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn nodes(&self) -> usize {
+        self.nodes()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting_puts() == 0 && self.waiting_takes() == 0
+    }
+}
+
+/// Left behind, where a synchronous queue waits: so a put may come and go, and a ticket too.
+impl Meets for TransferQueue<Item> {
+    fn put(&self, item: Item) -> bool {
+        if item.0.is_multiple_of(2) { self.put(item).is_ok() } else { self.transfer(item).is_ok() }
+    }
+
+    fn offer(&self, item: Item) -> bool {
+        self.try_transfer(item).is_ok()
+    }
+
+    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>> {
+        self.transfer_timeout(item, time)
+    }
+
+    fn ticket(&self, item: Item) -> bool {
+        self.reserve_transfer(item).abort().is_none()
+    }
+
+    fn take(&self) -> Option<Item> {
+        self.take().ok()
+    }
+
+    fn poll(&self) -> Option<Item> {
+        self.poll().ok()
+    }
+
+    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
+        self.poll_timeout(time)
+    }
+
+    fn take_ticket(&self) -> Option<Item> {
+        self.reserve_take().abort()
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn nodes(&self) -> usize {
+        0
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_empty() && self.waiting_consumer_count() == 0
+    }
+}
+
+pub(crate) fn fair(episode: &mut Episode<'_>) -> u64 {
+    run(episode, &SynchronousQueue::new(Fairness::Fair))
+}
+
+pub(crate) fn unfair(episode: &mut Episode<'_>) -> u64 {
+    run(episode, &SynchronousQueue::new(Fairness::Unfair))
+}
+
+pub(crate) fn eliminating(episode: &mut Episode<'_>) -> u64 {
+    run(episode, &SynchronousQueue::with_elimination())
+}
+
+pub(crate) fn transfer(episode: &mut Episode<'_>) -> u64 {
+    run(episode, &TransferQueue::new())
+}
+
+fn run(episode: &mut Episode<'_>, queue: &dyn Meets) -> u64 {
+    let (watch, until) = (episode.watch, episode.until);
+    let random = &mut episode.random;
+    let (puts, takes) = (random.between(1, MOST), random.between(1, MOST));
+    let over = AtomicBool::new(false);
+    dropped();
+    let (mut put_sum, mut taken_sum, mut taken_count, mut made, mut gone) = (0, 0, 0, 0, 0);
+    thread::scope(|scope| {
+        let over = &over;
+        let putting: Vec<_> = (0..puts)
+            .map(|_| {
+                let random = random.fork();
+                scope.spawn(move || put(queue, over, random, watch))
+            })
+            .collect();
+        let taking: Vec<_> = (0..takes)
+            .map(|_| {
+                let random = random.fork();
+                scope.spawn(move || take(queue, random, watch))
+            })
+            .collect();
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+        over.store(true, SeqCst);
+        queue.close();
+        for thread in putting {
+            let (sum, items, dropped) = thread.join().expect("see above");
+            (put_sum, made, gone) = (put_sum + sum, made + items, gone + dropped);
+        }
+        for thread in taking {
+            let (sum, count, dropped) = thread.join().expect("see above");
+            (taken_sum, taken_count, gone) = (taken_sum + sum, taken_count + count, gone + dropped);
+        }
+    });
+    // What a transfer queue held when it was closed.
+    while let Some(item) = queue.poll() {
+        taken_sum += item.0;
+    }
+    assert_eq!(put_sum, taken_sum, "the sums of what was put and taken");
+    assert_eq!(gone + dropped(), made, "dropped, of so many items that were made");
+    assert!(queue.is_idle(), "somebody is still waited for");
+    assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
+    taken_count
+}
+
+/// The sum of what came to someone, items made, dropped here.
+fn put(queue: &dyn Meets, over: &AtomicBool, random: Random, watch: &Watch) -> (u64, u64, u64) {
+    let at = watch.place("putter");
+    let mut mood = Mood::new(random);
+    let (mut sum, mut made) = (0, 0);
+    while !over.load(SeqCst) {
+        at.now(Doing::Pauses);
+        mood.pause();
+        for _ in 0..mood.random.below(10) {
+            made += 1;
+            let number = mood.random.between(1, 1 << 20);
+            let item = Item(number);
+            let came = match mood.random.below(5) {
+                0 | 1 => {
+                    at.now(Doing::Pushes);
+                    queue.put(item)
+                }
+                2 => {
+                    at.now(Doing::TriesToPush);
+                    queue.offer(item)
+                }
+                3 => {
+                    at.now(Doing::PushesInTime);
+                    let is_timeout = |refusal: &_| matches!(refusal, OfferTimeoutError::Timeout(_));
+                    timed(mood.random.moment(), |time| queue.offer_timeout(item, time), is_timeout).is_ok()
+                }
+                _ => {
+                    at.now(Doing::Reserves);
+                    queue.ticket(item)
+                }
+            };
+            sum += if came { number } else { 0 };
+        }
+    }
+    at.now(Doing::Leaves);
+    (sum, made, dropped())
+}
+
+/// The sum of what was taken, how many, dropped here.
+fn take(queue: &dyn Meets, random: Random, watch: &Watch) -> (u64, u64, u64) {
+    let at = watch.place("taker");
+    let mut mood = Mood::new(random);
+    let (mut sum, mut count) = (0, 0);
+    'open: loop {
+        at.now(Doing::Pauses);
+        mood.pause();
+        for _ in 0..mood.random.below(10) {
+            let item = match mood.random.below(5) {
+                0 | 1 => {
+                    at.now(Doing::Pops);
+                    let Some(item) = queue.take() else { break 'open };
+                    Some(item)
+                }
+                2 => {
+                    at.now(Doing::TriesToPop);
+                    queue.poll()
+                }
+                3 => {
+                    at.now(Doing::PopsInTime);
+                    let is_timeout = |refusal: &_| *refusal == PopTimeoutError::Timeout;
+                    match timed(mood.random.moment(), |time| queue.poll_timeout(time), is_timeout) {
+                        Ok(item) => Some(item),
+                        Err(PopTimeoutError::Timeout) => None,
+                        Err(PopTimeoutError::Closed) => break 'open,
+                    }
+                }
+                _ => {
+                    at.now(Doing::Reserves);
+                    queue.take_ticket()
+                }
+            };
+            if let Some(item) = item {
+                (sum, count) = (sum + item.0, count + 1);
+            }
+        }
+    }
+    at.now(Doing::Leaves);
+    (sum, count, dropped())
+}
+
+pub(crate) fn exchanger(episode: &mut Episode<'_>) -> u64 {
+    let (watch, until) = (episode.watch, episode.until);
+    let exchanger = Exchanger::new();
+    let threads = episode.random.between(2, 2 * MOST);
+    let swap = |random: Random| {
+        let at = watch.place("exchanger");
+        let mut mood = Mood::new(random);
+        let (mut given, mut got, mut swaps, mut made) = (0, 0, 0, 0);
+        while !exchanger.is_closed() {
+            at.now(Doing::Pauses);
+            mood.pause();
+            made += 1;
+            let number = mood.random.between(1, 1 << 20);
+            at.now(Doing::Exchanges);
+            let time = if mood.random.below(2) == 0 { Duration::from_secs(1_000) } else { mood.random.moment() };
+            let swap = |time| exchanger.exchange_with(Item(number), &Patience::new().timeout(time));
+            if let Ok(item) = timed(time, swap, |refusal| matches!(refusal, ExchangeError::Timeout(_))) {
+                (given, got, swaps) = (given + number, got + item.0, swaps + 1);
+            }
+        }
+        (given, got, swaps, made, dropped())
+    };
+    dropped();
+    let (mut given, mut got, mut swaps, mut made, mut gone) = (0, 0, 0, 0, 0);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                let random = episode.random.fork();
+                scope.spawn(move || swap(random))
+            })
+            .collect();
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+        exchanger.close();
+        for thread in threads {
+            let (a, b, count, items, dropped) = thread.join().expect("see above");
+            (given, got, swaps, made, gone) = (given + a, got + b, swaps + count, made + items, gone + dropped);
+        }
+    });
+    assert_eq!(given, got, "the sums of what was given and got");
+    assert_eq!(gone, made, "dropped, of so many items that were made");
+    assert!(exchanger.nodes() <= NODES, "{} nodes", exchanger.nodes());
+    swaps
+}

@@ -1,0 +1,180 @@
+//! The soak: every family of queues under random traffic for as long as one likes, by hand.
+//!
+//! An episode makes a queue with random options, gives its ends to threads that call it in every way, pause, give up in time and come again, and
+//! ends it: by a drop, by a close from either side in the middle of the traffic, or with items inside. What is checked:
+//! - no item is lost, comes twice, or out of order, and each is dropped once;
+//! - a timed call that failed has waited its time;
+//! - the process does not grow: its memory after an episode is what it was after the first rounds;
+//! - nobody sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each is doing, and ends the run.
+//!
+//! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
+
+mod fanout;
+mod handoff;
+mod load;
+mod mpmc;
+mod spsc;
+mod stream;
+mod watch;
+
+use crate::{Result, root};
+use indicatif::{ProgressBar, ProgressStyle};
+use load::Random;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use watch::Watch;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// For how long, all queues together
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Only queues whose name contains this
+    #[arg(long)]
+    queue: Option<String>,
+    /// Where the numbers begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Lists the queues
+    #[arg(long)]
+    list: bool,
+}
+
+/// What an episode is given.
+pub(crate) struct Episode<'a> {
+    pub(crate) watch: &'a Watch,
+    pub(crate) random: Random,
+    /// When the traffic is to end.
+    pub(crate) until: Instant,
+}
+
+/// A queue under test: runs an episode, and says how many items came through. Panics where something is wrong.
+type Queue = (&'static str, fn(&mut Episode<'_>) -> u64);
+
+const QUEUES: [Queue; 22] = [
+    ("spsc::lane", spsc::lane),
+    ("spsc::lamport", spsc::lamport),
+    ("spsc::mcring", spsc::mcring),
+    ("spsc::bqueue", spsc::bqueue),
+    ("spsc::locked", spsc::locked),
+    ("spsc::fastforward", spsc::fastforward),
+    ("spsc::multiline", spsc::multiline),
+    ("spsc::linked", spsc::linked),
+    ("spsc::stream", stream::run),
+    ("mpmc::ticket", mpmc::ticket),
+    ("mpmc::michael_scott", mpmc::michael_scott),
+    ("mpmc::two_lock", mpmc::two_lock),
+    ("mpmc::condvar", mpmc::condvar),
+    ("mpmc::busy_wait", mpmc::busy_wait),
+    ("handoff::fair", handoff::fair),
+    ("handoff::unfair", handoff::unfair),
+    ("handoff::eliminating", handoff::eliminating),
+    ("handoff::transfer", handoff::transfer),
+    ("handoff::exchanger", handoff::exchanger),
+    ("fanout::lane", fanout::lane),
+    ("fanout::linked", fanout::linked),
+    ("fanout::ticket", fanout::ticket),
+];
+
+/// A round is an episode of each queue; so many are run before the memory is taken as what it should stay.
+const ROUNDS_BEFORE: usize = 8;
+/// What the memory may differ by: stacks and arenas of threads that come and go.
+const SLACK: u64 = 32 << 20;
+
+/// Set for the program that is built as the soak wants it.
+const IS_OPTIMIZED: &str = "CORELANE_SOAK";
+
+/// Builds this program optimized and with debug assertions, if it is not, and runs that.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| is_wanted(name, arguments)).collect();
+    if arguments.list {
+        queues.iter().for_each(|(name, _)| println!("{name}"));
+        return Ok(());
+    }
+    if queues.is_empty() {
+        return Err("no queue has that in its name: see --list".into());
+    }
+    if !(arguments.minutes > 0.0 && arguments.minutes < 1e6) {
+        return Err(format!("{} minutes are no time", arguments.minutes));
+    }
+    if std::env::var_os(IS_OPTIMIZED).is_some() {
+        return soak(arguments, &queues);
+    }
+    let words = ["run", "--quiet", "--profile", "soak", "--package", "xtask", "--"];
+    let mut command = Command::new("cargo");
+    command.args(words).args(std::env::args_os().skip(1)).current_dir(root());
+    // Few arenas: each keeps memory for itself, which looks like growth.
+    command.env(IS_OPTIMIZED, "1").env("MALLOC_ARENA_MAX", "2");
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the soak has failed, see above".into()) }
+}
+
+fn is_wanted(name: &str, arguments: &Arguments) -> bool {
+    arguments.queue.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))
+}
+
+fn soak(arguments: &Arguments, queues: &[Queue]) -> Result<()> {
+    let start = Instant::now();
+    let time = Duration::from_secs_f64(arguments.minutes * 60.0);
+    let watch = Arc::new(Watch::new());
+    watch::start(&watch);
+    let bar = ProgressBar::new(time.as_secs());
+    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}").expect("a good template"));
+    let (mut items, mut episodes, mut first, mut most, mut last) = (0, 0_u64, None, 0, 0);
+    let mut round = 0;
+    while start.elapsed() < time {
+        for (name, queue) in queues {
+            // A wish for one queue does not change its numbers.
+            let number = QUEUES.iter().position(|(other, _)| other == name).unwrap_or(0) as u64;
+            let seed = arguments.seed ^ (round as u64) << 32 ^ number << 24;
+            let mut random = Random::new(seed);
+            let until = Instant::now() + Duration::from_millis(random.between(5, 250));
+            bar.set_position(start.elapsed().as_secs().min(time.as_secs()));
+            bar.set_message(format!("{name}, {episodes} episodes, {} items", grouped(items)));
+            watch.begin(format!("{name}, round {round}, --seed {}", arguments.seed));
+            let mut episode = Episode { watch: &watch, random, until };
+            let outcome = catch_unwind(AssertUnwindSafe(|| queue(&mut episode)));
+            watch.end();
+            items += outcome.map_err(|_| format!("{name} has failed in round {round} of --seed {}", arguments.seed))?;
+            episodes += 1;
+            last = resident();
+            most = most.max(last);
+            if round >= ROUNDS_BEFORE {
+                let first = *first.get_or_insert(most);
+                if last > first + SLACK {
+                    return Err(format!("{name}: the process has grown from {} to {} KiB", first >> 10, last >> 10));
+                }
+            }
+            if start.elapsed() >= time {
+                break;
+            }
+        }
+        round += 1;
+    }
+    bar.finish_and_clear();
+    println!(
+        "{:.1} minutes, {} queues, {episodes} episodes, {} items: no loss, no growth (at most {} KiB in the first rounds, {} later, {} in the end), no lost wake-up",
+        start.elapsed().as_secs_f64() / 60.0,
+        queues.len(),
+        grouped(items),
+        first.unwrap_or(most) >> 10,
+        most >> 10,
+        last >> 10,
+    );
+    Ok(())
+}
+
+/// With a space between thousands.
+fn grouped(count: u64) -> String {
+    crate::evidence::grouped(count)
+}
+
+/// The memory that the process has in use, in bytes; 0 where the system does not say.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().split(' ').next()).and_then(|kib| kib.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}

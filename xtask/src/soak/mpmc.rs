@@ -1,0 +1,221 @@
+//! Any number of producers and consumers.
+
+use super::Episode;
+use super::load::{Item, Mood, Random, Way, dropped, timed};
+use super::watch::{Doing, Watch};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::mpmc::{self, Design, NoStats, Options};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Instant;
+
+type Queue<D> = mpmc::Queue<Item, D, Way>;
+
+macro_rules! designs {
+    ($($name:ident $design:ident)+) => {
+        $(pub(crate) fn $name(episode: &mut Episode<'_>) -> u64 {
+            run::<mpmc::$design>(episode)
+        })+
+    };
+}
+designs!(ticket Ticket michael_scott MichaelScott two_lock TwoLock condvar Condvar busy_wait BusyWait);
+
+/// The most items in a queue without a bound.
+const AHEAD: usize = 50_000;
+const MOST: usize = 4;
+/// The number of an item is its producer's number in front of its own.
+const SHIFT: u32 = 48;
+
+fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
+    let random = &mut episode.random;
+    let capacity = random.one_of(&[1, 2, 3, 8, 100, 1024]);
+    let start = random.one_of(&[0, usize::MAX - 1000]);
+    let options = Options::new().wait(random.one_of(&Way::ALL)).start_at(start);
+    let queue: Queue<D> = mpmc::queue_with::<Item, D, _, NoStats>(capacity, options).expect("a good capacity");
+    let (producers, consumers) = (random.between(1, MOST as u64 + 1), random.between(1, MOST as u64 + 1));
+    // Somebody closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
+    let in_the_middle = random.below(2) == 0;
+    let drains = random.below(4) != 0;
+    let (watch, until) = (episode.watch, episode.until);
+    let left = AtomicBool::new(false);
+    dropped();
+    let mut of_threads = Vec::new();
+    let mut received = [0; MOST];
+    let mut accepted = [0; MOST];
+    thread::scope(|scope| {
+        let (queue, left) = (&queue, &left);
+        let pushing: Vec<_> = (0..producers)
+            .map(|producer| {
+                let random = random.fork();
+                scope.spawn(move || produce(queue, producer, random, until, watch))
+            })
+            .collect();
+        let popping: Vec<_> = (0..consumers)
+            .map(|_| {
+                let random = random.fork();
+                scope.spawn(move || consume(queue, left, random, watch))
+            })
+            .collect();
+        if in_the_middle {
+            thread::sleep(until.saturating_duration_since(Instant::now()) / 2);
+            left.store(!drains, SeqCst);
+            queue.close();
+        }
+        for (producer, pushing) in pushing.into_iter().enumerate() {
+            let (count, made, dropped) = pushing.join().expect("see above");
+            accepted[producer] = count;
+            of_threads.push((made, dropped));
+        }
+        left.store(!drains, SeqCst);
+        queue.close();
+        for popping in popping {
+            let (counts, dropped) = popping.join().expect("see above");
+            received.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            of_threads.push((0, dropped));
+        }
+    });
+    assert!(queue.len() <= queue.capacity());
+    drop(queue);
+    let made: u64 = of_threads.iter().map(|(made, _)| made).sum();
+    let gone = of_threads.iter().map(|(_, dropped)| dropped).sum::<u64>() + dropped();
+    assert_eq!(gone, made, "dropped, of so many items that were made");
+    if drains {
+        assert_eq!(received, accepted, "received and accepted, by producer");
+    } else {
+        assert!(received.iter().zip(accepted).all(|(&received, accepted)| received <= accepted));
+    }
+    received.iter().sum()
+}
+
+/// Items accepted, made, dropped here.
+fn produce<D: Design<Item>>(
+    queue: &Queue<D>,
+    producer: u64,
+    random: Random,
+    until: Instant,
+    watch: &Watch,
+) -> (u64, u64, u64) {
+    let at = watch.place("producer");
+    let mut mood = Mood::new(random);
+    let (mut next, mut made) = (0, 0);
+    let mut batch = Vec::new();
+    'open: while Instant::now() < until {
+        at.now(Doing::Pauses);
+        mood.pause();
+        if queue.len() > AHEAD {
+            continue;
+        }
+        for _ in 0..mood.random.below(30) {
+            let mut item = |ahead| {
+                made += 1;
+                Item(producer << SHIFT | (next + ahead))
+            };
+            match mood.random.below(5) {
+                0 => {
+                    at.now(Doing::Pushes);
+                    if queue.push(item(0)).is_err() {
+                        break 'open;
+                    }
+                    next += 1;
+                }
+                1 => {
+                    at.now(Doing::TriesToPush);
+                    match queue.try_push(item(0)) {
+                        Ok(()) => next += 1,
+                        Err(TryPushError::Full(_) | TryPushError::Busy(_)) => {}
+                        Err(TryPushError::Closed(_)) => break 'open,
+                    }
+                }
+                2 => {
+                    at.now(Doing::PushesInTime);
+                    let item = item(0);
+                    let is_timeout = |refusal: &_| matches!(refusal, PushTimeoutError::Timeout(_));
+                    match timed(mood.random.moment(), |time| queue.push_timeout(item, time), is_timeout) {
+                        Ok(()) => next += 1,
+                        Err(PushTimeoutError::Timeout(_)) => {}
+                        Err(PushTimeoutError::Closed(_)) => break 'open,
+                    }
+                }
+                way => {
+                    at.now(Doing::PushesABatch);
+                    let count = mood.random.below(20);
+                    batch.clear();
+                    batch.extend((0..count).map(&mut item));
+                    let closed = if way == 3 {
+                        queue.push_batch(&mut batch).is_err()
+                    } else {
+                        matches!(queue.try_push_batch(&mut batch), Err(TryPushError::Closed(())))
+                    };
+                    next += count - batch.len() as u64;
+                    if closed {
+                        break 'open;
+                    }
+                }
+            }
+        }
+    }
+    at.now(Doing::Leaves);
+    drop(batch);
+    (next, made, dropped())
+}
+
+/// Items received of each producer, and dropped here.
+fn consume<D: Design<Item>>(queue: &Queue<D>, left: &AtomicBool, random: Random, watch: &Watch) -> ([u64; MOST], u64) {
+    let at = watch.place("consumer");
+    let mut mood = Mood::new(random);
+    let (mut counts, mut last) = ([0; MOST], [None; MOST]);
+    let mut items = Vec::new();
+    let mut receive = |item: &Item| {
+        let (producer, number) = ((item.0 >> SHIFT) as usize, item.0 & ((1 << SHIFT) - 1));
+        assert!(last[producer].is_none_or(|last| last < number), "{last:?} before {number} of producer {producer}");
+        last[producer] = Some(number);
+        counts[producer] += 1;
+    };
+    'open: while !left.load(SeqCst) {
+        at.now(Doing::Pauses);
+        mood.pause();
+        for _ in 0..mood.random.below(30) {
+            match mood.random.below(5) {
+                0 => {
+                    at.now(Doing::Pops);
+                    match queue.pop() {
+                        Ok(item) => receive(&item),
+                        Err(_) => break 'open,
+                    }
+                }
+                1 => {
+                    at.now(Doing::TriesToPop);
+                    match queue.try_pop() {
+                        Ok(item) => receive(&item),
+                        Err(TryPopError::Empty | TryPopError::Busy) => {}
+                        Err(TryPopError::Closed) => break 'open,
+                    }
+                }
+                2 => {
+                    at.now(Doing::PopsInTime);
+                    let is_timeout = |refusal: &_| *refusal == PopTimeoutError::Timeout;
+                    match timed(mood.random.moment(), |time| queue.pop_timeout(time), is_timeout) {
+                        Ok(item) => receive(&item),
+                        Err(PopTimeoutError::Timeout) => {}
+                        Err(PopTimeoutError::Closed) => break 'open,
+                    }
+                }
+                way => {
+                    at.now(Doing::PopsABatch);
+                    let most = 1 + mood.random.below(30) as usize;
+                    let closed = if way == 3 {
+                        queue.pop_batch(&mut items, most).is_err()
+                    } else {
+                        queue.try_pop_batch(&mut items, most) == Err(TryPopError::Closed)
+                    };
+                    items.drain(..).for_each(|item| receive(&item));
+                    if closed {
+                        break 'open;
+                    }
+                }
+            }
+        }
+    }
+    at.now(Doing::Leaves);
+    (counts, dropped())
+}
