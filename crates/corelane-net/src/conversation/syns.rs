@@ -10,6 +10,9 @@ use super::key::{Key, Sender};
 /// How long a trace is believed, in nanoseconds.
 const FRESH: u64 = 60_000_000_000;
 
+/// The most places: more than a partition sees SYNs in the time of an answer.
+const MOST: usize = 4096;
+
 /// A SYN, and those that repeated it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syn {
@@ -31,7 +34,7 @@ pub(super) struct Syns {
 impl Syns {
     /// With a part of a partition's memory.
     pub(super) fn new(bytes: usize) -> Self {
-        let count = (bytes / 64 / size_of::<Option<Syn>>()).max(1);
+        let count = (bytes / 64 / size_of::<Option<Syn>>()).clamp(1, MOST);
         Self { places: Box::default(), count: 1 << count.ilog2() }
     }
 
