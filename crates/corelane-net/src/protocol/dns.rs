@@ -230,7 +230,11 @@ pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let possible = match response {
         false => questions > 0 && questions <= 32 && answers <= 64 && authorities <= 64 && additional <= 16,
         true => {
-            questions <= 32 && questions + answers > 0 && answers <= 4096 && authorities <= 256 && additional <= 256
+            questions <= 32
+                && (questions > 0 || answers > 0)
+                && answers <= 4096
+                && authorities <= 256
+                && additional <= 256
         }
     };
     if !possible {

@@ -204,6 +204,9 @@ fn a_chain_of_pointers_costs_little() {
 
 #[test]
 fn counts_that_cannot_be_reserve_nothing() {
+    // The sum of two counts is more than 16 bits.
+    let many = [header(1, 0x8180, [1, 0xffff, 0, 0]), question("a", 1)].concat();
+    assert!(datagrams(&[(S, many)]).is_empty());
     let found = datagrams(&[(C, query(1, "a", 1)), (S, header(1, 0x8180, [0xffff; 4]))]);
     assert_eq!((found[1].questions.capacity(), found[1].answers.capacity(), found[1].is_whole), (0, 0, false));
     assert_eq!(found[1].counts, [0xffff; 4]);
