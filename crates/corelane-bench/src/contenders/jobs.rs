@@ -176,7 +176,7 @@ where
     }
 }
 
-/// The fan-out over lanes: by `dispatch` and worker by worker's iterator, or by slices and `take`.
+/// The fan-out over lanes: by `dispatch` and worker by worker's iterator, or by slices and `drain`.
 #[derive(Debug)]
 pub(crate) struct Lanes<W>(PhantomData<W>);
 
@@ -218,12 +218,7 @@ impl<W: Waits> Dispatch for Lanes<W> {
     fn work(worker: &mut Self::Worker, mut each: impl FnMut(Job)) {
         match worker.batch {
             None => worker.queue.jobs().for_each(each),
-            Some(batch) => {
-                let mut jobs = Vec::with_capacity(batch);
-                while worker.queue.take(&mut jobs, batch).is_ok() {
-                    jobs.drain(..).for_each(&mut each);
-                }
-            }
+            Some(batch) => while worker.queue.drain(batch, &mut each).is_ok() {},
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             (condvar), BWQ (busy_wait); a B in front means batches. Their threads wait as the paper's: CVQ's sleep, the others try again, \
             and yield, as there need not be a CPU for each. Of the rest, \"+ yield\" waits like that, ticket and lane alone spin and sleep \
             by the default, Adaptive, and channels wait by themselves. A lane has one consumer, so it is there as the fan-out, \
-            by dispatch and the worker's iterator, or by slices and take. Where there are fewer CPUs than four, threads share them: while one \
+            by dispatch and the worker's iterator, or by slices and drain. Where there are fewer CPUs than four, threads share them: while one \
             runs, others cannot contend with it, which hides much of what a shared queue costs where each has its own.",
     parameters: &[
         Parameter { name: "threads", here: "1 dispatcher, 3 workers", paper: Some("the same") },

@@ -315,6 +315,17 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
         }
     }
 
+    /// One by one: what was taken in a batch could not go back if `each` panics.
+    fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
+        for drained in 0..max {
+            match self.try_pop() {
+                Ok(item) => each(item),
+                Err(_) => return drained,
+            }
+        }
+        max
+    }
+
     fn wait_for_item(&mut self) -> Result<(), Drained> {
         let wait = self.wait.clone();
         wait::any(slice::from_mut(self), &wait, None);

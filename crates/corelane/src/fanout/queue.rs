@@ -87,6 +87,8 @@ pub trait Receiver<T>: Awaited + Send {
 
     fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize;
 
+    fn drain(&mut self, max: usize, each: impl FnMut(T)) -> usize;
+
     fn wait_for_item(&mut self) -> Result<(), Drained>;
 
     /// How many items are inside: a lower bound.
@@ -169,6 +171,11 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for Consumer<T, D, W> {
     #[inline]
     fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
         self.pop_into(items, max)
+    }
+
+    #[inline]
+    fn drain(&mut self, max: usize, each: impl FnMut(T)) -> usize {
+        self.drain(max, each)
     }
 
     #[inline]

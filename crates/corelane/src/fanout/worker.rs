@@ -85,6 +85,25 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         }
     }
 
+    /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
+    ///
+    /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one synchronisation
+    /// for many; over one of `mpmc` they are taken one by one, so [`take`](Self::take) is quicker there. If `each` panics, the job that it
+    /// was given is gone, and those that it was not given are still in the queue.
+    ///
+    /// # Errors
+    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    #[inline]
+    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Drained> {
+        loop {
+            let drained = self.receiver.drain(max, &mut each);
+            if drained > 0 || max == 0 {
+                return Ok(drained);
+            }
+            self.receiver.wait_for_item()?;
+        }
+    }
+
     /// Yields jobs until the dispatcher is gone and all have been taken, and waits for them. So does `for job in &mut worker`.
     #[inline(always)]
     pub fn jobs(&mut self) -> Jobs<'_, T, Q, W> {

@@ -141,6 +141,52 @@ pub(crate) fn pop_into_appends_at_most_max<C: Case>() {
     assert_eq!(rx.pop_into(&mut items, usize::MAX), 57);
 }
 
+pub(crate) fn drain_gives_at_most_max_in_order<C: Case>() {
+    let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 20);
+    let mut items = Vec::new();
+    assert_eq!(rx.drain(5, |item| items.push(item)), 0);
+    for round in 0..3 {
+        assert_eq!(fill(&mut tx, 0), 100);
+        for (max, drained) in [(0, 0), (1, 1), (10, 10), (70, 70), (usize::MAX, 19), (1, 0)] {
+            assert_eq!(rx.drain(max, |item| items.push(item)), drained, "{max} of round {round}");
+        }
+        assert!(items.drain(..).eq(0..100));
+        assert!(rx.is_empty());
+    }
+    assert_eq!(tx.push_slice(&[1, 2]), 2);
+    drop(tx);
+    assert_eq!((rx.drain(9, |item| items.push(item)), rx.drain(9, |item| items.push(item))), (2, 0));
+    assert_eq!(items, [1, 2]);
+}
+
+pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
+    for stop in [0, 1, 6, 7, 31, 32, 58] {
+        let ledger = Ledger::new(60);
+        let (mut tx, mut rx) = queue_from::<_, C>(100, usize::MAX - 3);
+        assert_eq!(tx.push_iter(&mut (0..60).map(|id| ledger.item(id))), 60);
+        let mut given = Vec::new();
+        catch_unwind(AssertUnwindSafe(|| {
+            rx.drain(usize::MAX, |item| {
+                let id = item.id;
+                given.push(item);
+                assert_ne!(id, stop);
+            })
+        }))
+        .unwrap_err();
+        assert!(given.iter().map(|item| item.id).eq(0..=stop));
+        assert_eq!(rx.len(), 59 - stop);
+        rx.drain(usize::MAX, |item| given.push(item));
+        assert!(given.iter().map(|item| item.id).eq(0..60));
+        // What was given is the caller's, and there is room for as many as before.
+        drop(given);
+        ledger.assert_dropped_once(60);
+        let ledger = Ledger::new(100);
+        assert_eq!(tx.push_iter(&mut (0..100).map(|id| ledger.item(id))), 100);
+        drop((tx, rx));
+        ledger.assert_dropped_once(100);
+    }
+}
+
 pub(crate) fn batches_stream_between_threads<C: Case>() {
     const ITEMS: u64 = 200_000;
     for capacity in [5, 100, 2000] {
@@ -167,7 +213,13 @@ pub(crate) fn batches_stream_between_threads<C: Case>() {
             let mut popped = Vec::new();
             while rx.wait_for_item().is_ok() {
                 popped.clear();
-                assert_ne!(rx.pop_into(&mut popped, 1 + random.below(2 * capacity)), 0);
+                let max = 1 + random.below(2 * capacity);
+                let count = if random.below(2) == 0 {
+                    rx.pop_into(&mut popped, max)
+                } else {
+                    rx.drain(max, |item| popped.push(item))
+                };
+                assert!(count == popped.len() && (1..=max).contains(&count));
                 let end = next + popped.len() as u64;
                 assert!(popped.iter().copied().eq(next..end));
                 next = end;

@@ -36,6 +36,10 @@ fn stream<C: Case, W: Strategy>(wait: W, workers: usize, capacity: usize) {
                 if number == 0 {
                     return worker.jobs().for_each(|job| tally.done(job));
                 }
+                if number == 1 {
+                    while worker.drain(20, |job| tally.done(job)).is_ok() {}
+                    return;
+                }
                 let mut jobs = Vec::new();
                 while worker.take(&mut jobs, 20).is_ok() {
                     jobs.drain(..).for_each(|job| tally.done(job));
@@ -168,4 +172,15 @@ pub(crate) fn each_job_is_dropped_once<C: Case>() {
     assert_eq!(drops.count(), 38);
     drop((dispatcher, workers));
     assert_eq!(drops.count(), 48);
+    // A panic in the middle of a batch: what was not given to the job is still in the queue, and comes back.
+    let (mut dispatcher, mut workers) = fill();
+    workers.remove(0).run(|worker| {
+        worker.drain(usize::MAX, |job| assert_ne!(job.number, 2)).unwrap();
+    });
+    assert_eq!(drops.count(), 51);
+    drop(workers);
+    dispatcher.flush();
+    assert_eq!(dispatcher.take_returned().len(), 9);
+    drop(dispatcher);
+    assert_eq!(drops.count(), 60);
 }

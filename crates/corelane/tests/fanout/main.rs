@@ -104,6 +104,7 @@ macro_rules! suite_of_unbounded {
                     a_partial_batch_reaches_a_worker_that_was_busy
                     what_is_dispatched_is_there
                     taking_waits_for_one_and_takes_what_is_there
+                    draining_waits_for_one_and_gives_what_is_there
                     a_dropped_dispatcher_leaves_all_to_the_workers
                     timed_pops_end
                 }

@@ -88,6 +88,25 @@ pub(crate) fn taking_waits_for_one_and_takes_what_is_there<C: Case>() {
     assert_eq!(jobs, [0, 1, 2, 3, 4, 5, 6]);
 }
 
+pub(crate) fn draining_waits_for_one_and_gives_what_is_there<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1));
+    let mut worker = workers.remove(0);
+    dispatcher.dispatch_iter(0..5).unwrap();
+    let mut jobs = Vec::new();
+    assert_eq!(worker.drain(0, |job| jobs.push(job)), Ok(0));
+    assert_eq!(worker.drain(3, |job| jobs.push(job)), Ok(3));
+    assert_eq!(jobs, [0, 1, 2]);
+    assert_eq!(worker.drain(100, |job| jobs.push(job)), Ok(2));
+    thread::scope(|scope| {
+        let drainer = scope.spawn(|| (worker.drain(100, |job| jobs.push(job)), worker.drain(100, drop)));
+        thread::sleep(Duration::from_millis(5));
+        dispatcher.dispatch(5).unwrap();
+        drop(dispatcher);
+        assert_eq!(drainer.join().unwrap(), (Ok(1), Err(Drained)));
+    });
+    assert_eq!(jobs, [0, 1, 2, 3, 4, 5]);
+}
+
 pub(crate) fn a_dropped_dispatcher_leaves_all_to_the_workers<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(5));
     dispatcher.dispatch_iter(0..9).unwrap();
