@@ -174,7 +174,8 @@ impl Strategy for SpinPark {
 /// parks. On a machine with one CPU it gives way at once.
 ///
 /// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is woken. So after
-/// 100 µs away it does not give way in its next wait, after the second time in a row in three waits, and so on up to 255.
+/// 100 µs away it does not give way in its next wait, after the second time in three waits, and so on up to 4,095, until giving way helps:
+/// what it waits for comes while another thread has the CPU, and it is back in time.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -195,8 +196,9 @@ impl Adaptive {
     /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
     fn turn(spell: &mut Spell) -> Next {
         let now = Instant::now();
+        let begins = spell.since.is_none();
         let since = *spell.since.get_or_insert(now);
-        let wary = WARY.get();
+        let wary = WARY.get().look_back(begins);
         let slice = match wary.waits {
             _ if spell.crowded || has_one_cpu() => Duration::ZERO,
             0 => Self::SLICE,
@@ -210,6 +212,7 @@ impl Adaptive {
             WARY.set(wary.after_a_wait());
             return Next::Park;
         }
+        WARY.set(wary);
         spell.used += now - since;
         if spell.used >= Self::SPIN {
             return Next::Park;
@@ -223,7 +226,7 @@ impl Adaptive {
         if away >= Self::TOO_LONG {
             WARY.set(wary.after_too_long());
         } else if spell.crowded {
-            WARY.set(Wary::NOT);
+            WARY.set(Wary { hopes: true, ..wary });
         } else if has_one_cpu() {
             // Nobody else is ready: the other end sleeps, or waits for a device.
             spell.used = Self::SPIN;
@@ -250,20 +253,27 @@ impl Strategy for Adaptive {
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wary {
-    /// How often in a row it was away too long, up to [`MOST`](Self::MOST).
+    /// How often it was away too long since giving way last helped, up to [`MOST`](Self::MOST).
     times: u32,
     /// In how many waits to come it does not give way.
     waits: u32,
+    /// It was away, not too long, and has yet to see what for: some kernels give it the CPU back at once beside a thread that computes.
+    hopes: bool,
 }
 
 #[cfg(feature = "std")]
 impl Wary {
-    const NOT: Self = Self { times: 0, waits: 0 };
-    const MOST: u32 = 8;
+    const NOT: Self = Self { times: 0, waits: 0, hopes: false };
+    const MOST: u32 = 12;
 
     fn after_too_long(self) -> Self {
         let times = (self.times + 1).min(Self::MOST);
-        Self { times, waits: (1 << times) - 1 }
+        Self { times, waits: (1 << times) - 1, hopes: false }
+    }
+
+    /// At the next look at the clock. If another wait has begun, the one that hoped ended well.
+    fn look_back(self, begins: bool) -> Self {
+        if self.hopes && begins { Self::NOT } else { Self { hopes: false, ..self } }
     }
 
     fn after_a_wait(self) -> Self {
@@ -401,12 +411,23 @@ mod tests {
     #[test]
     fn who_was_away_too_long_gives_way_less_and_less() {
         let mut wary = Wary::NOT;
-        for waits in [1, 3, 7, 15, 31, 63, 127, 255, 255] {
+        for waits in [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 2047, 4095, 4095] {
             wary = wary.after_too_long();
             assert_eq!(wary.waits, waits);
             wary = (0..waits).fold(wary, |wary, _| wary.after_a_wait());
             assert_eq!(wary.waits, 0);
         }
+    }
+
+    #[test]
+    fn only_giving_way_that_helped_is_tried_again_at_once() {
+        let learnt = (0..5).fold(Wary::NOT, |wary, _| wary.after_too_long());
+        let hopes = Wary { hopes: true, waits: 0, ..learnt };
+        assert_eq!(hopes.look_back(true), Wary::NOT);
+        let in_vain = hopes.look_back(false);
+        assert_eq!((in_vain.times, in_vain.hopes), (5, false));
+        assert_eq!(in_vain.look_back(true).times, 5);
+        assert_eq!(learnt.look_back(true), learnt);
     }
 
     /// Asks the strategy until it says park, and returns the CPU time that took.
