@@ -15,9 +15,9 @@ pub(crate) struct Counts {
     pub(crate) l1_misses: Option<u64>,
     /// Reads that missed the last level of cache.
     pub(crate) llc_misses: Option<u64>,
-    /// Context switches because the thread slept or yielded.
+    /// Context switches because the thread slept.
     pub(crate) voluntary_switches: Option<u64>,
-    /// Context switches because another thread was to have the CPU.
+    /// Context switches because another thread was to have the CPU. Linux counts yields here.
     pub(crate) involuntary_switches: Option<u64>,
 }
 

@@ -190,6 +190,12 @@ fn time_left(tracks: &[Vec<Track>], effort: &Effort, round: usize, steps: usize)
     Duration::from_secs_f64(a_round * steps as f64 / cases as f64)
 }
 
+/// Why none of several cases can be measured, if it is the same for all.
+fn of_all(tracks: &[Track]) -> Option<&str> {
+    let first = tracks.first()?.unable.as_deref()?;
+    (tracks.len() > 1 && tracks.iter().all(|track| track.unable.as_deref() == Some(first))).then_some(first)
+}
+
 /// What a panel's views show.
 fn panel_records(panel: &Panel, tracks: &[Track]) -> Vec<PanelRecord> {
     panel
@@ -202,8 +208,14 @@ fn panel_records(panel: &Panel, tracks: &[Track]) -> Vec<PanelRecord> {
                 .iter()
                 .map(|(name, reason)| LeftOut { name: name.clone(), reason: reason.clone() })
                 .collect();
+            if let Some(reason) = of_all(tracks) {
+                left_out.push(LeftOut { name: "all".to_owned(), reason: reason.to_owned() });
+            }
             for (case, track) in panel.cases.iter().zip(tracks) {
                 if let Some(reason) = &track.unable {
+                    if of_all(tracks).is_some() {
+                        continue;
+                    }
                     let name = match panel.x {
                         Some(_) if case.xs.len() == 1 => format!("{} at {}", case.series, case.xs[0]),
                         _ => case.series.clone(),
@@ -365,6 +377,33 @@ mod tests {
         let busy = |running: &[f64]| Bare { running: running.to_vec(), ..bare(&[100.0]) };
         assert_eq!(taken(&busy(&[0.99, 1.0, 0.96])), None);
         assert!(taken(&busy(&[0.99, 0.5, 1.0])).unwrap().contains("took 50 %"));
+    }
+
+    #[test]
+    fn what_all_lack_is_said_once() {
+        let experiment = Experiment {
+            name: "x",
+            title: "",
+            repeats: "",
+            about: "",
+            parameters: &[],
+            plan: |plan| {
+                let unable = |_: &Setting| Err(crate::contender::Unable::because("no files").into());
+                let panel = plan.panel("p", "p", None, None, View::NANOSECONDS);
+                panel.case("a", Kind::Crate, &[0.0], 1, unable);
+                panel.case("b", Kind::Crate, &[0.0], 1, unable);
+                let panel = plan.panel("q", "q", None, None, View::NANOSECONDS);
+                panel.case("a", Kind::Crate, &[0.0], 1, unable);
+                panel.case("b", Kind::Crate, &[0.0], 1, reading);
+            },
+        };
+        let record = run(&experiment, &Effort::quick(), &mut Silent);
+        let names =
+            |panel: &PanelRecord| panel.left_out.iter().map(|left_out| left_out.name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (names(&record.panels[0]), names(&record.panels[1])),
+            (vec!["all".to_owned()], vec!["a".to_owned()])
+        );
     }
 
     struct Silent;

@@ -13,7 +13,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             waits makes many, and condvar's one, in the middle of which it sleeps. The counts are the queues' own. CPU time is that \
             of the threads' clocks inside the calls that put and take, waiting included: of the dispatcher it is read before and after \
             each batch; of the workers it is all of their time without what the same jobs take from no queue, and without \
-            acknowledgements, so that no clock stands between two jobs. Context switches are those of the dispatcher and the workers. A CAS-based \
+            acknowledgements, so that no clock stands between two jobs. Context switches are those of the dispatcher and the workers; \
+            Linux counts a yield as an involuntary one. A CAS-based \
             queue with a CPU for each thread asks all the time while it waits; here it yields between two attempts.",
     parameters: &[
         Parameter { name: "threads", here: "1 dispatcher, 3 workers", paper: Some("the same") },
