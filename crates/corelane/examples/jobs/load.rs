@@ -3,7 +3,7 @@
 use super::protocol::{Answer, Frames, Request, write_request};
 use std::io::{self, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Barrier;
+use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,21 +47,34 @@ impl Outcome {
 
 /// Runs the load. All clients are connected before the first request is sent.
 pub fn run(address: SocketAddr, load: Load) -> io::Result<Outcome> {
-    let connected = Barrier::new(load.clients + 1);
+    // Whether it takes place, once that can be read.
+    let gate = RwLock::new(true);
+    let (connected, connections) = mpsc::channel();
     thread::scope(|scope| {
+        let mut open = gate.write().expect("nobody panics with it");
         let mut threads = Vec::with_capacity(load.clients);
         for _ in 0..load.clients {
-            let connected = &connected;
+            let (gate, connected) = (&gate, connected.clone());
             let body = move || {
                 let stream = connect(address);
-                connected.wait();
+                let _ = connected.send(());
                 let mut latencies = Vec::with_capacity(load.requests);
+                if !*gate.read().expect("nobody panics with it") {
+                    return (latencies, None);
+                }
                 let done = stream.and_then(|stream| client(&stream, load, &mut latencies));
                 (latencies, done.err())
             };
-            threads.push(thread::Builder::new().stack_size(128 * 1024).spawn_scoped(scope, body)?);
+            match thread::Builder::new().stack_size(128 * 1024).spawn_scoped(scope, body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    *open = false;
+                    return Err(error);
+                }
+            }
         }
-        connected.wait();
+        connections.iter().take(load.clients).for_each(drop);
+        drop(open);
         let start = Instant::now();
         let mut outcome = Outcome {
             latencies: Vec::with_capacity(load.clients * load.requests),
