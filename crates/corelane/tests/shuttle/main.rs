@@ -96,6 +96,8 @@ suites! {
         questions_are_answered
         a_wake_up_that_meets_a_time_out_is_not_lost
         room_that_meets_a_time_out_is_not_lost
+        a_batch_wakes_as_many_as_it_is_for
+        answers_are_true
         a_close_wakes_all
     }
 }

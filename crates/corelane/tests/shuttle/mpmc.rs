@@ -256,6 +256,51 @@ pub(crate) fn room_that_meets_a_time_out_is_not_lost<D: Tested>() {
     });
 }
 
+/// One change of the queue wakes one thread, and that one the next: as many as find something.
+pub(crate) fn a_batch_wakes_as_many_as_it_is_for<D: Tested>() {
+    explore(|| {
+        let options = Options::new().wait(wait());
+        let count = draw(2..6);
+        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::queue_with(count, options).unwrap());
+        let poppers = (0..count).map(|_| spawn(&queue, |queue| assert_eq!(queue.pop(), Ok(0)))).collect::<Vec<_>>();
+        (0..draw(0..20)).for_each(|_| thread::yield_now());
+        queue.push_batch(&mut vec![0; count]).unwrap();
+        poppers.into_iter().for_each(|popper| popper.join().unwrap());
+        assert!(queue.is_empty());
+        queue.push_batch(&mut vec![0; count]).unwrap();
+        let pushers = (0..count).map(|_| spawn(&queue, |queue| queue.push(0).unwrap())).collect::<Vec<_>>();
+        (0..draw(0..20)).for_each(|_| thread::yield_now());
+        assert_eq!(queue.pop_batch(&mut Vec::new(), count), Ok(count));
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+    });
+}
+
+/// Each thread pushes before it pops, into a queue with room for all of them: none may be told that it is full, or empty.
+pub(crate) fn answers_are_true<D: Tested>() {
+    explore(|| {
+        let threads = draw(2..5);
+        let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
+        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::queue_with(threads, options).unwrap());
+        let threads = (0..threads).map(|_| {
+            let rounds = draw(1..20);
+            spawn(&queue, move |queue| {
+                for item in 0..rounds {
+                    while let Err(refused) = queue.try_push(item) {
+                        assert!(matches!(refused, TryPushError::Busy(_)), "there is room");
+                        thread::yield_now();
+                    }
+                    while let Err(refused) = queue.try_pop() {
+                        assert_eq!(refused, TryPopError::Busy, "there is an item");
+                        thread::yield_now();
+                    }
+                }
+            })
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!((queue.len(), queue.try_pop()), (0, Err(TryPopError::Empty)));
+    });
+}
+
 /// One close wakes all who sleep at either side.
 pub(crate) fn a_close_wakes_all<D: Tested>() {
     explore(|| {

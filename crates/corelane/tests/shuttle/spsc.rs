@@ -317,7 +317,15 @@ pub(crate) fn the_consumer_closes_in_midstream<D: Tested>() {
         let (mut producer, mut consumer, items) = queue::<Item, D>();
         let ledger = Ledger::default();
         let pushed = ledger.clone();
-        let pusher = thread::spawn(move || push_all(&mut producer, &pushed, 0, items, draw(0..2) == 0));
+        let pusher = thread::spawn(move || {
+            let end = push_all(&mut producer, &pushed, 0, items, draw(0..2) == 0);
+            // Whoever was told so once is told so for ever.
+            if end.is_err() {
+                assert!(producer.is_closed());
+                assert!(producer.try_push(pushed.item(items)).unwrap_err().is_closed());
+            }
+            end
+        });
         let mut popped = pop_all(&mut consumer, 0, draw(0..items + 1), false);
         consumer.close();
         while let Ok(item) = consumer.try_pop() {
