@@ -70,6 +70,18 @@ fn a_trace_of_another_syn_is_not_believed() {
 }
 
 #[test]
+fn the_trace_is_that_of_the_last_syn() {
+    let (mut bench, mut tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.at(Originator, -5_000_000, 0, SYN, b""));
+    tcp.time_ns += SECOND;
+    bench.take(&tcp.syn());
+    bench.take(&tcp.syn_ack());
+    bench.table.finish(&mut bench.log);
+    let over = &bench.log.over[0];
+    assert_eq!((over.packets, over.times), ([1, 1], (101 * SECOND, 101 * SECOND)));
+}
+
+#[test]
 fn a_trace_tells_where_data_begins_whose_syn_ack_was_missed() {
     let (mut bench, tcp) = (Bench::new(), Tcp::default());
     bench.take(&tcp.syn());
@@ -101,6 +113,7 @@ fn a_hole_that_is_filled_is_no_gap() {
     }
     assert_eq!(bench.table.held_bytes(), 0);
     assert_eq!((bench.table.counts().held_back, bench.table.counts().gaps), (3, 0));
+    assert_eq!(bench.table.counts().retransmitted, 0, "neighbours do not overlap");
     let (notes, over) = bench.only();
     assert_eq!(notes.bytes(Originator).len(), 15);
     assert_eq!(over.missed, [0, 0]);
@@ -189,6 +202,15 @@ fn an_acknowledgment_gives_up_the_hole_in_front_of_what_waits() {
     let (notes, _) = bench.only();
     // The answer comes before the question that acknowledges it.
     assert_eq!(notes.events[..3], [Event::Gap(Responder, 3), data(Responder, "de"), data(Originator, "next")]);
+}
+
+#[test]
+fn an_acknowledgment_that_was_overtaken_takes_nothing_back() {
+    let (mut bench, tcp) = opened();
+    bench.take(&tcp.at(Originator, 0, 5, ACK, b""));
+    bench.take(&tcp.at(Originator, 0, 2, ACK, b""));
+    bench.take(&tcp.send(Responder, 5, b"fg"));
+    assert_eq!((bench.table.counts().gap_bytes, bench.table.counts().held_back), (5, 0));
 }
 
 #[test]
