@@ -58,6 +58,15 @@ fn spawn<R: 'static>(queue: &Arc<Queue>, f: impl FnOnce(&Queue) -> R + 'static) 
     thread::spawn(move || f(&queue))
 }
 
+/// Lends a queue to several threads, so that their tickets can go from one to another. `f` ends what it begins.
+fn lend(queue: Arc<Queue>, f: impl FnOnce(&'static Queue)) {
+    let queue = Arc::into_raw(queue);
+    // SAFETY: it lives until it is an `Arc` again, and nobody has borrowed it then.
+    f(unsafe { &*queue });
+    // SAFETY: made by `into_raw`.
+    drop(unsafe { Arc::from_raw(queue) });
+}
+
 mod models {
     use super::*;
 
@@ -268,6 +277,77 @@ mod models {
         });
     }
 
+    /// Two threads withdraw neighbours, and unlink them at the same time: the one behind both is still there.
+    pub(super) fn neighbours_are_swept_out(mode: Mode) {
+        explore_with(Barrier::ReadModifyWrite, 2, move || {
+            let (queue, ledger) = queue(mode);
+            lend(queue, |queue| {
+                let mut tickets = [(); 4].map(|()| Some(queue.reserve_take()));
+                // A sweep begins at the one that comes first.
+                let (first, second) = if matches!(mode, Mode::Fair) { (1, 2) } else { (2, 1) };
+                let other = tickets[first].take().unwrap();
+                let other = thread::spawn(move || assert!(other.abort().is_none()));
+                assert!(tickets[second].take().unwrap().abort().is_none());
+                other.join().unwrap();
+                for id in 0..2 {
+                    assert!(queue.offer(ledger.item(id)).is_ok());
+                }
+                let taken = tickets.iter_mut().flatten().map(|ticket| ticket.try_followup().unwrap().unwrap().read());
+                assert_eq!(taken.sum::<usize>(), 1);
+            });
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// A put looks at a node that is matched by another, and used again for a request that comes last: that one has to wait for its turn.
+    pub(super) fn an_old_look_at_a_node_that_waits_again(mode: Mode) {
+        explore_with(Barrier::ReadModifyWrite, 2, move || {
+            let (queue, ledger) = queue(mode);
+            lend(queue, |queue| {
+                // The dual queue has the second node for itself now, and the first one is the first to be used again.
+                assert!(queue.reserve_take().abort().is_none());
+                let early = [(); 2].map(|()| queue.reserve_take());
+                let mut next = queue.reserve_take();
+                let items = [1, 2].map(|id| ledger.item(id));
+                let other = thread::spawn(move || {
+                    let accepted = items.map(|item| queue.offer(item).is_ok());
+                    drop(early);
+                    (accepted, queue.reserve_take())
+                });
+                let accepted = queue.offer(ledger.item(0)).is_ok();
+                let (others, mut late) = other.join().unwrap();
+                if matches!(mode, Mode::Fair) {
+                    assert!(accepted && others == [true; 2]);
+                    assert!(late.try_followup().is_none(), "served before its turn");
+                    assert!(next.try_followup().is_some());
+                }
+            });
+            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    /// A put meets a request that gives up, and whose node is used again at once, for a request at the same place: that one stays.
+    pub(super) fn a_node_comes_back_to_its_place(mode: Mode) {
+        let preemptions = if matches!(mode, Mode::Fair) { 2 } else { 3 };
+        explore_with(Barrier::ReadModifyWrite, preemptions, move || {
+            let (queue, ledger) = queue(mode);
+            let mut waits = 2;
+            lend(queue, |queue| {
+                let mut first = queue.reserve_take();
+                let second = queue.reserve_take();
+                let item = ledger.item(0);
+                let other = thread::spawn(move || assert!(queue.offer(item).is_ok(), "one waits all the time"));
+                let given = second.abort().is_some();
+                let mut again = queue.reserve_take();
+                other.join().unwrap();
+                waits -= usize::from(!given);
+                assert!((1..=waits).all(|id| queue.offer(ledger.item(id)).is_ok()));
+                assert!(first.try_followup().is_some() && again.try_followup().is_some());
+            });
+            ledger.assert_each_dropped_once(1 + waits);
+        });
+    }
+
     /// Requests come, give up and come again, through two nodes.
     pub(super) fn nodes_are_used_again(mode: Mode) {
         explore([0, 2], move || {
@@ -385,6 +465,9 @@ suite! {
         two_offers_find_two_takes
         sweeps_against_matches
         sweeps_meet
+        neighbours_are_swept_out
+        an_old_look_at_a_node_that_waits_again
+        a_node_comes_back_to_its_place
         nodes_are_used_again
         nodes_are_used_again_by_three
         a_ticket_is_followed_up

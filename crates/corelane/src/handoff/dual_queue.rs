@@ -383,6 +383,7 @@ impl<T> Chain<T> for DualQueue<T> {
             }
             if word.has(Word::UNLINKING) {
                 self.unlink(at, link);
+                retry();
             } else if unlink && word.is_cancelled() && !word.has(Word::SKIPPED) && !next.is_null() {
                 if !self.leave(link.index(), next.index(), || node.word() == word) {
                     return false;
@@ -390,6 +391,7 @@ impl<T> Chain<T> for DualQueue<T> {
                 if node.change(word, word.with(Word::UNLINKING)) {
                     self.unlink(at, link);
                 }
+                retry();
             } else if word.still_stands(word) {
                 visit(node, word);
                 at = link.index();
@@ -398,7 +400,6 @@ impl<T> Chain<T> for DualQueue<T> {
                 // Matched or skipped: it may leave at any time, and nobody could tell.
                 return false;
             }
-            retry();
         }
     }
 }

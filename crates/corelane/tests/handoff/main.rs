@@ -86,6 +86,7 @@ suite! {
         s19_no_item_stays_behind
         s20_a_million_polls_behind_a_take_that_waits
         s21_a_million_offers_behind_a_put_that_waits
+        nodes_of_matched_requests_are_used_again
         s21_cancellations_in_the_middle_of_a_thousand
         s27_every_item_is_dropped_once
         forgotten_tickets_drop_their_items_with_the_queue

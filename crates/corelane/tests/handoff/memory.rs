@@ -53,6 +53,19 @@ pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(mode: Mode) {
     assert_eq!(front.try_followup(), Some(Ok(())));
 }
 
+pub(crate) fn nodes_of_matched_requests_are_used_again(mode: Mode) {
+    let queue = mode.queue();
+    for item in 0..10_000 {
+        let mut put = queue.reserve_put(item);
+        assert_eq!(queue.poll(), Ok(item));
+        assert_eq!(put.try_followup(), Some(Ok(())));
+        let mut take = queue.reserve_take();
+        queue.offer(item).unwrap();
+        assert_eq!(take.try_followup(), Some(Ok(item)));
+    }
+    assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
+}
+
 pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
     let queue = mode.queue();
     let mut kept: Vec<_> = (0..1000).map(|i| queue.reserve_put(i)).collect();
