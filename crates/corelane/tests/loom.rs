@@ -1001,6 +1001,25 @@ mod segments {
         });
     }
 
+    /// The consumer frees the segment that it leaves, and then looks for the producer: not in that one.
+    #[test]
+    fn nobody_looks_into_a_segment_that_was_freed() {
+        explore_without_barrier(2, || {
+            let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
+            assert_eq!(producer.push_slice(&[0, 1, 2, 3]), 4);
+            let pusher = thread::spawn(move || {
+                producer.try_push(4).unwrap();
+                producer
+            });
+            for item in 0..4 {
+                assert_eq!(consumer.try_pop(), Ok(item));
+            }
+            let popped = usize::from(consumer.try_pop().is_ok());
+            assert!(popped + consumer.len() <= 1);
+            drop(pusher.join().unwrap());
+        });
+    }
+
     #[test]
     fn consumer_closes_while_a_segment_changes() {
         explore(3, || {
@@ -1150,6 +1169,27 @@ mod streams {
     #[test]
     fn room_within_a_limit_comes_back() {
         one_by_one(1, usize::MAX - 3, Some(32), &[8, 16, 8]);
+    }
+
+    /// Who finds room sees what was done before the pop that made it.
+    #[test]
+    fn room_within_a_limit_brings_news() {
+        explore_without_barrier(3, || {
+            let (mut producer, mut consumer) = queue(0, Some(16), Spin);
+            producer.try_push(&[0]).unwrap();
+            let done = Arc::new(AtomicBool::new(false));
+            let seen = done.clone();
+            let popper = thread::spawn(move || {
+                done.store(true, Relaxed);
+                assert_eq!(consumer.try_pop(), Ok(&[0][..]));
+                // Empty, or what was pushed as soon as there was room.
+                let _ = consumer.try_pop();
+                consumer
+            });
+            push(&mut producer, &[1]);
+            assert!(seen.load(Relaxed));
+            drop(popper.join().unwrap());
+        });
     }
 
     #[test]

@@ -162,6 +162,9 @@ impl<C: Contents> Pool<C> {
             C::unmake(Self::start(segment), bytes);
             core::ptr::drop_in_place(segment);
             if let Some(layout) = Self::layout(bytes) {
+                // What loom's objects leave behind could still be read as if they were there.
+                #[cfg(loom)]
+                segment.cast::<u8>().write_bytes(0xAB, layout.size());
                 dealloc(segment.cast(), layout);
             }
         }

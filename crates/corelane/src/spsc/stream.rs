@@ -82,7 +82,8 @@
 //! - `tail`, store-release (producer) → load-acquire (consumer): as in [`linked`](super::linked), and stored before the same
 //!   header.
 //! - A segment on its way back: as in [`linked`](super::linked).
-//! - `consumed`, store-release (consumer) → load-acquire (producer): a bound is exact; memory is reused only by segments.
+//! - `consumed`, store-release (consumer) → load-acquire (producer): what was done before a pop is visible after the push that it made room
+//!   for. Nothing in here needs that: memory is reused only by segments.
 //! - Parking and closing: see [`crate::wait`]. A producer that finds the queue closed takes back what lies behind the seal.
 //!
 //! # Progress
@@ -543,7 +544,11 @@ impl Shared<Body> {
                 reader.segment = next;
                 at = first_word(next);
                 self.publish_position(reader, at);
-                found = if reader.sealed == Some(position(next, at)) { EMPTY } else { header(at).load(Acquire) };
+                debug_assert!(
+                    reader.sealed != Some(position(next, at)),
+                    "the seal lies where this segment begins, or at its jump"
+                );
+                found = header(at).load(Acquire);
                 #[cfg(loom)]
                 assert_ne!(found, UNWRITTEN, "a header was read before it was written");
             }
