@@ -18,6 +18,9 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
+/// Their texts, which each package has to bring.
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+
 pub(crate) fn run() -> Result<()> {
     let root = root();
     let output = Command::new("cargo").args(["metadata", "--format-version=1", "--locked"]).current_dir(&root).output();
@@ -42,7 +45,16 @@ pub(crate) fn run() -> Result<()> {
     let mut arguments = vec!["package", "--quiet", "--no-verify", "--allow-dirty"];
     arguments.extend(published.iter().flat_map(|name| ["--package", name.as_str()]));
     tool::call("cargo", &arguments)?;
-    println!("packaged: {}", published.join(", "));
+    for name in &published {
+        let list =
+            Command::new("cargo").args(["package", "--list", "--allow-dirty", "-p", name]).current_dir(&root).output();
+        let list = list.map_err(|error| format!("cargo package: {error}"))?;
+        let list = String::from_utf8_lossy(&list.stdout);
+        if let Some(missing) = LICENCES.iter().find(|file| !list.lines().any(|line| line == **file)) {
+            return Err(format!("the package of {name} has no {missing}"));
+        }
+    }
+    println!("packaged, each with its licences: {}", published.join(", "));
     // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has anything to say yet
     // that is worth minutes of building it.
     println!("versions: nothing is published yet to compare with");
