@@ -1,11 +1,11 @@
 //! Hand-made faults, one at a time: the tests must find each of them.
 //!
 //! A mutant is a text of a source file and what it is replaced by; `mutants/*.toml` holds them, a file for a queue. The command copies
-//! the sources, builds there and runs the tests that a mutant names until one fails. Before that, the tests it names have passed
-//! without it. A mutant that does not compile is an error, not a success, and a text that is not there exactly once is another:
-//! a test of this crate looks at that, so that mutants keep up with the code.
+//! the sources, builds there and runs the tests that a mutant names until one fails. That one must pass without the fault. A mutant that
+//! does not compile is an error, not a success, and a text that is not there exactly once is another: a test of this crate looks at
+//! that, so that mutants keep up with the code.
 
-use crate::cargo::{self, End, How, NotBuilt, Tests};
+use crate::cargo::{self, End, How, NotBuilt, Outcome, Tests};
 use crate::evidence::{Records, Run, Seen};
 use crate::rows::{Kind, ROWS};
 use crate::tool::Column;
@@ -162,6 +162,8 @@ const PATIENCE: u32 = 10;
 const AT_LEAST: Duration = Duration::from_secs(60);
 /// The longest that tests without a fault may take.
 const BASELINE: Duration = Duration::from_secs(900);
+/// What passed without a fault is kept here.
+const KNOWN: &str = "target/mutants/baseline.toml";
 
 impl Bench<'_> {
     fn how(&self, tests: &Tests) -> How {
@@ -177,18 +179,27 @@ impl Bench<'_> {
         How::loom(self.root)
     }
 
+    /// Whether these very sources have passed tests.
+    fn has_passed(&mut self, tests: &Tests) -> bool {
+        let name = tests.to_string();
+        if !self.baseline.contains_key(&name)
+            && let Some((sources, seconds)) = self.known().remove(&name)
+            && sources == self.sources
+        {
+            self.baseline.insert(name.clone(), Duration::from_secs_f64(seconds));
+        }
+        self.baseline.contains_key(&name)
+    }
+
+    /// What passed earlier, of which sources, and in what time.
+    fn known(&self) -> BTreeMap<String, (String, f64)> {
+        let text = fs::read_to_string(self.root.join(KNOWN)).unwrap_or_default();
+        toml::from_str(&text).unwrap_or_default()
+    }
+
     /// Runs tests without a fault, unless these very sources have passed them before.
     fn pass(&mut self, tests: &Tests, records: &mut Records) -> Result<()> {
-        let known = self.root.join("target/mutants/baseline.toml");
-        if self.baseline.contains_key(&tests.to_string()) {
-            return Ok(());
-        }
-        let text = fs::read_to_string(&known).unwrap_or_default();
-        let mut passed: BTreeMap<String, (String, f64)> = toml::from_str(&text).unwrap_or_default();
-        if let Some((sources, seconds)) = passed.get(&tests.to_string())
-            && *sources == self.sources
-        {
-            self.baseline.insert(tests.to_string(), Duration::from_secs_f64(*seconds));
+        if self.has_passed(tests) {
             return Ok(());
         }
         let how = self.how(tests);
@@ -210,38 +221,43 @@ impl Bench<'_> {
             }
         }
         self.baseline.insert(tests.to_string(), outcome.time);
+        let mut passed = self.known();
         passed.insert(tests.to_string(), (self.sources.clone(), outcome.time.as_secs_f64()));
-        tree::write(&known, toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
+        tree::write(&self.root.join(KNOWN), toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
     }
 
-    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did.
+    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the fault must pass
+    /// without it.
     fn try_to_kill(&mut self, mutant: &Mutant, records: &mut Records) -> Result<Fate> {
         let last = records.killer(&mutant.name).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {
-            match self.pass(tests, records) {
-                Ok(()) => {}
-                // The test has another name now.
-                Err(_) if last.as_ref() == Some(tests) => continue,
-                Err(error) => return Err(error),
-            }
             let path = self.tree.join(&mutant.file);
             let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             tree::write(&path, mutant.apply(&source)?.as_bytes())?;
             let outcome = self.run(mutant, tests);
             tree::write(&path, source.as_bytes())?;
-            let target = tests.target.name;
-            return Ok(Fate::Killed(match outcome? {
-                End::Passed => continue,
-                End::Failed(test) => format!("{target} {test}"),
-                End::Died(how) => format!("{tests}: {how}"),
-                End::TimedOut => format!("{tests}: a hang, ended by time-out"),
-            }));
+            let one = |test: &str| Tests::parse(&format!("{} {test}", tests.target.name));
+            let (killer, by) = match outcome.map(|outcome| (outcome.end, outcome.output)) {
+                Ok((End::Passed, _)) => continue,
+                Ok((End::Failed(test), _)) => (one(&test)?, None),
+                Ok((End::Died(how), output)) => (test_of_death(&output).map_or(Ok(tests.clone()), one)?, Some(how)),
+                Ok((End::TimedOut, _)) => (tests.clone(), Some("a hang, ended by time-out".to_owned())),
+                // The test that found it has another name now.
+                Err(error) if last.as_ref() == Some(tests) && error.contains("no test starts with") => continue,
+                Err(error) => return Err(error),
+            };
+            if !self.has_passed(tests) {
+                self.pass(&killer, records)?;
+            }
+            return Ok(Fate::Killed(by.map_or(killer.to_string(), |by| format!("{killer}: {by}"))));
         }
         Ok(Fate::Survived)
     }
 
     /// Runs tests of the tree as it is.
-    fn run(&self, mutant: &Mutant, tests: &Tests) -> Result<End> {
+    fn run(&mut self, mutant: &Mutant, tests: &Tests) -> Result<Outcome> {
+        let limit =
+            if self.has_passed(tests) { self.baseline[&tests.to_string()] * PATIENCE + AT_LEAST } else { BASELINE };
         let how = self.how(tests);
         let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
             NotBuilt::Refused(messages) => {
@@ -249,9 +265,15 @@ impl Bench<'_> {
             }
             NotBuilt::Broken(error) => error,
         })?;
-        let usual = self.baseline[&tests.to_string()];
-        Ok(cargo::run(&binary, &how, tests, usual * PATIENCE + AT_LEAST)?.end)
+        cargo::run(&binary, &how, tests, limit)
     }
+}
+
+/// The test whose panic was the last word of a process that died: threads have their tests' names.
+fn test_of_death(output: &str) -> Option<&str> {
+    let panics = output.lines().filter(|line| line.contains("panicked at"));
+    let is_test = |name: &&str| *name != "main" && name.chars().all(|c| c.is_alphanumeric() || "_:".contains(c));
+    panics.filter_map(|line| Some(line.strip_prefix("thread '")?.split_once('\'')?.0)).rfind(is_test)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -342,6 +364,13 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_process_that_died_names_its_test() {
+        let output = "test a ... ok\n\nthread 'b::c' (12) panicked at src/lib.rs:1:1:\npanic in a destructor\n";
+        assert_eq!(test_of_death(output), Some("b::c"));
+        assert_eq!(test_of_death("thread '<unnamed>' (12) panicked at src/lib.rs:1:1:\n"), None);
     }
 
     #[test]
