@@ -187,10 +187,9 @@ impl Session {
             return;
         };
         if self.carrier == Carrier::Stream {
-            // What was kept, the client's side first, as it asks before it is answered.
+            // What was kept, this side last: of it more may have come in this piece than the verdict needed, and more comes behind.
             let sides = identifier.into_sides();
-            let client = found.client.unwrap_or(Side::Originator);
-            for side in [client, client.other()] {
+            for side in [side.other(), side] {
                 self.replay(side, &sides[side.index()], time_ns, out);
             }
         }
