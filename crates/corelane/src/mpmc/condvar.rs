@@ -40,6 +40,7 @@ use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Condvar as Condition, Instant, Mutex, MutexGuard, Relaxed};
 use alloc::vec::Vec;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{PoisonError, TryLockError};
 
 /// The queue with condition variables as a type parameter of [`Queue`](super::Queue).
@@ -246,7 +247,12 @@ impl<T: Send> Raw<T> for Monitor<T> {
         stats: &S,
     ) -> Result<usize, TryPopError> {
         let (mut inner, slept) = self.enter_to_pop(stay, stats)?;
-        let count = inner.deque.pop_run(items, max);
+        // Where the vector cannot grow, another thread has to take what this one was woken for.
+        let taken = catch_unwind(AssertUnwindSafe(|| inner.deque.pop_run(items, max)));
+        let count = taken.unwrap_or_else(|panic| {
+            self.wake(&mut inner, Side::Pop);
+            resume_unwind(panic)
+        });
         self.changed(&mut inner, Side::Pop, slept);
         Ok(count)
     }

@@ -439,7 +439,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         // Whether somebody has woken this thread since its last attempt.
         let mut woken = false;
         loop {
-            let outcome = attempt(Stay::ForLock);
+            let outcome = if woken { self.in_place_of_another(side, &mut attempt) } else { attempt(Stay::ForLock) };
             if outcome.is_some() {
                 if woken {
                     self.wake_next(side);
@@ -477,6 +477,21 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                 }
             }
         }
+    }
+
+    /// An attempt of a thread that was woken. It panics where the caller's vector cannot grow: then another one has to make it.
+    #[cold]
+    fn in_place_of_another<R>(&self, side: Side, attempt: impl FnOnce(Stay) -> R) -> R {
+        struct OnPanic<F: Fn()>(F);
+        impl<F: Fn()> Drop for OnPanic<F> {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        let on_panic = OnPanic(|| self.wake(side));
+        let outcome = attempt(Stay::ForLock);
+        core::mem::forget(on_panic);
+        outcome
     }
 
     /// Called by a thread that was woken and whose wait is over: there may be more, and nobody else was told. And a closed queue may be at its

@@ -114,6 +114,7 @@ macro_rules! suite_of_mpmc {
                     a_thread_ends_anywhere
                     a_batch_that_panics_leaves_the_rest_in_the_vector
                     a_vector_that_cannot_grow_takes_nothing
+                    a_woken_thread_that_panics_wakes_another
                 }
                 crowds {
                     sixty_four_threads_on_two_cpus
