@@ -173,6 +173,16 @@ fn fragments_that_nobody_may_send() {
 }
 
 #[test]
+fn an_end_does_not_move_to_the_front() {
+    let mut bench = Bench::new();
+    bench.take(&fragment(V4, 16, b"end", false));
+    assert_eq!(bench.take(&fragment(V4, 8, b"end", false)), None);
+    assert_eq!((bench.counts().malformed, bench.counts().overlaps), (1, 0));
+    bench.take(&fragment(V4, 0, b"01234567", true));
+    assert_eq!(bench.take(&fragment(V4, 8, b"89abcdef", true)).unwrap(), "0123456789abcdefend");
+}
+
+#[test]
 fn the_longest_datagram_fits() {
     let mut bench = Bench::new();
     let payload: Vec<u8> = (0..65_535_u32).map(|at| (at % 251) as u8).collect();
