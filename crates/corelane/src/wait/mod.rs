@@ -5,7 +5,7 @@
 //!
 //! | strategy | between two looks | burns a core | choose it when |
 //! |---|---|---|---|
-//! | [`Adaptive`] | spins and gives way for at most 2 µs of CPU time, then parks | no | unsure: it is the default |
+//! | [`Adaptive`] | spins and gives way for 2 µs of CPU time, or 10 where waits are short, then parks | no | unsure: it is the default |
 //! | [`Spin`] | one pause instruction | yes | each side owns a core and nanoseconds count |
 //! | [`Yield`] | lets other threads run | yes | more threads than cores, and waits are short |
 //! | [`SpinPark`] | a number of pauses, then parks | no | the time between items is known |
@@ -73,6 +73,9 @@ pub struct Spell {
     /// CPU time that this wait has used.
     #[cfg(feature = "std")]
     used: Duration,
+    /// CPU time that this wait may use.
+    #[cfg(feature = "std")]
+    budget: Duration,
     /// Another thread ran when this one last gave way.
     #[cfg(feature = "std")]
     crowded: bool,
@@ -165,30 +168,38 @@ impl Strategy for SpinPark {
     }
 }
 
-/// Spins, gives way to others, and parks: at most 2 µs of CPU time, then it sleeps. The default.
+/// Spins, gives way to others, and parks: at most 2 µs of CPU time, or 10 µs in waits that follow each other closely, then it sleeps. The
+/// default.
 ///
-/// Two microseconds are about what a park and a wake-up cost: a wait that is shorter is better spun away, and a wait that
-/// is longer has at most doubled. For half of them the other end may be running on another CPU, and is back before anything else could
-/// be done. Then the thread gives way: where there are more threads than CPUs the other end may be waiting for this one's, and a switch to a
-/// thread that is ready costs a tenth of a sleep and a wake-up. If nobody wants the CPU, or giving way has not helped, it
-/// parks. On a machine with one CPU it gives way at once.
+/// A park and a wake-up cost about two microseconds, and ten and more where the CPU goes idle meanwhile and belongs to a virtual machine: a wait
+/// that is shorter is better spun away, and one that is longer has at most doubled. Which of the two it will be is told by the last one. If
+/// that began less than 10 µs ago, a thread that parked each time would be busy with nothing but parking, so it may as well spin that long, and
+/// see the item at once. Where waits are longer they get 2 µs, and cost what parking costs.
+///
+/// After a microsecond the other end may be running on another CPU, and is back before anything else could be done. Then the thread gives way,
+/// and again after each further microsecond: where there are more threads than CPUs the other end may be waiting for this one's, and a switch
+/// to a thread that is ready costs a tenth of a sleep and a wake-up. If that has not helped, it parks. On a machine with one CPU it gives way
+/// at once.
 ///
 /// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is woken. So after
-/// 100 µs away it does not give way in its next wait, after the second time in three waits, and so on up to 4,095, until giving way helps:
-/// what it waits for comes while another thread has the CPU, and it is back in time.
+/// 100 µs away it does not give way in its next wait, after the second time in three waits, and so on up to 4,095. Each time that giving way
+/// helps, as what it waits for comes while another thread has the CPU and it is back in time, takes one doubling back: a single one
+/// proves little, as a thread that computes is now and then back by chance.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
 #[cfg(feature = "std")]
 impl Adaptive {
-    /// The longest CPU time it uses before it parks.
+    /// The CPU time that it uses before it parks.
     pub const SPIN: Duration = Duration::from_micros(2);
+    /// The CPU time that it uses before it parks, if its last wait began no longer ago.
+    pub const OFTEN: Duration = Duration::from_micros(10);
     /// It spins as long before it gives way.
     const SLICE: Duration = Duration::from_micros(1);
     /// Looks between two looks at the clock, which costs as much as several of them.
     const LOOKS_PER_CLOCK: u32 = 8;
-    /// The cost of giving way. Who is back sooner was alone.
+    /// The cost of a switch to another thread.
     const SWITCH: Duration = Duration::from_nanos(400);
     /// Who was away for so long is better woken.
     const TOO_LONG: Duration = Duration::from_micros(100);
@@ -196,10 +207,14 @@ impl Adaptive {
     /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
     fn turn(spell: &mut Spell) -> Next {
         let now = Instant::now();
-        let begins = spell.since.is_none();
-        let since = *spell.since.get_or_insert(now);
-        let wary = WARY.get().look_back(begins);
-        let slice = match wary.waits {
+        let mut learnt = LEARNT.get();
+        let since = *spell.since.get_or_insert_with(|| {
+            spell.budget = learnt.begin(now);
+            now
+        });
+        learnt.hopes = false;
+        LEARNT.set(learnt);
+        let slice = match learnt.waits {
             _ if spell.crowded || has_one_cpu() => Duration::ZERO,
             0 => Self::SLICE,
             _ => Self::SPIN,
@@ -208,28 +223,25 @@ impl Adaptive {
             sync::spin_loop();
             return Next::Look;
         }
-        if wary.waits > 0 {
-            WARY.set(wary.after_a_wait());
+        if learnt.waits > 0 {
+            learnt.waits -= 1;
+            LEARNT.set(learnt);
             return Next::Park;
         }
-        WARY.set(wary);
         spell.used += now - since;
-        if spell.used >= Self::SPIN {
+        if spell.used >= spell.budget {
             return Next::Park;
         }
         sync::yield_now();
         let back = Instant::now();
-        let away = back - now;
         spell.since = Some(back);
-        spell.used += away.min(Self::SWITCH);
-        spell.crowded = away >= Self::SWITCH;
-        if away >= Self::TOO_LONG {
-            WARY.set(wary.after_too_long());
-        } else if spell.crowded {
-            WARY.set(Wary { hopes: true, ..wary });
-        } else if has_one_cpu() {
+        let away = back - now;
+        spell.crowded = learnt.was_away(away);
+        LEARNT.set(learnt);
+        spell.used += if spell.crowded { Self::SWITCH } else { away };
+        if !spell.crowded && has_one_cpu() {
             // Nobody else is ready: the other end sleeps, or waits for a device.
-            spell.used = Self::SPIN;
+            return Next::Park;
         }
         Next::Look
     }
@@ -249,11 +261,15 @@ impl Strategy for Adaptive {
     }
 }
 
-/// What a thread has learnt from giving way.
+/// What a thread has learnt from its waits.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wary {
-    /// How often it was away too long since giving way last helped, up to [`MOST`](Self::MOST).
+struct Learnt {
+    /// When the last wait began that was long enough for a look at the clock.
+    began: Option<Instant>,
+    /// The shortest time away so far, which is the cost of giving way to nobody; at most [`ALONE`](Self::ALONE).
+    shortest: Duration,
+    /// How often it was away too long, less how often giving way helped, up to [`MOST`](Self::MOST).
     times: u32,
     /// In how many waits to come it does not give way.
     waits: u32,
@@ -262,28 +278,39 @@ struct Wary {
 }
 
 #[cfg(feature = "std")]
-impl Wary {
-    const NOT: Self = Self { times: 0, waits: 0, hopes: false };
+impl Learnt {
+    const NOTHING: Self = Self { began: None, shortest: Self::ALONE, times: 0, waits: 0, hopes: false };
     const MOST: u32 = 12;
+    /// What giving way to nobody costs at most: in a virtual machine that looks for interrupts on the way; elsewhere less than half.
+    const ALONE: Duration = Duration::from_nanos(500);
 
-    fn after_too_long(self) -> Self {
-        let times = (self.times + 1).min(Self::MOST);
-        Self { times, waits: (1 << times) - 1, hopes: false }
+    /// A wait begins: so the last one ended well if it still hoped. Returns the CPU time for this one.
+    fn begin(&mut self, now: Instant) -> Duration {
+        if self.hopes {
+            self.times = self.times.saturating_sub(1);
+        }
+        let last = self.began.replace(now);
+        let is_often = last.is_some_and(|last| now - last < Adaptive::OFTEN);
+        if is_often { Adaptive::OFTEN } else { Adaptive::SPIN }
     }
 
-    /// At the next look at the clock. If another wait has begun, the one that hoped ended well.
-    fn look_back(self, begins: bool) -> Self {
-        if self.hopes && begins { Self::NOT } else { Self { hopes: false, ..self } }
-    }
-
-    fn after_a_wait(self) -> Self {
-        Self { waits: self.waits - 1, ..self }
+    /// It gave way, and was away so long. Returns whether another thread ran meanwhile.
+    fn was_away(&mut self, away: Duration) -> bool {
+        self.shortest = self.shortest.min(away);
+        let was_crowded = away >= 2 * self.shortest;
+        if away >= Adaptive::TOO_LONG {
+            self.times = (self.times + 1).min(Self::MOST);
+            self.waits = (1 << self.times) - 1;
+        } else {
+            self.hopes = was_crowded;
+        }
+        was_crowded
     }
 }
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    static WARY: Cell<Wary> = const { Cell::new(Wary::NOT) };
+    static LEARNT: Cell<Learnt> = const { Cell::new(Learnt::NOTHING) };
 }
 
 /// True on a machine with one CPU. Asked once: the answer costs system calls.
@@ -408,26 +435,48 @@ mod tests {
         assert!(!["0-1\n", "0,5\n", "0-3,5\n", "\n", ""].into_iter().any(names_one_cpu));
     }
 
+    const ALONE: Duration = Learnt::ALONE;
+
     #[test]
     fn who_was_away_too_long_gives_way_less_and_less() {
-        let mut wary = Wary::NOT;
+        let mut learnt = Learnt::NOTHING;
         for waits in [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 2047, 4095, 4095] {
-            wary = wary.after_too_long();
-            assert_eq!(wary.waits, waits);
-            wary = (0..waits).fold(wary, |wary, _| wary.after_a_wait());
-            assert_eq!(wary.waits, 0);
+            assert!(learnt.was_away(Adaptive::TOO_LONG));
+            assert_eq!((learnt.waits, learnt.hopes), (waits, false));
         }
     }
 
     #[test]
-    fn only_giving_way_that_helped_is_tried_again_at_once() {
-        let learnt = (0..5).fold(Wary::NOT, |wary, _| wary.after_too_long());
-        let hopes = Wary { hopes: true, waits: 0, ..learnt };
-        assert_eq!(hopes.look_back(true), Wary::NOT);
-        let in_vain = hopes.look_back(false);
-        assert_eq!((in_vain.times, in_vain.hopes), (5, false));
-        assert_eq!(in_vain.look_back(true).times, 5);
-        assert_eq!(learnt.look_back(true), learnt);
+    fn giving_way_that_helped_takes_one_doubling_back() {
+        let mut learnt = Learnt { times: 5, ..Learnt::NOTHING };
+        assert!(learnt.was_away(10 * ALONE) && learnt.hopes);
+        let in_vain = Learnt { hopes: false, ..learnt };
+        for (mut learnt, times) in [(learnt, 4), (in_vain, 5)] {
+            learnt.begin(Instant::now());
+            assert_eq!(learnt.times, times);
+            learnt.was_away(Adaptive::TOO_LONG);
+            assert_eq!(learnt.waits, (1 << (times + 1)) - 1);
+        }
+    }
+
+    #[test]
+    fn who_was_away_for_short_was_alone() {
+        let mut learnt = Learnt::NOTHING;
+        assert!(!learnt.was_away(2 * ALONE - Duration::from_nanos(1)) && !learnt.hopes);
+        assert!(learnt.was_away(2 * ALONE) && learnt.hopes);
+        // Where it costs less, less is enough.
+        assert!(!learnt.was_away(ALONE / 3) && !learnt.hopes);
+        assert!(learnt.was_away(ALONE) && learnt.hopes);
+    }
+
+    #[test]
+    fn a_wait_that_follows_closely_may_be_awake_for_longer() {
+        let mut learnt = Learnt::NOTHING;
+        let first = Instant::now();
+        let second = first + Adaptive::OFTEN - Duration::from_nanos(1);
+        let third = second + Adaptive::OFTEN;
+        let budgets = [first, second, third].map(|now| learnt.begin(now));
+        assert_eq!(budgets, [Adaptive::SPIN, Adaptive::OFTEN, Adaptive::SPIN]);
     }
 
     /// Asks the strategy until it says park, and returns the CPU time that took.
@@ -470,7 +519,7 @@ mod tests {
             });
             times.sort();
             // An interrupt may fall into one of them; in half of them there is none.
-            assert!(times[50] < 20 * Adaptive::SPIN, "{rivals} rivals: {times:?}");
+            assert!(times[50] < 4 * Adaptive::OFTEN, "{rivals} rivals: {times:?}");
         }
     }
 
