@@ -78,8 +78,8 @@
 //! 1. A worker waits as any [consumer](crate::spsc::asynchronous#how-it-works) does.
 //! 2. A dispatcher that finds no room leaves its task's waker on the desk, where workers that leave look for it, and in each queue that it
 //!    waits for: all of them, or where the job is bound to a worker that one. It raises those queues' flags that are not up, passes one barrier for
-//!    all of them, takes the news from the desk, tries once more, and is pending. If that try has changed what it waits for, because jobs that came back
-//!    went out or a worker left, it begins again.
+//!    all of them, tries once more, which looks at the desk first, and is pending. If that try has changed what it waits for, because jobs that came
+//!    back went out or a worker left, it begins again.
 //! 3. Each queue that it waited for wakes it once. So a dispatcher of N workers may be polled N times for a wait, each time with room for
 //!    another job.
 //! 4. A worker that leaves, by call, drop or panic, makes its end a thread's again first: it is the dispatcher's from then on.
@@ -266,8 +266,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         if raised {
             heavy_barrier();
         }
-        // By a read-modify-write, also if a plain look would show no news.
-        self.dispatcher.hear();
+        // No barrier for the desk: every attempt looks for news, and those that came before the waker are acquired with its cell.
         true
     }
 

@@ -21,8 +21,8 @@
 //!   anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's last look sees the flags, or
 //!   its sleep ends at once. So no barrier is needed here.
 //! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a thread: the task leaves its waker
-//!   and then takes the news; the worker sets the news and then takes the waker. Both hold the cell by read-modify-writes. Either the
-//!   worker comes second, and finds the waker; or the task does, and then the worker's news are done to it. Of several workers that come at
+//!   and then looks for news; the worker sets the news and then takes the waker. Both hold the cell by read-modify-writes. Either the
+//!   worker comes second, and finds the waker; or the task does, and then the worker's news are done to it, for any look. Of several workers that come at
 //!   once one takes the waker, with the news of those who found it at that: `wait/waker.rs`.
 
 use super::WorkerPanic;
@@ -163,7 +163,7 @@ impl Desk {
         }
     }
 
-    /// Says which task to wake when a worker leaves, or none. The caller takes the news after that. Returns false if a worker is just waking
+    /// Says which task to wake when a worker leaves, or none. The caller looks for news after that. Returns false if a worker is just waking
     /// somebody: the task must be polled again.
     #[cfg(feature = "async")]
     pub(super) fn await_with(&self, waker: Option<Waker>) -> bool {

@@ -15,8 +15,10 @@
 //!
 //! # Synchronization
 //!
-//! - place, compare-and-swap-release (stay) → load-acquire (visitor): a request is complete before it is found. A node's word is believed
-//!   when the place is unchanged after it was read: the tag of a link tells a new one from an old one.
+//! - place, compare-and-swap-release (stay) → load-acquire (visitor): a request is complete before it is found. Its node may be that of
+//!   another request by the time its word is read, here or elsewhere. If that one waits it is as good a partner: it came during this call, as
+//!   if this one had met it just then. The word says in which life it waits, so the match is with that life or fails; and the tag of the
+//!   link keeps the place from being emptied of what has come since.
 //! - word: see [`pool`](super::pool).
 //! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. Who takes it out brings the credit,
 //!   and the tag admits one.
@@ -123,11 +125,8 @@ impl Arena {
         }
         let index = link.index();
         let node = pool.node(index);
+        // In this life or a later one.
         let word = node.word();
-        // Unchanged, so the node was there when its word was read.
-        if place.load() != link {
-            return Visit::Collided;
-        }
         if !word.is_waiting() {
             take_out(pool, place, link);
             return Visit::Collided;
@@ -192,13 +191,12 @@ impl Arena {
                 }
                 let node = pool.node(link.index());
                 let word = node.word();
-                if place.load() == link {
-                    if !word.is_waiting() {
-                        take_out(pool, place, link);
-                    } else if node.change(word, word.closed()) {
-                        take_out(pool, place, link);
-                        wake(node, word);
-                    }
+                // A later life waits at a place that is closed as well.
+                if !word.is_waiting() {
+                    take_out(pool, place, link);
+                } else if node.change(word, word.closed()) {
+                    take_out(pool, place, link);
+                    wake(node, word);
                 }
                 retry();
             }

@@ -29,8 +29,8 @@
 //!
 //! # What differs, and why
 //!
-//! - Slots, links and the producer's current buffer are stored with release and loaded with acquire. The text's model is that of
-//!   x86, where plain stores and loads are.
+//! - Slots and the producer's current buffer are stored with release and loaded with acquire. The text's model is that of x86, where
+//!   plain stores and loads are. The links of the list need neither, see below.
 //! - A pointer is a `Box`: NULL cannot be pushed, and what is inside is dropped with the queue.
 //! - Refused memory gives the pointer back.
 //!
@@ -40,9 +40,10 @@
 //!
 //! - A slot, store-release (producer) → load-acquire (consumer): the pointer's target is written before it is read. Store-release
 //!   of NULL (consumer) → load-acquire (producer): the pointer is read before the slot is written again.
-//! - A node's `next`, store-release (producer) → load-acquire (consumer): the node is made before it is found.
 //! - `written`, the producer's buffer, store-release (producer) → load-acquire (consumer): a consumer that finds another buffer
-//!   than its own there sees everything that was pushed into its own, so one more look says whether it is empty for good.
+//!   than its own there sees everything that was pushed into its own, so one more look says whether it is empty for good. It also
+//!   sees the link to the buffer behind its own, and that node: so links and nodes are relaxed. For what it finds is a later buffer, as its
+//!   own is not used a second time before it has left it, and to have come there it has read `written` as late as that.
 //! - Caches are `PtrBuffer`s: as for a slot, in the other direction.
 //!
 //! # Progress
@@ -170,17 +171,18 @@ impl<T> ListQueue<T> {
         unsafe {
             (*node).next.store(null_mut(), Relaxed);
             (*node).value.store(value, Relaxed);
-            set_to(&(*self.tail.load(Relaxed)).next, node);
+            // Followed only by a consumer that has acquired `written`, which is stored behind this.
+            (*self.tail.load(Relaxed)).next.store(node, Relaxed);
         }
         self.tail.store(node, Relaxed);
         true
     }
 
-    /// Consumer. NULL if there is none.
+    /// Consumer, which knows of the node otherwise, and has acquired what says so. NULL if there is none.
     fn pop(&self) -> *mut T {
         let dummy = self.head.load(Relaxed);
         // SAFETY: the head is the list's; only this side takes nodes from it.
-        let next = look_at(unsafe { &(*dummy).next });
+        let next = unsafe { (*dummy).next.load(Relaxed) };
         if next.is_null() {
             return null_mut();
         }
