@@ -197,6 +197,24 @@ fn p27_a_start_fails() {
     }
 }
 
+/// Something that somebody waits for.
+#[derive(Clone, Default)]
+struct Signal(Arc<(Mutex<bool>, Condvar)>);
+
+impl Signal {
+    fn give(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut given = self.0.0.lock().unwrap();
+        while !*given {
+            given = self.0.1.wait(given).unwrap();
+        }
+    }
+}
+
 /// A task waits for one that came after it, and there are two threads: wherever the second one lies, somebody free finds it.
 #[test]
 fn a_task_waits_for_the_next() {
@@ -205,23 +223,41 @@ fn a_task_waits_for_the_next() {
             let pool = pool(Queueing::Unbounded, 2, 2).build().unwrap();
             // Both are started by the tasks, or there is one to begin with.
             pool.prestart(max - 1).unwrap();
-            let signal = Arc::new((Mutex::new(false), Condvar::new()));
+            let signal = Signal::default();
             let waits = signal.clone();
-            pool.execute(move || {
-                let mut over = waits.0.lock().unwrap();
-                while !*over {
-                    over = waits.1.wait(over).unwrap();
-                }
-            })
-            .unwrap();
-            pool.execute(move || {
-                *signal.0.lock().unwrap() = true;
-                signal.1.notify_one();
-            })
-            .unwrap();
+            pool.execute(move || waits.wait()).unwrap();
+            pool.execute(move || signal.give()).unwrap();
             assert!(pool.join());
         });
     }
+}
+
+/// One thread, which falls asleep when the task comes. It is not left to the end of the pool, which wakes everybody.
+#[test]
+fn a_task_wakes_the_thread_that_falls_asleep() {
+    explore(2, || {
+        let pool = one_thread(Queueing::Unbounded);
+        let signal = Signal::default();
+        let gives = signal.clone();
+        pool.execute(move || gives.give()).unwrap();
+        signal.wait();
+        assert!(pool.join());
+    });
+}
+
+/// As above, but the thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping all the
+/// time, so the task may be offered while it is up.
+#[test]
+fn a_task_wakes_the_thread_that_sleeps_again() {
+    explore(2, || {
+        let pool = one_thread(Queueing::Unbounded);
+        pool.set_core_threads(1).unwrap();
+        let signal = Signal::default();
+        let gives = signal.clone();
+        pool.execute(move || gives.give()).unwrap();
+        signal.wait();
+        assert!(pool.join());
+    });
 }
 
 /// A caller waits for room: the thread that makes it tells the caller.
@@ -272,22 +308,12 @@ fn a_scope_runs_what_its_tasks_add() {
 fn a_thread_leaves_when_the_core_shrinks() {
     for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
         explore(2, move || {
-            let left = Arc::new((Mutex::new(false), Condvar::new()));
+            let left = Signal::default();
             let leaves = left.clone();
-            let pool = pool(queueing, 1, 1)
-                .on_thread_stop(move |_| {
-                    *leaves.0.lock().unwrap() = true;
-                    leaves.1.notify_one();
-                })
-                .build()
-                .unwrap();
+            let pool = pool(queueing, 1, 1).on_thread_stop(move |_| leaves.give()).build().unwrap();
             pool.prestart(1).unwrap();
             pool.set_core_threads(0).unwrap();
-            let mut gone = left.0.lock().unwrap();
-            while !*gone {
-                gone = left.1.wait(gone).unwrap();
-            }
-            drop(gone);
+            left.wait();
             assert!(pool.join());
         });
     }

@@ -2,8 +2,21 @@
 
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "support/histories.rs"]
+mod histories;
+#[path = "support/one_to_one.rs"]
+#[expect(dead_code, reason = "it has no bound, no close and no count")]
+mod one_to_one;
+#[path = "support/sequences.rs"]
+mod sequences;
+
 use corelane::error::ChannelError;
 use corelane::spsc::fastflow;
+use histories::{Clock, Gate, is_linearizable};
+use one_to_one::{OneToOne, Step};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 
@@ -81,4 +94,76 @@ fn what_cannot_be_made_is_refused() {
     assert_eq!(fastflow::try_channel::<u8>(usize::MAX / 8).err(), Some(ChannelError::NoMemory));
     let (tx, rx) = fastflow::channel::<u8>(7);
     assert_eq!(format!("{tx:?} {rx:?}"), "Producer { size: 7, .. } Consumer { size: 7, .. }");
+}
+
+/// Bursts through more buffers than the cache holds, and back to empty.
+#[test]
+fn random_sequences_are_answered_as_by_a_deque() {
+    let call = prop_oneof![(any::<bool>(), 0..4_usize), (any::<bool>(), 0..100_usize)];
+    sequences::judge(400, &(1..9_usize, vec(call, 0..60)), |(size, calls)| {
+        let (mut tx, mut rx) = fastflow::channel(size);
+        let token = Arc::new(());
+        let mut model = VecDeque::new();
+        for (number, (push, count)) in (0..).step_by(1000).zip(calls) {
+            for number in number..number + count {
+                if push {
+                    assert!(tx.push(Box::new((number, token.clone()))).is_ok());
+                    model.push_back(number);
+                } else {
+                    assert_eq!(rx.pop().map(|item| item.0), model.pop_front());
+                }
+            }
+            assert_eq!(Arc::strong_count(&token), 1 + model.len());
+        }
+        drop((tx, rx));
+        assert_eq!(Arc::strong_count(&token), 1);
+    });
+}
+
+/// Two threads, and a checker of linearizability that judges what each call answered.
+#[test]
+fn histories_are_linearizable() {
+    const HISTORIES: usize = 1000;
+    const CALLS: u64 = 12;
+    for round in 0..HISTORIES {
+        let (mut tx, mut rx) = fastflow::channel(1 + round % 3);
+        let (clock, gate) = (Clock::default(), Gate::new(2));
+        let unbounded = Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 };
+        let (begin, end, ()) = clock.time(|| ());
+        let mut events = vec![(begin, end, unbounded)];
+        // None at all in every other round.
+        let most = 1 + 60 * (round as u64 % 2);
+        let pause = |call: u64| (0..(round as u64 * 7 + call * 11) % most).for_each(|_| std::hint::spin_loop());
+        thread::scope(|scope| {
+            let producer = scope.spawn(|| {
+                gate.pass();
+                let push = |number| {
+                    pause(number);
+                    let item = Box::new(number);
+                    clock.time(|| {
+                        tx.push(item).unwrap();
+                        Step::Push(number)
+                    })
+                };
+                (0..CALLS).map(push).collect::<Vec<_>>()
+            });
+            gate.pass();
+            let mut popped = 0;
+            for call in 0..CALLS {
+                pause(call);
+                let (begin, end, item) = clock.time(|| rx.pop());
+                let step = item.map_or(Step::Nothing(popped), |item| Step::Pop(*item));
+                popped += u64::from(matches!(step, Step::Pop(_)));
+                events.push((begin, end, step));
+            }
+            events.extend(producer.join().unwrap());
+        });
+        // What is left is there.
+        let (begin, end, ()) = clock.time(|| ());
+        events.extend(std::iter::from_fn(|| rx.pop()).map(|item| (begin, end, Step::Pop(*item))));
+        let (begin, end, ()) = clock.time(|| ());
+        events.push((begin, end, Step::Nothing(CALLS)));
+        assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:?}");
+    }
+    println!("{HISTORIES} histories judged");
 }

@@ -12,7 +12,7 @@ mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{DispatchError, Drained};
-use corelane::fanout::{AsyncDispatcher, AsyncWorker, Builder, Mpmc, Queue};
+use corelane::fanout::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Mpmc, Queue};
 use corelane::mpmc::Ticket;
 use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport, Lane, Linked, McRing, Options};
 use corelane::wait::Park;
@@ -506,6 +506,45 @@ mod fanning {
             assert!(block_on(dispatcher.join()).is_ok());
             let got = taker.join().unwrap();
             assert!(got == [1, 0, 2] || got == [1, 2, 0], "{got:?}");
+        });
+    }
+
+    /// A job waits for the first of two workers, by its key. That one leaves, and the other one is the first from then on: the task waits for
+    /// the same number, but not in the same queue.
+    #[test]
+    fn a_key_waits_for_another_worker_of_the_same_number() {
+        explore_with_parks(1, || {
+            // Keys of the first and of the second worker, by the units.
+            let (first, second, third) = (0, 1, 10);
+            let builder =
+                Builder::new(2).capacity(1).batch(1).wait(Park).route(ByKey::new(|job: &usize| *job as u64 % 10));
+            let (dispatcher, mut workers) = builder.build::<usize>().unwrap();
+            let mut dispatcher = dispatcher.into_async();
+            dispatcher.try_dispatch(first).unwrap();
+            dispatcher.try_dispatch(second).unwrap();
+            let (mut stays, leaves) = (workers.remove(1).into_async(), workers.remove(0));
+            let other = thread::spawn(move || {
+                drop(leaves);
+                [(); 3].map(|()| block_on(stays.pop()).unwrap())
+            });
+            assert_eq!(block_on(dispatcher.dispatch(third)), Ok(()));
+            assert_eq!(other.join().unwrap(), [second, first, third]);
+        });
+    }
+
+    /// Its end is a task's from the start, which a worker has to know where there is no membarrier.
+    #[test]
+    fn a_pop_at_a_worker_that_joined_wakes_the_dispatcher() {
+        explore(3, || {
+            let (mut dispatcher, _) = fan_out::<usize, Lane>(0, 1);
+            let mut worker = dispatcher.add_worker().unwrap();
+            dispatcher.try_dispatch(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!(worker.try_pop(), Ok(0));
+                worker
+            });
+            assert_eq!(block_on(dispatcher.dispatch(1)), Ok(()));
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
         });
     }
 

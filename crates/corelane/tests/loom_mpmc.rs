@@ -439,6 +439,15 @@ mod models {
             let left = 1 + usize::from(pusher.join().unwrap()) - usize::from(popper.join().unwrap());
             assert_eq!(queue.len(), left);
         });
+        // Nor is it less than nothing, once what was only just pushed is popped.
+        explore_try_calls::<D>(-1, || {
+            let queue = queue::<usize, D>(1);
+            let pusher = spawn(&queue, |queue| queue.try_push(0).is_ok());
+            let popped = queue.try_pop().is_ok();
+            assert!(queue.len() <= 1);
+            let left = usize::from(pusher.join().unwrap()) - usize::from(popped);
+            assert_eq!(queue.len(), left);
+        });
     }
 }
 

@@ -3,6 +3,11 @@
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "support/histories.rs"]
+mod histories;
+#[path = "support/one_to_one.rs"]
+#[expect(dead_code, reason = "it counts bytes, and has no bound here")]
+mod one_to_one;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
@@ -10,6 +15,8 @@ use corelane::error::{ChannelError, Closed, Drained, PopError, PopTimeoutError};
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{self, Counting, NoStats, Options};
 use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
+use histories::{Clock, Event, Gate, is_linearizable};
+use one_to_one::{OneToOne, Step};
 use std::collections::VecDeque;
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -859,4 +866,130 @@ fn handles_are_sent_and_debugged() {
             "the queue is closed"
         ]
     );
+}
+
+/// Its number, and then bytes that tell it once more.
+fn numbered(number: u64, len: usize) -> Vec<u8> {
+    let mut message = number.to_le_bytes().to_vec();
+    message.resize(8 + len, number as u8);
+    message
+}
+
+fn number_of(message: &[u8]) -> u64 {
+    let (number, rest) = message.split_first_chunk().expect("it has a number");
+    let number = u64::from_le_bytes(*number);
+    assert!(rest.iter().all(|&byte| byte == number as u8), "message {number} came in pieces");
+    number
+}
+
+/// A call of the producer, which has pushed so many messages.
+fn produce(tx: &mut Producer<Adaptive>, random: &mut Random, next: &mut u64, clock: &Clock) -> Event<Vec<Step>> {
+    let number = *next;
+    let message = numbered(number, random.below(60));
+    let (begin, end, steps) = match random.below(30) {
+        0 => clock.time(|| {
+            tx.close();
+            vec![Step::Close]
+        }),
+        1..4 => clock.time(|| vec![Step::IsClosed(tx.is_closed())]),
+        4..12 => {
+            let batch: Vec<_> = (number..number + 4).map(|number| numbered(number, random.below(30))).collect();
+            let (begin, end, pushed) = clock.time(|| tx.push_batch(&batch) as u64);
+            *next += pushed;
+            let ended = (pushed < 4).then_some(Step::Refused(*next));
+            return (begin, end, (number..*next).map(Step::Push).chain(ended).collect());
+        }
+        12..18 => clock.time(|| match tx.reserve(message.len()) {
+            Ok(mut reserved) => {
+                reserved.append(&message);
+                vec![reserved.commit_written().map_or(Step::PushClosed, |()| Step::Push(number))]
+            }
+            Err(error) => {
+                assert_eq!(error, PushError::Closed);
+                vec![Step::PushClosed]
+            }
+        }),
+        _ => clock.time(|| match tx.try_push(&message) {
+            Ok(()) => vec![Step::Push(number)],
+            Err(error) => {
+                assert_eq!(error, PushError::Closed);
+                vec![Step::PushClosed]
+            }
+        }),
+    };
+    *next += u64::from(steps == [Step::Push(number)]);
+    (begin, end, steps)
+}
+
+/// A call of the consumer, which has popped so many.
+fn consume(rx: &mut Consumer<Adaptive>, random: &mut Random, next: &mut u64, clock: &Clock) -> Event<Vec<Step>> {
+    let first = *next;
+    let nothing = Step::Nothing(first);
+    let (begin, end, steps) = match random.below(30) {
+        0 => clock.time(|| {
+            rx.close();
+            vec![Step::Close]
+        }),
+        1..4 => clock.time(|| vec![Step::IsClosed(rx.is_closed())]),
+        4..10 => {
+            let (begin, end, numbers) = clock.time(|| rx.drain(4).map(number_of).collect::<Vec<_>>());
+            let ended = numbers.is_empty().then_some(nothing);
+            (begin, end, numbers.into_iter().map(Step::Pop).chain(ended).collect())
+        }
+        10..16 => clock.time(|| match rx.peek() {
+            Some(message) => {
+                let number = number_of(&message);
+                message.release();
+                vec![Step::Pop(number)]
+            }
+            None => vec![nothing],
+        }),
+        _ => clock.time(|| match rx.try_pop() {
+            Ok(message) => vec![Step::Pop(number_of(message))],
+            Err(PopError::Empty) => vec![Step::Empty(first)],
+            Err(PopError::Closed) => vec![Step::PopClosed],
+        }),
+    };
+    *next += steps.iter().filter(|step| matches!(step, Step::Pop(_))).count() as u64;
+    (begin, end, steps)
+}
+
+/// Two threads, and a checker of linearizability that judges what each call answered.
+#[test]
+fn histories_are_linearizable() {
+    const HISTORIES: usize = 400;
+    const CALLS: usize = 8;
+    for round in 0..HISTORIES {
+        let segment = [1, 64, 300][round % 3];
+        let (mut tx, mut rx) = queue_with(segment, None, [0, usize::MAX - 30][round % 2], Adaptive);
+        let (clock, gate) = (Clock::default(), Gate::new(2));
+        let record = |seed: usize, call: &mut dyn FnMut(&mut Random) -> Event<Vec<Step>>| {
+            let mut random = Random::new((2 * round + seed) as u64);
+            gate.pass();
+            let mut events = Vec::new();
+            for _ in 0..CALLS {
+                let (begin, end, steps) = call(&mut random);
+                events.extend(steps.into_iter().map(|step| (begin, end, step)));
+                (0..random.below(30)).for_each(|_| std::hint::spin_loop());
+            }
+            events
+        };
+        let (begin, end, start) = clock.time(|| Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 });
+        let mut events = vec![(begin, end, start)];
+        let (mut pushed, mut popped) = (0, 0);
+        thread::scope(|scope| {
+            let producer = scope.spawn(|| record(1, &mut |random| produce(&mut tx, random, &mut pushed, &clock)));
+            events.extend(record(2, &mut |random| consume(&mut rx, random, &mut popped, &clock)));
+            events.extend(producer.join().unwrap());
+        });
+        // What is left is there.
+        let (begin, end, ()) = clock.time(|| ());
+        while let Ok(message) = rx.try_pop() {
+            events.push((begin, end, Step::Pop(number_of(message))));
+        }
+        let (begin, end, ()) = clock.time(|| ());
+        events.push((begin, end, Step::Nothing(pushed)));
+        assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:#?}");
+    }
+    println!("{HISTORIES} histories judged");
 }

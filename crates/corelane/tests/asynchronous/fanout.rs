@@ -111,6 +111,18 @@ pub(crate) fn a_worker_that_waits_gets_a_turn<Q: Fans>() {
     assert_eq!(poll(&task, &mut workers[1].pop()), Poll::Ready(Ok(1)));
 }
 
+/// Its end is the dispatcher's from then on: nobody holds the task's waker, and nothing wakes it.
+pub(crate) fn a_worker_that_leaves_lets_go_of_its_task<Q: Fans>() {
+    let (mut dispatcher, mut workers) = fan_out::<u64, Q>(2, 4);
+    let task = Task::new();
+    assert!(poll(&task, &mut workers[0].pop()).is_pending());
+    assert_eq!(holders(&task), 1);
+    workers.remove(0).leave().unwrap();
+    assert_eq!(holders(&task), 0);
+    dispatcher.try_dispatch(1).unwrap();
+    assert_eq!((task.wakes(), drain(&mut workers[0])), (0, vec![1]));
+}
+
 pub(crate) fn a_dropped_dispatch_gives_its_job_back<Q: Fans>() {
     let (mut dispatcher, mut workers) = fan_out::<String, Q>(2, 1);
     let task = Task::new();

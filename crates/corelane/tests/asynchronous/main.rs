@@ -186,6 +186,7 @@ macro_rules! fan_out {
                         a_dropped_pop_takes_nothing
                         a_worker_that_waits_learns_of_the_end
                         a_worker_that_waits_gets_a_turn
+                        a_worker_that_leaves_lets_go_of_its_task
                         a_turn_for_others
                         futures_move_between_threads
                     }

@@ -17,8 +17,13 @@ mod drops;
 mod errors;
 mod guards;
 mod handles;
+#[path = "../support/histories.rs"]
+mod histories;
+mod history;
 mod items;
 mod model;
+#[path = "../support/one_to_one.rs"]
+mod one_to_one;
 mod order;
 #[path = "../support/random.rs"]
 mod random;
@@ -179,6 +184,9 @@ macro_rules! suite_of_unbounded {
                     serves_many_queues_to_the_end
                     no_wake_up_is_lost
                 }
+                history {
+                    histories_are_linearizable
+                }
                 unbounded {
                     it_is_never_full
                     abandoned_reservations_publish_nothing
@@ -218,6 +226,9 @@ macro_rules! paths {
             model {
                 random_calls_behave_like_a_deque
                 random_calls_behave_like_a_deque_across_the_wrap_around
+            }
+            history {
+                histories_are_linearizable
             }
             batches {
                 push_iter_takes_what_fits_and_leaves_the_rest

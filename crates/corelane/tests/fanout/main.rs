@@ -5,11 +5,19 @@
 #![allow(clippy::type_complexity)]
 
 mod accounting;
+#[path = "../support/histories.rs"]
+mod histories;
+mod history;
 mod membership;
 mod panics;
 mod pressure;
+#[path = "../support/random.rs"]
+mod random;
 mod results;
 mod routes;
+mod sequences;
+#[path = "../support/sequences.rs"]
+mod sequences_judge;
 mod stranding;
 #[macro_use]
 #[path = "../support/suite.rs"]
@@ -170,6 +178,12 @@ macro_rules! bounded {
                 accounting {
                     each_job_is_dropped_once
                 }
+                history {
+                    histories_are_linearizable
+                }
+                sequences {
+                    random_sequences_are_answered_as_by_lists
+                }
                 results {
                     results_come_from_all_workers
                     nobody_is_starved
@@ -177,6 +191,24 @@ macro_rules! bounded {
                     a_producer_that_is_gone_is_forgotten
                     jobs_and_results_through_one_thread
                     another_parker_panics
+                }
+            }
+        }
+    };
+}
+
+/// The tests of having none.
+macro_rules! unbounded {
+    () => {
+        mod unbounded {
+            use super::This;
+
+            tests! {
+                history {
+                    histories_without_a_bound_are_linearizable
+                }
+                sequences {
+                    random_sequences_without_a_bound_are_answered_as_by_lists
                 }
             }
         }
@@ -199,6 +231,6 @@ suite!(multiline, corelane::spsc::MultiLine);
 suite!(ticket, corelane::fanout::Mpmc<corelane::mpmc::Ticket>);
 suite!(condvar, corelane::fanout::Mpmc<corelane::mpmc::Condvar>);
 suite!(busy_wait, corelane::fanout::Mpmc<corelane::mpmc::BusyWait>);
-suite_of_unbounded!(two_lock, corelane::fanout::Mpmc<corelane::mpmc::TwoLock>);
-suite_of_unbounded!(michael_scott, corelane::fanout::Mpmc<corelane::mpmc::MichaelScott>);
-suite_of_unbounded!(linked, corelane::spsc::Linked);
+suite_of_unbounded!(two_lock, corelane::fanout::Mpmc<corelane::mpmc::TwoLock>, unbounded);
+suite_of_unbounded!(michael_scott, corelane::fanout::Mpmc<corelane::mpmc::MichaelScott>, unbounded);
+suite_of_unbounded!(linked, corelane::spsc::Linked, unbounded);

@@ -14,8 +14,16 @@ mod baseline;
 mod cancel;
 mod close;
 mod exchanger;
+#[path = "../support/histories.rs"]
+mod histories;
+mod history;
 mod memory;
 mod order;
+#[path = "../support/random.rs"]
+mod random;
+mod sequences;
+#[path = "../support/sequences.rs"]
+mod sequences_judge;
 mod stress;
 mod support;
 mod tickets;
@@ -96,6 +104,13 @@ suite! {
         s22_the_order_of_those_that_wait
         s22_the_order_of_takes_that_wait
         the_middle_leaves_the_order_alone
+    }
+    history {
+        calls_are_linearizable
+        tickets_are_linearizable
+    }
+    sequences {
+        random_sequences_are_answered_as_by_a_list
     }
     stress {
         s23_each_item_once_between_many_threads

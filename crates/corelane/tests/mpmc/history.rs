@@ -1,17 +1,17 @@
-//! Recorded histories, judged by a checker of linearizability (Wing and Gong's algorithm with Lowe's improvements).
+//! Recorded histories, judged by a checker of linearizability.
 //!
 //! A few threads make a few random calls each; every call and every answer takes a number from one clock. The checker looks for an order of
 //! the calls in which each takes effect between its two numbers and the answers are those of a queue. `Busy` claims nothing and is
 //! left out. A batch that is made in one step is one call, with all its items at one moment, which is more than is promised.
 
 use crate::case::{Case, Random, Under, queue_from};
+use crate::histories::{self, Clock, Event, Gate};
 use corelane::error::{PopTimeoutError, TryPopError, TryPushError};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
-use todc_utils::{Action, History, Specification, WGLChecker};
+use todc_utils::Specification;
 
 const THREADS: usize = 3;
 const CALLS: usize = 6;
@@ -144,30 +144,16 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
     }
 }
 
-/// A call's beginning and end, by the clock.
-type Event = (usize, usize, Call);
+type Histories = [Vec<Event<Call>>];
 
-fn is_linearizable<const BOUND: usize>(histories: &[Vec<Event>]) -> bool {
-    let mut actions: Vec<_> = histories
-        .iter()
-        .enumerate()
-        .flat_map(|(thread, events)| events.iter().map(move |event| (thread, event)))
-        .flat_map(|(thread, (begin, end, call))| {
-            [(*begin, thread, Action::Call(call.clone())), (*end, thread, Action::Response(call.clone()))]
-        })
-        .collect();
-    if actions.is_empty() {
-        return true;
-    }
-    actions.sort_by_key(|&(at, ..)| at);
-    let actions = actions.into_iter().map(|(_, thread, action)| (thread, action)).collect();
-    WGLChecker::<Fifo<BOUND>>::is_linearizable(History::from_actions(actions))
+fn is_linearizable<const BOUND: usize>(histories: &Histories) -> bool {
+    histories::is_linearizable::<Fifo<BOUND>>(histories.iter().flatten().cloned())
 }
 
 fn histories<C: Case, const BOUND: usize>(mix: Mix) {
     let capacity = if BOUND == NONE { 2 } else { BOUND };
     let (start, end) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
-    let clock = AtomicUsize::new(0);
+    let clock = Clock::default();
     let current = Mutex::new(None);
     let recorded = Mutex::new(Vec::new());
     let mut wrong = None;
@@ -178,14 +164,14 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
                 let mut random = Random::new(1 + thread as u64);
                 for _ in 0..HISTORIES {
                     start.wait();
-                    let queue: std::sync::Arc<Under<C, u64>> =
+                    let round: Arc<(Under<C, u64>, Gate)> =
                         current.lock().unwrap().clone().expect("made by the other thread");
+                    let (queue, gate) = &*round;
+                    gate.pass();
                     let mut events = Vec::with_capacity(CALLS);
                     let mut next = 1000 * thread as u64;
                     for _ in 0..CALLS {
-                        let begin = clock.fetch_add(1, SeqCst);
-                        let answer = call::<C>(&queue, &mut random, mix, &mut next);
-                        let end = clock.fetch_add(1, SeqCst);
+                        let (begin, end, answer) = clock.time(|| call::<C>(queue, &mut random, mix, &mut next));
                         events.extend(answer.map(|answer| (begin, end, answer)));
                         (0..random.below(30)).for_each(|_| std::hint::spin_loop());
                     }
@@ -196,7 +182,7 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
         }
         for round in 0..HISTORIES {
             let start_at = [0, usize::MAX - 3][round % 2];
-            *current.lock().unwrap() = Some(std::sync::Arc::new(queue_from::<C, u64>(capacity, start_at)));
+            *current.lock().unwrap() = Some(Arc::new((queue_from::<C, u64>(capacity, start_at), Gate::new(THREADS))));
             start.wait();
             end.wait();
             let events = std::mem::take(&mut *recorded.lock().unwrap());

@@ -9,11 +9,16 @@ mod calls;
 mod case;
 mod closing;
 mod drops;
+#[path = "../support/histories.rs"]
+mod histories;
 mod history;
 mod items;
 mod order;
 #[path = "../support/random.rs"]
 mod random;
+mod sequences;
+#[path = "../support/sequences.rs"]
+mod sequences_judge;
 #[path = "../support/tracked.rs"]
 mod tracked;
 mod waiting;
@@ -96,6 +101,9 @@ macro_rules! suite {
                     zero_sized_items_are_counted
                     items_need_not_be_shareable
                     items_that_own_memory_cross_threads
+                }
+                sequences {
+                    random_sequences_are_answered_as_by_a_deque
                 }
                 history {
                     single_calls_are_linearizable

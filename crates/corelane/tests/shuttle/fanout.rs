@@ -157,7 +157,7 @@ where
     });
 }
 
-/// The dispatcher goes while workers do; what is left is the workers', or is dropped.
+/// The dispatcher goes while workers do; what is left is the workers', or is dropped, by the dispatcher if a worker has left before.
 fn all_go_at_once<Q: Tested>()
 where
     Rx<Item, Q>: Send,
@@ -165,10 +165,19 @@ where
     explore(|| {
         let ledger = Ledger::default();
         let (mut dispatcher, workers) = fan_out::<Q, _>(draw(1..4), RoundRobin::new());
-        let threads = workers.into_iter().map(|worker| start(worker, draw(0..2) == 0)).collect::<Vec<_>>();
-        (0..draw(0..20)).for_each(|id| drop(dispatcher.try_dispatch(ledger.item(id))));
+        let leave = workers.iter().map(|_| draw(0..2) == 0).collect::<Vec<_>>();
+        let threads = workers.into_iter().zip(&leave).map(|(worker, &leaves)| start(worker, leaves));
+        let threads = threads.collect::<Vec<_>>();
+        let jobs = 0..draw(0..20);
+        let dispatched = jobs.filter(|&id| dispatcher.try_dispatch(ledger.item(id)).is_ok()).collect::<Vec<_>>();
+        // What comes back later than this goes with the dispatcher.
+        let mut jobs = dispatcher.take_returned().iter().map(|job| job.id).collect::<Vec<_>>();
         drop(dispatcher);
-        threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+        jobs.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
+        jobs.sort_unstable();
+        assert!(jobs.is_sorted_by(|one, next| one < next), "a job was done twice: {jobs:?}");
+        assert!(jobs.iter().all(|job| dispatched.contains(job)), "{jobs:?} of {dispatched:?}");
+        assert!(leave.contains(&true) || jobs == dispatched, "nobody has left: {jobs:?} of {dispatched:?}");
         ledger.assert_all_dropped();
     });
 }

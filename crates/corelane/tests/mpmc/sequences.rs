@@ -1,0 +1,150 @@
+//! Random sequences of calls of one thread, each answered as a deque of bounded length would. There is nobody to wait for, so no call is
+//! `Busy`.
+
+use crate::case::{CAPACITIES, Case, STARTS, Under, queue_from};
+use crate::sequences_judge::judge;
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+const SEQUENCES: u32 = 400;
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Push,
+    PushFor,
+    PushBatch(usize),
+    PushBatchFor(usize),
+    /// As many as there is room for.
+    PushIter(usize),
+    Pop,
+    PopFor,
+    PopBatch(usize),
+    PopBatchFor(usize),
+    Close,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        40 => Just(Call::Push),
+        10 => Just(Call::PushFor),
+        20 => (0..12_usize).prop_map(Call::PushBatch),
+        10 => (0..12_usize).prop_map(Call::PushBatchFor),
+        10 => (0..12_usize).prop_map(Call::PushIter),
+        40 => Just(Call::Pop),
+        10 => Just(Call::PopFor),
+        30 => (0..12_usize).prop_map(Call::PopBatch),
+        10 => (0..12_usize).prop_map(Call::PopBatchFor),
+        2 => Just(Call::Close),
+    ]
+}
+
+/// A queue, and what is to be in it.
+struct Run<C: Case> {
+    queue: Under<C, u64>,
+    model: VecDeque<u64>,
+    bound: usize,
+    closed: bool,
+    next: u64,
+}
+
+impl<C: Case> Run<C> {
+    fn room(&self) -> usize {
+        if self.closed { 0 } else { self.bound - self.model.len() }
+    }
+
+    /// The next items, which are to go in as far as they fit.
+    fn batch(&mut self, count: usize) -> (Vec<u64>, usize) {
+        let items: Vec<_> = (self.next..self.next + count as u64).collect();
+        let fits = count.min(self.room());
+        self.model.extend(&items[..fits]);
+        self.next += count as u64;
+        (items, fits)
+    }
+
+    fn refusal<T>(&self, item: T) -> TryPushError<T> {
+        if self.closed { TryPushError::Closed(item) } else { TryPushError::Full(item) }
+    }
+
+    fn refusal_in_time<T>(&self, item: T) -> PushTimeoutError<T> {
+        if self.closed { PushTimeoutError::Closed(item) } else { PushTimeoutError::Timeout(item) }
+    }
+
+    fn call(&mut self, call: Call) {
+        match call {
+            Call::Push => {
+                let (items, fits) = self.batch(1);
+                let due = if fits == 1 { Ok(()) } else { Err(self.refusal(items[0])) };
+                assert_eq!(self.queue.try_push(items[0]), due);
+            }
+            Call::PushFor => {
+                let (items, fits) = self.batch(1);
+                let due = if fits == 1 { Ok(()) } else { Err(self.refusal_in_time(items[0])) };
+                assert_eq!(self.queue.push_timeout(items[0], Duration::ZERO), due);
+            }
+            Call::PushBatch(count) => {
+                let (mut items, fits) = self.batch(count);
+                let left = items[fits..].to_vec();
+                let due = if fits == 0 && count > 0 { Err(self.refusal(())) } else { Ok(fits) };
+                assert_eq!(self.queue.try_push_batch(&mut items), due);
+                assert_eq!(items, left);
+            }
+            Call::PushBatchFor(count) => {
+                let (mut items, fits) = self.batch(count);
+                let left = items[fits..].to_vec();
+                let due = if left.is_empty() { Ok(()) } else { Err(self.refusal_in_time(())) };
+                assert_eq!(self.queue.push_batch_timeout(&mut items, Duration::ZERO), due);
+                assert_eq!(items, left);
+            }
+            Call::PushIter(count) => {
+                let count = if self.closed { count } else { count.min(self.room()) };
+                let (items, fits) = self.batch(count);
+                let due = if fits == count { Ok(()) } else { Err(Closed(items.clone())) };
+                assert_eq!(self.queue.push_iter(items), due);
+            }
+            Call::Pop => {
+                let error = if self.closed { TryPopError::Closed } else { TryPopError::Empty };
+                assert_eq!(self.queue.try_pop(), self.model.pop_front().ok_or(error));
+            }
+            Call::PopFor => {
+                let error = if self.closed { PopTimeoutError::Closed } else { PopTimeoutError::Timeout };
+                assert_eq!(self.queue.pop_timeout(Duration::ZERO), self.model.pop_front().ok_or(error));
+            }
+            Call::PopBatch(max) => {
+                let mut items = vec![u64::MAX];
+                let there = max.min(self.model.len());
+                let error = if self.closed { TryPopError::Closed } else { TryPopError::Empty };
+                let due = if there == 0 && max > 0 { Err(error) } else { Ok(there) };
+                assert_eq!(self.queue.try_pop_batch(&mut items, max), due);
+                assert!(items[1..].iter().copied().eq(self.model.drain(..there)));
+            }
+            Call::PopBatchFor(max) => {
+                let mut items = vec![u64::MAX];
+                let there = max.min(self.model.len());
+                let error = if self.closed { PopTimeoutError::Closed } else { PopTimeoutError::Timeout };
+                let due = if there == 0 && max > 0 { Err(error) } else { Ok(there) };
+                assert_eq!(self.queue.pop_batch_timeout(&mut items, max, Duration::ZERO), due);
+                assert!(items[1..].iter().copied().eq(self.model.drain(..there)));
+            }
+            Call::Close => {
+                self.queue.close();
+                self.closed = true;
+            }
+        }
+        let shown = (self.queue.len(), self.queue.is_empty(), self.queue.is_closed());
+        assert_eq!(shown, (self.model.len(), self.model.is_empty(), self.closed));
+    }
+}
+
+pub(crate) fn random_sequences_are_answered_as_by_a_deque<C: Case>() {
+    let calls = vec(call(), 0..150);
+    let queues = (prop::sample::select(&CAPACITIES[..6]), prop::sample::select(&STARTS[..]), calls);
+    judge(SEQUENCES, &queues, |(capacity, start, calls)| {
+        let bound = if C::BOUNDED { capacity } else { usize::MAX };
+        let queue = queue_from::<C, u64>(capacity, start);
+        let mut run = Run::<C> { queue, model: VecDeque::new(), bound, closed: false, next: 0 };
+        calls.into_iter().for_each(|call| run.call(call));
+    });
+}

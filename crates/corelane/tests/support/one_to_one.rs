@@ -1,0 +1,112 @@
+//! A queue from one thread to one other, as histories of it are judged.
+//!
+//! The producer numbers its items, so the queue's state is how many were pushed and popped. A batch is not atomic: each of its items is a
+//! step of its own, somewhere within the whole call, and if it ended early that is a step behind them. A batch that is popped gives its slots
+//! back when it likes, in steps of their own: it may have found nothing more, while the producer still finds the queue full. `Full` may come
+//! early by the release lag.
+
+use todc_utils::Specification;
+
+/// A call's answer, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Before all others: what the queue holds, how many fewer than that may be `Full`, by how many the producer's count may be too large, and
+    /// what is inside.
+    Start {
+        bound: u64,
+        lag: u64,
+        late: u64,
+        inside: u64,
+    },
+    /// The item of this number.
+    Push(u64),
+    /// No push after so many in all.
+    Full(u64),
+    /// No further push: full or closed.
+    Refused(u64),
+    PushClosed,
+    /// The item of this number, and its slot is free.
+    Pop(u64),
+    /// The item of this number, of a batch.
+    Take(u64),
+    /// The slot of this item is free.
+    Free(u64),
+    /// Nothing to pop after so many in all, and not closed.
+    Empty(u64),
+    /// Nothing to pop, closed or not.
+    Nothing(u64),
+    PopClosed,
+    /// What the producer is told: an upper bound.
+    InsideAtMost(u64),
+    /// What the consumer is told.
+    Inside(u64),
+    Close,
+    IsClosed(bool),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    bound: u64,
+    lag: u64,
+    late: u64,
+    pushed: u64,
+    popped: u64,
+    freed: u64,
+    closed: bool,
+}
+
+pub(crate) struct OneToOne;
+
+impl Specification for OneToOne {
+    type State = State;
+    type Operation = Step;
+
+    fn init() -> State {
+        State::default()
+    }
+
+    fn apply(step: &Step, state: &State) -> (bool, State) {
+        let &State { bound, lag, late, pushed, popped, freed, closed } = state;
+        let inside = pushed - popped;
+        let occupied = pushed - freed;
+        let is_full = occupied + lag >= bound;
+        let mut next = *state;
+        let holds = match *step {
+            Step::Start { bound, lag, late, inside } => {
+                next = State { bound, lag, late, pushed: inside, popped: 0, freed: 0, closed: false };
+                *state == State::default()
+            }
+            Step::Push(number) => {
+                next.pushed += 1;
+                number == pushed && occupied < bound && !closed
+            }
+            Step::Full(after) => after == pushed && is_full && !closed,
+            Step::Refused(after) => after == pushed && (is_full || closed),
+            Step::PushClosed | Step::IsClosed(true) => closed,
+            Step::Pop(number) => {
+                next.popped += 1;
+                next.freed += 1;
+                number == popped && freed == popped && inside > 0
+            }
+            Step::Take(number) => {
+                next.popped += 1;
+                number == popped && inside > 0
+            }
+            Step::Free(number) => {
+                next.freed += 1;
+                number == freed && freed < popped
+            }
+            Step::Empty(after) => after == popped && inside == 0 && !closed,
+            Step::Nothing(after) => after == popped && inside == 0,
+            Step::PopClosed => inside == 0 && closed,
+            Step::InsideAtMost(count) => (inside..=bound.min(occupied.saturating_add(late))).contains(&count),
+            Step::Inside(count) => count == inside,
+            Step::Close => {
+                next.closed = true;
+                true
+            }
+            Step::IsClosed(false) => !closed,
+        };
+        if holds { (true, next) } else { (false, *state) }
+    }
+}
