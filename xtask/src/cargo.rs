@@ -40,6 +40,7 @@ const TARGETS: &[Target] = &[
     target("mpmc_memory", "corelane", "mpmc_memory", false),
     target("handoff", "corelane", "handoff", false),
     target("fanout", "corelane", "fanout", false),
+    Target { features: "async", ..target("asynchronous", "corelane", "asynchronous", false) },
     target("pool", "corelane-pool", "conformance", false),
     target("barrier", "corelane", "barrier", false),
     target("faults", "corelane", "faults", false),
@@ -54,8 +55,8 @@ const TARGETS: &[Target] = &[
     shuttle("shuttle_pool", "corelane-pool"),
 ];
 
-/// Tests of a target: all whose names start with one of the prefixes, if there are any, and hold none of the words after a minus. Written
-/// `target prefix prefix -word`.
+/// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
+/// after a minus. Written `target prefix prefix +word -word`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tests {
     pub(crate) target: Target,
@@ -73,13 +74,14 @@ impl Tests {
 
     /// The names of those among all that are there.
     fn choose(&self, mut names: Vec<String>) -> Result<Vec<String>> {
-        let (without, prefixes): (Vec<&str>, Vec<&str>) =
-            self.words.iter().map(String::as_str).partition(|word| word.starts_with('-'));
+        let marked = |mark: char| self.words.iter().filter_map(move |word| word.strip_prefix(mark));
+        let prefixes: Vec<_> = self.words.iter().filter(|word| !word.starts_with(['+', '-'])).collect();
         if let Some(prefix) = prefixes.iter().find(|prefix| !names.iter().any(|name| name.starts_with(**prefix))) {
             return Err(format!("{self}: no test starts with `{prefix}`"));
         }
-        names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix)));
-        names.retain(|name| !without.iter().any(|word| name.contains(&word[1..])));
+        names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(*prefix)));
+        names
+            .retain(|name| marked('+').all(|word| name.contains(word)) && !marked('-').any(|word| name.contains(word)));
         if names.is_empty() { Err(format!("{self}: there are no such tests")) } else { Ok(names) }
     }
 }
@@ -121,6 +123,16 @@ impl How {
             .with("CARGO_PROFILE_RELEASE_DEBUG", 0);
         how.arguments.push("--release".to_owned());
         how
+    }
+
+    /// As tests on real threads, for mutants: hardly optimized, as they are built anew for each fault. What counts cache lines is as it always is.
+    pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
+        let how = Self::default().with("CARGO_TARGET_DIR", root.join("target/mutants/tests").display());
+        if counts_lines {
+            // They are counted, or it is an error.
+            return how.with("CORELANE_EMULATOR", "required");
+        }
+        how.with("CARGO_PROFILE_TEST_OPT_LEVEL", 0).with("CARGO_PROFILE_TEST_DEBUG", 0).with("CARGO_INCREMENTAL", 1)
     }
 
     /// As shuttle's scenarios, `CORELANE_SCHEDULES` of either scheduler.
@@ -353,7 +365,10 @@ mod tests {
         assert_eq!(tests.to_string(), "loom lane:: lamport:: -slow");
         let names = ["lane::a", "lane::slow", "linked::a", "lamport::a"].map(str::to_owned).to_vec();
         assert_eq!(tests.choose(names.clone()).unwrap(), ["lane::a", "lamport::a"]);
+        let with = Tests::parse("loom +::a -linked").unwrap();
+        assert_eq!(with.choose(names.clone()).unwrap(), ["lane::a", "lamport::a"]);
         assert!(Tests::parse("loom stream::").unwrap().choose(names.clone()).is_err());
+        assert!(Tests::parse("loom lane:: +::b").unwrap().choose(names.clone()).is_err());
         assert!(Tests::parse("loom lane:: -a -slow").unwrap().choose(names).is_err());
         assert!(Tests::parse("looms lane::").is_err());
     }

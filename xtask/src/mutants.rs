@@ -171,10 +171,7 @@ impl Bench<'_> {
             return How::shuttle(self.root);
         }
         if !tests.target.is_loom {
-            // Cache lines are counted, or it is an error.
-            return How::default()
-                .with("CARGO_TARGET_DIR", self.root.join("target/mutants/tests").display())
-                .with("CORELANE_EMULATOR", "required");
+            return How::real_threads(self.root, tests.target.name == "coherence");
         }
         How::loom(self.root)
     }

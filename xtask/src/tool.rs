@@ -108,8 +108,9 @@ impl Column {
             }
             Self::Histories => {
                 "Several threads note when each call began and ended and what it answered; the checker of the crate `todc-utils` (Wing and Gong's,
-  with Lowe's memory) looks for an order of the calls that a sequential queue would answer so. A history that a queue never showed is not
-  judged."
+  with Lowe's memory) looks for an order of the calls that a sequential queue would answer so. At a hand-off puts and takes are paired by
+  item first, and must overlap; then each request is two calls, the asking and the answer (`tests/handoff/history.rs`); an exchange is one,
+  of both. A history that a queue never showed is not judged."
             }
             Self::Loom => {
                 "Every interleaving of small cases, and every value a load may see, with at most so many preemptions an execution; the figures are
