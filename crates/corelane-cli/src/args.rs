@@ -2,8 +2,10 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use corelane_monitor::{Plan, QueueKind, Rule, Sharing};
+use corelane_monitor::eve::Events;
+use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,7 +44,9 @@ Examples:
   corelane monitor capture.pcap               what is in it, who scans whom
   corelane monitor mon.pcap.gz tue.pcapng     several files are one capture
   tcpdump -w - | corelane monitor -           until Ctrl-C
+  corelane monitor --protocols capture.pcap   and what is said in it
   corelane monitor --format json capture.pcap | jq .alerts
+  corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'
   corelane monitor --analyzers 0 --preload --timing alone.json capture.pcap";
 
 const MONITOR_CODES: &str = "\
@@ -54,7 +58,7 @@ Exit codes:
   130  ended by Ctrl-C, after a report of what was found so far;
        a second Ctrl-C ends at once";
 
-/// Finds connections and port scans in captures.
+/// Finds connections, port scans and what is said in captures.
 ///
 /// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same
 /// for any number of analyzers, any queue, any capacity.
@@ -102,6 +106,14 @@ pub(crate) struct Detection {
     /// When an attempt has failed
     #[arg(long, value_enum, value_name = "RULE", default_value_t = RuleName::Timed)]
     pub(crate) rule: RuleName,
+
+    /// Attempts and probes from here count for nothing; may be given again. Packets and flows are counted all the same
+    #[arg(long, value_name = "ADDR[/PREFIX]")]
+    pub(crate) ignore_source: Vec<Network>,
+
+    /// Attempts and probes to there count for nothing, likewise
+    #[arg(long, value_name = "ADDR[/PREFIX]")]
+    pub(crate) ignore_target: Vec<Network>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -162,6 +174,11 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
     pub(crate) sharing: SharingName,
 
+    /// The most memory to use, the capture itself apart; K, M and G may follow. Old conversations and fragments are given up
+    /// for new ones; attempts and flows for which there is no room count for no scan, and the report says how many
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    pub(crate) memory_limit: Option<u64>,
+
     /// Pins the threads to these CPUs, for example 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub(crate) cpus: Option<Cpus>,
@@ -179,13 +196,30 @@ pub(crate) struct Outputs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// How many of the busiest conversations and hosts to list in the text
+    /// Adds scans by FIN, NULL, Xmas and UDP probes to the JSON report, as `probe_scans`; text and EVE have them anyway
+    #[arg(long)]
+    pub(crate) probes: bool,
+
+    /// How many of the busiest conversations, hosts and sources to list
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
 
-    /// Writes the scans as Suricata-style EVE alerts, one JSON document a line
+    /// Counts what each source sent and began, reported up for every so many bytes that it sends; k, M and G may follow. Lists
+    /// those that sent most, as `sources` in JSON
+    #[arg(long, value_name = "BYTES", value_parser = some)]
+    pub(crate) count_sources: Option<NonZeroU64>,
+
+    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS and DNS say
+    #[arg(long)]
+    pub(crate) protocols: bool,
+
+    /// Writes events in Suricata's EVE format, one JSON document a line; `-`: instead of the report
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eve: Option<PathBuf>,
+
+    /// Which events; with `alert` alone nobody needs to look into the packets [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = events(), requires = "eve")]
+    pub(crate) eve_types: Vec<Events>,
 
     /// Writes how long it took, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -247,7 +281,11 @@ pub(crate) struct GenArguments {
     #[arg(long, value_name = "N", default_value_t = Config::default().horizontal_scans)]
     pub(crate) horizontal_scans: u32,
 
-    /// Writes the scans that a monitor has to find, in the shape of its report's `alerts`
+    /// Scans by FIN, NULL, Xmas and UDP probes to plant, the kinds by turns
+    #[arg(long, value_name = "N", default_value_t = Config::default().probe_scans)]
+    pub(crate) probe_scans: u32,
+
+    /// Writes the scans that a monitor has to find, in the shape of its report's `alerts` and `probe_scans`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
 
@@ -262,6 +300,10 @@ fn analyzers() -> impl TypedValueParser<Value = u16> {
 
 fn queues() -> impl TypedValueParser<Value = QueueKind> {
     PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| name.parse::<QueueKind>())
+}
+
+fn events() -> impl TypedValueParser<Value = Events> {
+    PossibleValuesParser::new(Events::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Events>())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -301,6 +343,18 @@ fn cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(list))
 }
 
+/// In powers of 1024, as memory is counted.
+fn memory(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number of bytes")?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+}
+
 fn count(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
@@ -310,6 +364,10 @@ fn count(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number")?;
     number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+}
+
+fn some(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(count(text)?).ok_or_else(|| "must be at least 1".to_owned())
 }
 
 fn count_u32(text: &str) -> Result<u32, String> {
@@ -356,6 +414,10 @@ mod tests {
         for wrong in ["", "k", "1.5M", "-1", "1kk", "99999999999G", "ü"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(some("1M").map(NonZeroU64::get), Ok(1_000_000));
+        assert!(some("0").is_err() && some("").is_err());
+        assert_eq!((memory("512M"), memory("7")), (Ok(512 << 20), Ok(7)));
+        assert!(memory("1T").is_err() && memory("99999999999G").is_err());
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
         for wrong in ["", "x", "-1", "NaN", "inf", "1e12"] {
             assert!(seconds(wrong).is_err(), "{wrong}");

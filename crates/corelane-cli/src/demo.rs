@@ -2,7 +2,7 @@
 
 use crate::generate::write_frames;
 use crate::input::Watch;
-use corelane_monitor::{Alert, Report, Settings};
+use corelane_monitor::{Alert, Probe, Report, Settings};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::capture::{OpenError, Reader};
 use corelane_net::synth::{self, Config, Generator, LINK, Scanned};
@@ -24,7 +24,7 @@ impl Demo {
     /// Makes the traffic; `None` if the user ended it.
     pub(crate) fn make(watch: &Watch) -> Result<Option<Demo>, OpenError> {
         const MEMORY: &str = "a Vec takes everything";
-        let config = Config { packets: PACKETS, ..Config::default() };
+        let config = Config { packets: PACKETS, probe_scans: 4, ..Config::default() };
         let snaplen = config.file_snaplen();
         let mut generator = Generator::new(config).expect("the demo's configuration is valid");
         let image = Vec::with_capacity(PACKETS as usize * BYTES);
@@ -39,33 +39,46 @@ impl Demo {
 
 /// Compares what was found with what was planted: the good news, or what is wrong.
 pub(crate) fn verdict(planted: &[synth::Alert], settings: &Settings, report: &Report) -> Result<String, String> {
-    if *settings != (Settings { top: settings.top, ..Settings::default() }) {
+    if *settings
+        != (Settings { top: settings.top, probes: settings.probes, counting: settings.counting, ..Settings::default() })
+    {
         return Ok("the planted scans are defined for the default detection options, so they were not compared".into());
     }
-    compare(planted, &report.alerts)
+    let planted: Vec<_> =
+        planted.iter().filter(|planted| settings.probes || planted.probe.is_none()).copied().collect();
+    let mut found: Vec<_> = report.alerts.iter().map(|alert| planted_as(None, alert)).collect();
+    found.extend(report.probe_scans.iter().map(|found| planted_as(Some(found.probe), &found.scan)));
+    found.sort_unstable();
+    compare(&planted, &found)
 }
 
-fn compare(planted: &[synth::Alert], found: &[Alert]) -> Result<String, String> {
-    if planted.len() == found.len() && planted.iter().zip(found).all(|(planted, found)| is_same(planted, found)) {
+fn compare(planted: &[synth::Alert], found: &[synth::Alert]) -> Result<String, String> {
+    if planted == found {
         return Ok(format!("found exactly the {} planted scans", planted.len()));
     }
     let mut wrong = format!("{} scans were planted, {} found, and they differ", planted.len(), found.len());
-    for missing in planted.iter().filter(|planted| !found.iter().any(|found| is_same(planted, found))) {
+    for missing in planted.iter().filter(|planted| !found.contains(planted)) {
         let _ = write!(wrong, "; not found: {missing}");
     }
-    for extra in found.iter().filter(|found| !planted.iter().any(|planted| is_same(planted, found))) {
-        let _ = write!(wrong, "; not planted: {extra:?}");
+    for extra in found.iter().filter(|found| !planted.contains(found)) {
+        let _ = write!(wrong, "; not planted: {extra}");
     }
     Err(wrong)
 }
 
-fn is_same(planted: &synth::Alert, found: &Alert) -> bool {
+/// As the generator would tell of the scan.
+fn planted_as(probe: Option<Probe>, found: &Alert) -> synth::Alert {
+    let probe = probe.map(|probe| match probe {
+        Probe::Fin => synth::Probe::Fin,
+        Probe::Null => synth::Probe::Null,
+        Probe::Xmas => synth::Probe::Xmas,
+        Probe::Udp => synth::Probe::Udp,
+    });
     let scanned = match *found {
         Alert::Vertical { destination, .. } => Scanned::Vertical { destination },
         Alert::Horizontal { port, .. } => Scanned::Horizontal { port },
     };
-    let found = synth::Alert { source: found.source(), scanned, count: found.count(), time_ns: found.time_ns() };
-    *planted == found
+    synth::Alert { probe, source: found.source(), scanned, count: found.count(), time_ns: found.time_ns() }
 }
 
 #[cfg(test)]
@@ -75,10 +88,15 @@ mod tests {
     #[test]
     fn every_difference_is_seen() {
         let source = "10.0.0.1".parse().unwrap();
-        let planted = [synth::Alert { source, scanned: Scanned::Horizontal { port: 22 }, count: 21, time_ns: 5 }];
-        let found = |port, count, time_ns| [Alert::Horizontal { source, port, count, time_ns }];
+        let horizontal =
+            |probe, port, count, time_ns| [planted_as(probe, &Alert::Horizontal { source, port, count, time_ns })];
+        let found = |port, count, time_ns| horizontal(Some(Probe::Xmas), port, count, time_ns);
+        let probe = Some(synth::Probe::Xmas);
+        let planted =
+            [synth::Alert { probe, source, scanned: Scanned::Horizontal { port: 22 }, count: 21, time_ns: 5 }];
         assert_eq!(compare(&planted, &found(22, 21, 5)), Ok("found exactly the 1 planted scans".to_owned()));
-        for wrong in [found(23, 21, 5), found(22, 22, 5), found(22, 21, 6)] {
+        let others = [None, Some(Probe::Fin)].map(|probe| horizontal(probe, 22, 21, 5));
+        for wrong in [found(23, 21, 5), found(22, 22, 5), found(22, 21, 6)].into_iter().chain(others) {
             let message = compare(&planted, &wrong).unwrap_err();
             assert!(message.contains("not found: ") && message.contains("not planted: "), "{message}");
         }

@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         packets_per_second: arguments.rate,
         vertical_scans: arguments.vertical_scans,
         horizontal_scans: arguments.horizontal_scans,
+        probe_scans: arguments.probe_scans,
         ..Config::default()
     };
     let mut generator = match Generator::new(config) {

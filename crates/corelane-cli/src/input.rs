@@ -5,7 +5,7 @@ use crate::progress::Gauge;
 use corelane::error::PopTimeoutError;
 use corelane::spsc::{self, Consumer};
 use corelane_monitor::Source;
-use corelane_net::capture::{OpenError, Options, ReadError, Reader, Record, Warning};
+use corelane_net::capture::{Memory, OpenError, Options, ReadError, Reader, Record, Warning};
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{self, File};
@@ -210,6 +210,10 @@ impl Source for Inputs {
                 }
             }
         }
+    }
+
+    fn memory(&self) -> Option<&Memory> {
+        self.open.front()?.reader.memory()
     }
 }
 

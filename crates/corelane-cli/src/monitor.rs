@@ -5,9 +5,12 @@ use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, OutputError, same_file};
+use crate::output::{Output, OutputError, Stream, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
-use corelane_monitor::{Plan, PlanError, Progress, Report, Settings, Style, Timing};
+use corelane_monitor::eve::{self, Events};
+use corelane_monitor::{
+    Counting, Findings, Ignored, Inspection, Plan, PlanError, Progress, Report, Settings, Style, Timing, limit_memory,
+};
 use cpu_time::ProcessTime;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -16,12 +19,18 @@ use std::time::{Duration, Instant};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
-    let (settings, plan) = (settings(arguments), plan(arguments));
+    let (mut settings, plan) = (settings(arguments), plan(arguments));
+    let mut inspection = inspection(arguments);
+    if let Some(limit) = arguments.spread.memory_limit
+        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
+    {
+        return refused(format_args!("--memory-limit: too little for this, which needs {}M", least.div_ceil(1 << 20)));
+    }
     // Before a long input is loaded for nothing.
     if let Err(error) = check(&settings, &plan) {
         return refused(error);
     }
-    let outputs = match Outputs::create(arguments) {
+    let mut outputs = match Outputs::create(arguments) {
         Ok(outputs) => outputs,
         Err(refusal) => return refused(refusal),
     };
@@ -29,8 +38,9 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
         let inputs = Inputs::new(&arguments.files, arguments.spread.preload, &watch);
-        let analysed = analyse(inputs, &settings, &plan, &watch, quiet);
-        return analysed.map_or(Exit::Failed, |(report, timing, exit)| exit.and(outputs.write(&report, &timing)));
+        let task = Task { settings: &settings, inspection: inspection.as_ref(), plan: &plan };
+        let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
+        return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
     let made = Demo::make(&watch);
@@ -45,12 +55,13 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = Inputs::of("demo", reader, &watch);
-    let Some((report, timing, exit)) = analyse(inputs, &settings, &plan, &watch, quiet) else { return Exit::Failed };
-    let exit = exit.and(outputs.write(&report, &timing));
+    let task = Task { settings: &settings, inspection: inspection.as_ref(), plan: &plan };
+    let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
+    let exit = analysed.exit.and(outputs.write(&analysed));
     if exit != Exit::Done {
         return exit;
     }
-    match demo::verdict(&planted, &settings, &report) {
+    match demo::verdict(&planted, &settings, &analysed.report) {
         Ok(news) => outputs.remark(&format!("Demo: {news}.")),
         Err(wrong) => {
             complain(format_args!("demo: {wrong}"));
@@ -60,14 +71,18 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 }
 
 fn settings(arguments: &MonitorArguments) -> Settings {
-    let detection = &arguments.detection;
+    let (detection, outputs) = (&arguments.detection, &arguments.outputs);
     Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
         horizontal_threshold: detection.horizontal_threshold,
         rule: detection.rule.into(),
+        ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
+        probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some(),
+        counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
+        table_bytes: None,
         // They are in the text only.
-        top: if arguments.outputs.format == Format::Text { arguments.outputs.top } else { 0 },
+        top: if outputs.format == Format::Text { outputs.top } else { 0 },
     }
 }
 
@@ -83,19 +98,47 @@ fn plan(arguments: &MonitorArguments) -> Plan {
     }
 }
 
+/// What the second analysis is to do, if there is to be one.
+fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
+    let outputs = &arguments.outputs;
+    let events = events(arguments);
+    let inspection = Inspection { events, ..Inspection::default() };
+    (outputs.protocols || events.need_inspection()).then_some(inspection)
+}
+
+/// The events to be written.
+fn events(arguments: &MonitorArguments) -> Events {
+    let outputs = &arguments.outputs;
+    match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
+        _ if outputs.eve.is_none() => Events::NONE,
+        Some(events) => events,
+        None => Events::ALL,
+    }
+}
+
 /// Whether the plan can be carried out: tried on an empty capture.
 fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
     corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {}).map(drop)
 }
 
+/// What is to be done with the inputs.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    settings: &'a Settings,
+    inspection: Option<&'a Inspection>,
+    plan: &'a Plan,
+}
+
+/// What was found.
+struct Analysed {
+    report: Report,
+    findings: Option<Findings>,
+    timing: Timing,
+    exit: Exit,
+}
+
 /// Runs the analysis and tells what is wrong with the input. `None` if nothing of it could be read.
-fn analyse(
-    mut inputs: Inputs,
-    settings: &Settings,
-    plan: &Plan,
-    watch: &Watch,
-    quiet: bool,
-) -> Option<(Report, Timing, Exit)> {
+fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Watch, quiet: bool) -> Option<Analysed> {
     let mut exit = Exit::Done;
     let mut tell = |meter: &Meter, fault: Fault| {
         meter.suspend(|| complain(&fault));
@@ -117,17 +160,27 @@ fn analyse(
     }
     let meter = Meter::start("Analysing", Shows::Packets, inputs.size(), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
-    let report = corelane_monitor::run([&mut inputs], settings, plan, &watch.gauge.packets, |_, fault| {
-        tell(&meter, fault);
-    });
+    let progress = &watch.gauge.packets;
+    let mut damage = |_, fault| tell(&meter, fault);
+    let Task { settings, inspection, plan } = task;
+    let found = match inspection {
+        None => {
+            corelane_monitor::run([&mut inputs], settings, plan, progress, &mut damage).map(|report| (report, None))
+        }
+        Some(inspection) => {
+            let out = |lines: &[u8]| outputs.events(lines, progress);
+            corelane_monitor::inspect([&mut inputs], settings, inspection, plan, progress, &mut damage, out)
+                .map(|(report, findings)| (report, Some(findings)))
+        }
+    };
     let timing = Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start) };
     drop(meter);
     if inputs.was_cut_short() {
         exit = watch.interrupt.exit();
         complain("interrupted: this is what was found so far");
     }
-    match report {
-        Ok(report) => Some((report, timing, exit)),
+    match found {
+        Ok((report, findings)) => Some(Analysed { report, findings, timing, exit }),
         Err(error) => {
             complain(error);
             None
@@ -143,9 +196,18 @@ fn cpu_time() -> Duration {
 /// Everything that is written, open before the analysis begins.
 struct Outputs {
     format: Format,
-    report: Output,
-    eve: Option<Output>,
+    probes: bool,
+    /// `None` where its place is taken.
+    report: Option<Output>,
+    eve: Option<Eve>,
     timing: Option<Output>,
+}
+
+/// Where events go, and which.
+struct Eve {
+    stream: Stream,
+    events: Events,
+    is_stdout: bool,
 }
 
 impl Outputs {
@@ -157,28 +219,62 @@ impl Outputs {
             }
             Output::create(path).map(Some).map_err(|error| error.to_string())
         };
+        let format = arguments.outputs.format;
+        let eve = create(&arguments.outputs.eve)?;
+        let taken = eve.as_ref().is_some_and(Output::is_stdout);
+        if taken && format == Format::Json {
+            return Err("the report as JSON and the events cannot both go to the standard output".to_owned());
+        }
+        let eve = eve.map(|output| Eve {
+            is_stdout: output.is_stdout(),
+            stream: output.into_stream(),
+            events: events(arguments),
+        });
         Ok(Outputs {
-            format: arguments.outputs.format,
-            report: Output::stdout(),
-            eve: create(&arguments.outputs.eve)?,
+            format,
+            probes: arguments.outputs.probes,
+            report: (!taken).then(Output::stdout),
+            eve,
             timing: create(&arguments.outputs.timing)?,
         })
     }
 
+    /// Writes events while the analysis runs. When nobody reads them and there is nothing else to be read, that is to end.
+    fn events(&mut self, lines: &[u8], progress: &Progress) {
+        if let Some(eve) = &mut self.eve
+            && !eve.stream.put(lines)
+            && eve.is_stdout
+        {
+            progress.stop();
+        }
+    }
+
     /// Writes everything. What cannot be written does not keep the rest from being written.
-    fn write(&self, report: &Report, timing: &Timing) -> Exit {
+    fn write(&mut self, analysed: &Analysed) -> Exit {
+        let Analysed { report, findings, timing, .. } = analysed;
         let written = |written: Result<Exit, OutputError>| {
             written.unwrap_or_else(|error| {
                 complain(error);
                 Exit::Partial
             })
         };
-        let mut exit = written(self.report.write(|out| match self.format {
-            Format::Json => report.write_json(out),
-            Format::Text => report.write_summary(timing, Style { color: color(io::stdout().is_terminal()) }, out),
-        }));
-        if let Some(eve) = &self.eve {
-            exit = exit.and(written(eve.write(|out| report.write_eve(out))));
+        let mut exit = Exit::Done;
+        if let Some(output) = &self.report {
+            exit = written(output.write(|out| {
+                let style = Style { color: color(io::stdout().is_terminal()) };
+                match (self.format, findings) {
+                    (Format::Json, _) if self.probes => report.write_json_with_probes(out),
+                    (Format::Json, _) => report.write_json(out),
+                    (Format::Text, None) => report.write_summary(timing, style, out),
+                    (Format::Text, Some(findings)) => {
+                        report.write_summary(timing, style, &mut *out)?;
+                        findings.write_summary(style, out)
+                    }
+                }
+            }));
+        }
+        if let Some(eve) = self.eve.take() {
+            exit = exit.and(written(eve.finish(report, findings.as_ref())));
         }
         if let Some(file) = &self.timing {
             exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
@@ -188,12 +284,30 @@ impl Outputs {
 
     /// Says one thing more below the report, or beside it if that is for machines.
     fn remark(&self, what: &str) -> Exit {
-        match self.format {
-            Format::Text => self.report.write(|out| writeln!(out, "\n{what}")).unwrap_or(Exit::Partial),
-            Format::Json => {
+        match &self.report {
+            Some(report) if self.format == Format::Text => {
+                report.write(|out| writeln!(out, "\n{what}")).unwrap_or(Exit::Partial)
+            }
+            _ => {
                 complain(what);
                 Exit::Done
             }
         }
+    }
+}
+
+impl Eve {
+    /// Writes what is known at the end only.
+    fn finish(mut self, report: &Report, findings: Option<&Findings>) -> Result<Exit, OutputError> {
+        // Its writes never fail: what did is in the end told.
+        if self.events.has(Events::ALERT) {
+            let _ = report.write_eve(&mut self.stream);
+        }
+        if self.events.has(Events::STATS)
+            && let Some(findings) = findings
+        {
+            let _ = eve::write_stats(report, findings, &mut self.stream);
+        }
+        self.stream.finish()
     }
 }

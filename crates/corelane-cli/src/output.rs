@@ -70,6 +70,16 @@ impl Output {
         }
     }
 
+    /// Whether it is the standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.to, To::Stdout)
+    }
+
+    /// For what is written bit by bit while the work goes on.
+    pub(crate) fn into_stream(self) -> Stream {
+        Stream { pending: Vec::with_capacity(STREAM), output: self, failure: None }
+    }
+
     /// Takes away a file that is not whole, and says so. Devices and pipes stay.
     pub(crate) fn remove(self) {
         if let To::File(file, path) = self.to
@@ -89,6 +99,66 @@ impl fmt::Display for Output {
             To::Stdout => f.write_str("standard output"),
             To::File(_, path) => path.display().fmt(f),
         }
+    }
+}
+
+/// Bytes that are written at a time.
+const STREAM: usize = 64 << 10;
+
+/// An output that is written bit by bit. Once that fails it takes no more.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    output: Output,
+    pending: Vec<u8>,
+    failure: Option<io::Error>,
+}
+
+impl Stream {
+    /// Takes some more; nothing means that no more is at hand, and that what there is may be wanted. Says whether there is still somebody who reads
+    /// it.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
+        if self.failure.is_none() {
+            self.pending.extend_from_slice(bytes);
+        }
+        if bytes.is_empty() || self.pending.len() >= STREAM {
+            return self.flush();
+        }
+        self.failure.is_none()
+    }
+
+    /// Hands on what it has. Says as [`put`](Stream::put).
+    pub(crate) fn flush(&mut self) -> bool {
+        if self.failure.is_none() {
+            let written = match &self.output.to {
+                To::Stdout => io::stdout().lock().write_all(&self.pending).and_then(|()| io::stdout().flush()),
+                To::File(file, _) => (&*file).write_all(&self.pending),
+            };
+            self.failure = written.err();
+            self.pending.clear();
+        }
+        self.failure.is_none()
+    }
+
+    /// The last of it was put. A reader that has gone away has seen enough: that is no error.
+    pub(crate) fn finish(mut self) -> Result<Exit, OutputError> {
+        self.flush();
+        match self.failure {
+            None => Ok(Exit::Done),
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+            Some(error) => Err(OutputError { name: self.output.to_string(), error }),
+        }
+    }
+}
+
+impl Write for Stream {
+    /// Never fails: that is [told at the end](Stream::finish).
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones.
+//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones, and for either the kind of
+//! probe where it was not a SYN.
 
 use crate::hash::HashKeys;
 use std::collections::{BinaryHeap, HashMap};
@@ -9,6 +10,8 @@ use std::hash::Hash;
 #[derive(Debug, Default)]
 struct Group {
     count: u64,
+    /// Of the UDP probes: those that were answered.
+    answered: u64,
     smallest: BinaryHeap<u64>,
 }
 
@@ -17,6 +20,9 @@ pub(crate) struct Groups<K> {
     threshold: u64,
     groups: HashMap<K, Group, HashKeys>,
 }
+
+/// A group in which one of so many, or more, was answered is no scan.
+const ONE_OF: u64 = 5;
 
 /// A group with more failures than the threshold.
 #[derive(Debug)]
@@ -43,12 +49,31 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         }
     }
 
+    /// Counts an answer beside the failures, be they added before or after.
+    pub(crate) fn add_answered(&mut self, key: K) {
+        self.groups.entry(key).or_default().answered += 1;
+    }
+
+    /// Counts the answers that all failures have been added to already: groups without a scan need none.
+    pub(crate) fn add_all_answered(&mut self, keys: impl Iterator<Item = K>) {
+        let threshold = self.threshold;
+        self.groups.retain(|_, group| group.count > threshold);
+        if self.groups.is_empty() {
+            return;
+        }
+        for key in keys {
+            if let Some(group) = self.groups.get_mut(&key) {
+                group.answered += 1;
+            }
+        }
+    }
+
     /// The scans among the groups, in no particular order. Forgets all groups.
     pub(crate) fn drain_scans(&mut self) -> impl Iterator<Item = Scan<K>> {
         let threshold = self.threshold;
         self.groups
             .drain()
-            .filter(move |(_, group)| group.count > threshold)
+            .filter(move |(_, group)| group.count > threshold && group.count > (ONE_OF - 1) * group.answered)
             .filter_map(|(key, group)| Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()? }))
     }
 }
@@ -67,6 +92,22 @@ mod tests {
             let scans: Vec<_> = groups.drain_scans().collect();
             assert_eq!(scans.len(), 1);
             assert_eq!((scans[0].key, scans[0].count, scans[0].time_ns), ((1, 2), 5, 3));
+        }
+    }
+
+    #[test]
+    fn one_answer_of_five_is_no_scan() {
+        for (failures, answers, is_scan) in [(3, 0, true), (2, 0, false), (9, 2, true), (8, 2, false), (4, 1, false)] {
+            let mut either = [Groups::new(2, HashKeys::random()), Groups::new(2, HashKeys::random())];
+            let [first, last] = &mut either;
+            (0..answers).for_each(|_| first.add_answered(7_u32));
+            for groups in [&mut *first, &mut *last] {
+                (0..failures).for_each(|time| groups.add(7, time));
+            }
+            last.add_all_answered((0..answers).flat_map(|_| [7, 8]));
+            for groups in either.iter_mut() {
+                assert_eq!(groups.drain_scans().count(), usize::from(is_scan), "{failures} {answers}");
+            }
         }
     }
 }

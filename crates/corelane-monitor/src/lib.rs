@@ -5,7 +5,7 @@
 //! 1. the [`Dispatcher`] decodes each record just enough to know its partition, a hash of the sum of its two addresses,
 //!    and sends its facts on as [`Slot`]s;
 //! 2. a [`SubAnalyzer`] owns whole partitions, and with them all state of their address pairs: flows, connection
-//!    attempts, vertical scans. It sends a [`StateReport`] when an attempt fails, which is the only thing that can
+//!    attempts, probes, vertical scans. It sends a [`StateReport`] when an attempt fails, which is the only thing that can
 //!    change the global result;
 //! 3. the [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
@@ -22,7 +22,9 @@
 //!
 //! # Limits
 //!
-//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6. A partition holds at most 2^29 of
+//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6; so are, for about as much, each
+//! attempt that failed, each key (source, destination, port) of a [probe](Probe), which are all keys that a UDP datagram asked for, and,
+//! where they are [counted](Counting), each source of each partition. A partition holds at most 2^29 of
 //! each family, and one more panics. Partitions are filled evenly unless many flows have one address pair, which is in one.
 //!
 //! # Example
@@ -39,9 +41,13 @@
 
 mod analyzer;
 mod dispatch;
+pub mod eve;
 mod groups;
 mod hash;
+mod inspect;
 mod main_analyzer;
+mod memory;
+mod network;
 mod pages;
 mod pipeline;
 mod report;
@@ -56,17 +62,20 @@ mod summary;
 mod table;
 mod talkers;
 
-pub use analyzer::{PartialResult, SubAnalyzer};
+pub use analyzer::{PartialResult, Probe, SubAnalyzer};
 pub use dispatch::Dispatcher;
+pub use inspect::{Findings, Inspection, Seen, inspect};
 pub use main_analyzer::MainAnalyzer;
+pub use memory::{Refused, limit_memory};
+pub use network::{Ignored, Network};
 pub use pipeline::{Plan, PlanError, QueueKind, run};
-pub use report::{Alert, Report, Timing};
+pub use report::{Alert, ProbeScan, Report, SourceCounts, Timing};
 pub use run::Run;
-pub use settings::{Rule, Settings};
+pub use settings::{Counting, Rule, Settings};
 pub use share::Sharing;
 pub use single::run_single;
 pub use slot::{PARTITIONS, Slot, analyzer_of};
 pub use source::{Progress, Source};
-pub use state_report::{Failure, StateReport};
+pub use state_report::{Failure, StateReport, Told};
 pub use summary::Style;
 pub use talkers::{Pair, Talker, Volume};

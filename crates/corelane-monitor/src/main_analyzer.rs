@@ -1,13 +1,14 @@
 //! The third stage: the global analysis.
 
-use crate::analyzer::PartialResult;
+use crate::analyzer::{PartialResult, Probe};
 use crate::dispatch::Dispatcher;
 use crate::groups::{Groups, Scan};
 use crate::hash::HashKeys;
-use crate::report::{Alert, Report};
+use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
-use crate::state_report::StateReport;
-use crate::talkers::{Address, Talkers};
+use crate::state_report::{StateReport, Told};
+use crate::talkers::{Address, Talkers, Top, Volume};
+use std::collections::HashMap;
 
 /// Finds horizontal scans from the state reports of all SubAnalyzers, and puts their partial results together. Neither
 /// the order of the reports nor that of the results matters, but for whose share of packets is named first.
@@ -16,6 +17,17 @@ pub struct MainAnalyzer {
     /// Failures by (source, port).
     groups_v4: Groups<(u32, u16)>,
     groups_v6: Groups<(u128, u16)>,
+    /// The same of probes, by their kind too.
+    probes_v4: Groups<(Probe, u32, u16)>,
+    probes_v6: Groups<(Probe, u128, u16)>,
+    /// Source and port of UDP keys that were answered.
+    answered_v4: Vec<(u32, u16)>,
+    answered_v6: Vec<(u128, u16)>,
+    /// What each source sent and began, where that is counted.
+    sources_v4: HashMap<u32, Volume, HashKeys>,
+    sources_v6: HashMap<u128, Volume, HashKeys>,
+    /// How many sources to list.
+    top_sources: Option<usize>,
     talkers: Talkers,
     report: Report,
 }
@@ -27,6 +39,13 @@ impl MainAnalyzer {
         MainAnalyzer {
             groups_v4: Groups::new(settings.horizontal_threshold, keys),
             groups_v6: Groups::new(settings.horizontal_threshold, keys),
+            probes_v4: Groups::new(settings.horizontal_threshold, keys),
+            probes_v6: Groups::new(settings.horizontal_threshold, keys),
+            answered_v4: Vec::new(),
+            answered_v6: Vec::new(),
+            sources_v4: HashMap::with_hasher(keys),
+            sources_v6: HashMap::with_hasher(keys),
+            top_sources: settings.counting.map(|counting| counting.top),
             talkers: Talkers::new(settings.top, keys),
             report: Report::default(),
         }
@@ -35,10 +54,20 @@ impl MainAnalyzer {
     /// Takes a state report of any SubAnalyzer.
     #[inline]
     pub fn state_report(&mut self, report: StateReport) {
-        if report.is_v6() {
-            self.groups_v6.add((report.source_v6(), report.port()), report.time_ns());
-        } else {
-            self.groups_v4.add((report.source_v4(), report.port()), report.time_ns());
+        let (port, time_ns) = (report.port(), report.time_ns());
+        match (report.told(), report.is_v6()) {
+            (Told::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns),
+            (Told::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns),
+            (Told::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns),
+            (Told::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns),
+            (Told::Sent { bytes, connections }, is_v6) => {
+                let volume = Volume { flows: connections.into(), packets: 0, bytes };
+                if is_v6 {
+                    self.sources_v6.entry(report.source_v6()).or_default().add(&volume);
+                } else {
+                    self.sources_v4.entry(report.source_v4()).or_default().add(&volume);
+                }
+            }
         }
     }
 
@@ -59,10 +88,14 @@ impl MainAnalyzer {
         let report = &mut self.report;
         report.flows += result.flows;
         report.pairs += result.pairs;
+        report.refused.add(&result.refused);
         report.rejected += result.rejected;
         report.unanswered += result.unanswered;
         report.failed_attempts += result.rejected + result.unanswered;
         report.alerts.extend(result.alerts);
+        report.probe_scans.extend(result.probe_scans);
+        self.answered_v4.extend(result.answered_v4);
+        self.answered_v6.extend(result.answered_v6);
         self.talkers.merge(result.talkers);
     }
 
@@ -72,16 +105,36 @@ impl MainAnalyzer {
             let Scan { key: (source, port), count, time_ns } = scan;
             Alert::Horizontal { source: source.ip(), port, count, time_ns }
         }
+        fn probes<A: Address>(
+            groups: &mut Groups<(Probe, A, u16)>,
+            answered: Vec<(A, u16)>,
+        ) -> impl Iterator<Item = ProbeScan> {
+            groups.add_all_answered(answered.into_iter().map(|(source, port)| (Probe::Udp, source, port)));
+            groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns }| {
+                let scan = Alert::Horizontal { source: source.ip(), port, count, time_ns };
+                ProbeScan { probe, scan }
+            })
+        }
         let mut report = self.report;
         report.alerts.extend(self.groups_v4.drain_scans().map(horizontal));
         report.alerts.extend(self.groups_v6.drain_scans().map(horizontal));
         report.alerts.sort_unstable_by_key(Alert::order);
+        report.probe_scans.extend(probes(&mut self.probes_v4, self.answered_v4));
+        report.probe_scans.extend(probes(&mut self.probes_v6, self.answered_v6));
+        report.probe_scans.sort_unstable_by_key(ProbeScan::order);
         report.packets = dispatcher.packets();
         report.bytes = dispatcher.bytes();
         report.tcp = dispatcher.tcp();
         report.malformed = dispatcher.malformed();
         report.undecoded = dispatcher.undecoded();
         report.times = dispatcher.times();
+        report.sources = self.top_sources.map(|n| {
+            let mut top = Top::new(n);
+            self.sources_v4.into_iter().for_each(|(source, volume)| top.add(source.ip(), volume));
+            self.sources_v6.into_iter().for_each(|(source, volume)| top.add(source.ip(), volume));
+            let counts = |Volume { flows, bytes, .. }, source| SourceCounts { source, connections: flows, bytes };
+            top.finish().into_iter().map(|talker| counts(talker.volume, talker.id)).collect()
+        });
         (report.conversations, report.hosts) = self.talkers.finish();
         report
     }

@@ -148,6 +148,17 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// Whether it makes sense, as far as that can be told before queues are made.
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        if self.analyzers > Plan::MOST_ANALYZERS {
+            return Err(PlanError::TooManyAnalyzers);
+        }
+        if self.batch.is_some() && !self.queue.has_batch() {
+            return Err(PlanError::NoBatch(self.queue));
+        }
+        Ok(())
+    }
+
     /// What [`Sharing::Even`] comes to.
     fn effective_sharing(&self) -> Sharing {
         let cpus = match self.cpus.len() {
@@ -206,12 +217,7 @@ pub fn run<S: Source>(
     progress: &Progress,
     damage: impl FnMut(usize, S::Error) + Send,
 ) -> Result<Report, PlanError> {
-    if plan.analyzers > Plan::MOST_ANALYZERS {
-        return Err(PlanError::TooManyAnalyzers);
-    }
-    if plan.batch.is_some() && !plan.queue.has_batch() {
-        return Err(PlanError::NoBatch(plan.queue));
-    }
+    plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, plan, pins };
     if plan.cpus.is_empty() {
@@ -228,10 +234,10 @@ pub fn run<S: Source>(
 }
 
 /// The CPUs of the stages.
-struct Pins(Vec<CoreId>);
+pub(crate) struct Pins(Vec<CoreId>);
 
 impl Pins {
-    fn new(cpus: &[usize]) -> Result<Self, PlanError> {
+    pub(crate) fn new(cpus: &[usize]) -> Result<Self, PlanError> {
         if cpus.is_empty() {
             return Ok(Pins(Vec::new()));
         }
@@ -241,7 +247,7 @@ impl Pins {
     }
 
     /// Pins the calling thread, stage number `stage`.
-    fn pin(&self, stage: usize) {
+    pub(crate) fn pin(&self, stage: usize) {
         if !self.0.is_empty() {
             core_affinity::set_for_current(self.0[stage % self.0.len()]);
         }
@@ -353,7 +359,7 @@ impl Stages<'_> {
     }
 }
 
-fn spawn<'scope, T: Send + 'scope>(
+pub(crate) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
     body: impl FnOnce() -> T + Send + 'scope,
@@ -365,7 +371,7 @@ fn spawn<'scope, T: Send + 'scope>(
 }
 
 /// The thread's result; its panic goes on here.
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+pub(crate) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

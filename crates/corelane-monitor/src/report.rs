@@ -2,6 +2,8 @@
 //!
 //! Nothing here prints: everything is written to what the caller brings.
 
+use crate::analyzer::Probe;
+use crate::memory::Refused;
 use crate::talkers::{Pair, Talker};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -78,8 +80,38 @@ impl Alert {
     }
 }
 
+/// A scan by other probes than SYNs.
+///
+/// As JSON its first key is `probe`, `"fin"`, `"null"`, `"xmas"` or `"udp"`, followed by those of an [`Alert`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbeScan {
+    /// What was sent.
+    pub probe: Probe,
+    /// Who, to whom, how often. The time is that of the probe which crossed the threshold.
+    #[serde(flatten)]
+    pub scan: Alert,
+}
+
+impl ProbeScan {
+    /// As alerts, and then by probe.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        (self.scan.order(), self.probe)
+    }
+}
+
+/// What a source sent and began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceCounts {
+    /// Who.
+    pub source: IpAddr,
+    /// Flows whose first packet it sent.
+    pub connections: u64,
+    /// Bytes on the wire of the TCP and UDP packets that it sent.
+    pub bytes: u64,
+}
+
 /// What an analysis found. Serialized it has the keys of the JSON report, to which the fields from
-/// [`times`](Report::times) on do not belong.
+/// [`probe_scans`](Report::probe_scans) on do not belong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Records of the capture.
@@ -104,6 +136,16 @@ pub struct Report {
     pub unanswered: u64,
     /// The scans, in order of time.
     pub alerts: Vec<Alert>,
+    /// The sources that sent most bytes, where they [were counted](crate::Counting): of two, the one with more bytes comes first, then the one
+    /// with more connections, the lesser address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<SourceCounts>>,
+    /// What was not taken for want of [room](crate::limit_memory); in JSON only if there is any.
+    #[serde(skip_serializing_if = "Refused::is_empty")]
+    pub refused: Refused,
+    /// The scans by other probes than SYNs, in order of time; in JSON only by [`write_json_with_probes`](Report::write_json_with_probes).
+    #[serde(skip)]
+    pub probe_scans: Vec<ProbeScan>,
     /// The least and the largest time of any record.
     #[serde(skip)]
     pub times: Option<(u64, u64)>,
@@ -144,6 +186,17 @@ impl Report {
         write_line(&mut out, self)
     }
 
+    /// Writes the same with one key more, `probe_scans`.
+    pub fn write_json_with_probes(&self, mut out: impl Write) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            report: &'a Report,
+            probe_scans: &'a [ProbeScan],
+        }
+        write_line(&mut out, &Document { report: self, probe_scans: &self.probe_scans })
+    }
+
     /// Writes how long it took and who did the work, as one JSON document in one line; `dispatcher_packets` only if there are
     /// any.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
@@ -171,14 +224,14 @@ impl Report {
         write_line(&mut out, &line)
     }
 
-    /// Writes the scans as `alert` records of Suricata's EVE format, one JSON document a line.
+    /// Writes the scans, by whatever probes, as `alert` records of Suricata's EVE format, one JSON document a line.
     ///
     /// A vertical scan has no `dest_port` and a horizontal one no `dest_ip`, as there are many.
     pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
-        for alert in &self.alerts {
-            write_line(&mut out, &EveRecord::new(alert))?;
-        }
-        Ok(())
+        let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
+        scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
+        scans.sort_by_key(|(alert, probe)| (alert.order(), *probe));
+        scans.into_iter().try_for_each(|(alert, probe)| write_line(&mut out, &EveRecord::new(alert, probe)))
     }
 }
 
@@ -187,9 +240,9 @@ fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()>
     out.write_all(b"\n")
 }
 
-/// The signature numbers lie in the range that is left for local use.
-const SIGNATURE_VERTICAL: u32 = 1_000_001;
-const SIGNATURE_HORIZONTAL: u32 = 1_000_002;
+/// The signature numbers lie in the range that is left for local use: two a kind of probe, SYNs first, of which the first is
+/// that of vertical scans.
+const SIGNATURES: u32 = 1_000_001;
 
 #[derive(Serialize)]
 struct EveRecord {
@@ -211,7 +264,7 @@ struct EveAlert {
     gid: u32,
     signature_id: u32,
     rev: u32,
-    signature: &'static str,
+    signature: String,
     category: &'static str,
     severity: u32,
 }
@@ -220,27 +273,33 @@ struct EveAlert {
 #[derive(Serialize)]
 struct EveScan {
     kind: &'static str,
+    /// Not of SYNs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<Probe>,
     count: u64,
     time_ns: u64,
 }
 
 impl EveRecord {
-    fn new(alert: &Alert) -> Self {
-        let (dest_ip, dest_port, signature_id, signature) = match *alert {
-            Alert::Vertical { destination, .. } => {
-                (Some(destination), None, SIGNATURE_VERTICAL, "CORELANE SCAN vertical TCP port scan")
-            }
-            Alert::Horizontal { port, .. } => {
-                (None, Some(port), SIGNATURE_HORIZONTAL, "CORELANE SCAN horizontal TCP port scan")
-            }
+    fn new(alert: &Alert, probe: Option<Probe>) -> Self {
+        let (dest_ip, dest_port, offset) = match *alert {
+            Alert::Vertical { destination, .. } => (Some(destination), None, 0),
+            Alert::Horizontal { port, .. } => (None, Some(port), 1),
         };
+        let signature_id = SIGNATURES + 2 * probe.map_or(0, Probe::number) + offset;
+        let by = match probe {
+            None => "TCP port".to_owned(),
+            Some(Probe::Udp) => "UDP port".to_owned(),
+            Some(probe) => format!("TCP {probe}"),
+        };
+        let signature = format!("CORELANE SCAN {} {by} scan", alert.kind());
         EveRecord {
             timestamp: Timestamp::of(alert.time_ns()).eve(),
             event_type: "alert",
             src_ip: alert.source(),
             dest_ip,
             dest_port,
-            proto: "TCP",
+            proto: if probe == Some(Probe::Udp) { "UDP" } else { "TCP" },
             alert: EveAlert {
                 action: "allowed",
                 gid: 1,
@@ -250,7 +309,7 @@ impl EveRecord {
                 category: "Detection of a Network Scan",
                 severity: 3,
             },
-            scan: EveScan { kind: alert.kind(), count: alert.count(), time_ns: alert.time_ns() },
+            scan: EveScan { kind: alert.kind(), probe, count: alert.count(), time_ns: alert.time_ns() },
         }
     }
 }
@@ -286,7 +345,7 @@ impl Timestamp {
     }
 
     /// As Suricata writes it: microseconds, then the offset from UTC.
-    fn eve(&self) -> String {
+    pub(crate) fn eve(&self) -> String {
         let (hour, minute, second) = self.clock();
         let (year, month, day, micros) = (self.year, self.month, self.day, self.nanosecond / 1000);
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+0000")

@@ -1,6 +1,7 @@
 //! What the stages of one run have in common besides their settings.
 
 use crate::hash::HashKeys;
+use crate::memory::Room;
 use crate::pages::Pool;
 
 /// The secrets of a run's hashes and the memory of its tables. Clones are the same run.
@@ -8,12 +9,14 @@ use crate::pages::Pool;
 pub struct Run {
     pub(crate) keys: HashKeys,
     pub(crate) pool: Pool,
+    /// What a table may come to.
+    pub(crate) room: Room,
 }
 
 impl Run {
     /// A new run: new secrets, no memory yet.
     pub fn new() -> Self {
-        Run { keys: HashKeys::random(), pool: Pool::new() }
+        Run { keys: HashKeys::random(), pool: Pool::new(), room: Room::UNLIMITED }
     }
 }
 

@@ -1,5 +1,8 @@
 //! What the user can choose about the analysis itself.
 
+use crate::network::Ignored;
+use std::num::NonZeroU64;
+
 /// When a connection attempt counts as failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
@@ -14,8 +17,18 @@ pub enum Rule {
     Paper,
 }
 
-/// The settings of one analysis. Results are a function of these and of the packets, of nothing else.
+/// How sources are counted: see [`Report::sources`](crate::Report::sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counting {
+    /// A state report for each so many bytes that a source sent, M in section III-A3 of the MCRingBuffer paper. The result does
+    /// not depend on it; how many reports there are does.
+    pub every: NonZeroU64,
+    /// How many sources to list.
+    pub top: usize,
+}
+
+/// The settings of one analysis. Results are a function of these and of the packets, of nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// An answer this long after the SYN, or later, is too late.
     pub syn_timeout_ns: u64,
@@ -25,8 +38,16 @@ pub struct Settings {
     pub horizontal_threshold: u64,
     /// What "failed" means.
     pub rule: Rule,
+    /// Whether to look for scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). Without, the work for them is saved.
+    pub probes: bool,
+    /// Who counts for no scan.
+    pub ignored: Ignored,
+    /// Whether to count what each source began and sent. Without, the work for it is saved.
+    pub counting: Option<Counting>,
     /// How many top talkers to find. With 0 the work for them is saved.
     pub top: usize,
+    /// Bytes that the tables, and what follows from them, may come to; `None` is as many as they need. See [`limit_memory`](crate::limit_memory).
+    pub table_bytes: Option<u64>,
 }
 
 impl Default for Settings {
@@ -36,7 +57,11 @@ impl Default for Settings {
             vertical_threshold: 20,
             horizontal_threshold: 20,
             rule: Rule::Timed,
+            probes: true,
+            ignored: Ignored::none(),
+            counting: None,
             top: 10,
+            table_bytes: None,
         }
     }
 }

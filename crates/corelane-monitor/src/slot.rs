@@ -52,6 +52,10 @@ pub const fn partition_v6(source: u128, destination: u128) -> u8 {
 
 const V6: u32 = 1 << 16;
 const V6_REST: u32 = 1 << 17;
+const FEW_HOPS: u32 = 1 << 18;
+
+/// What traceroute and its like begin with, and seldom go beyond: so many hops are few.
+const FEW: u8 = 30;
 
 /// One packet's facts, or half of them; see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,7 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn v4(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
         let partition = partition_v4(packet.source, packet.destination);
+        let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
         let slot = Slot([
             time_ns as u32,
             (time_ns >> 32) as u32,
@@ -74,7 +79,7 @@ impl Slot {
             packet.destination,
             (packet.source_port as u32) << 16 | packet.destination_port as u32,
             wire_len,
-            Slot::meta(packet.protocol, 0, packet.flags, partition),
+            Slot::meta(packet.protocol, hops, packet.flags, partition),
             0,
         ]);
         slot.with_flow_hash(flow_hash(keys, &slot.flow_v4()))
@@ -92,6 +97,7 @@ impl Slot {
     pub(crate) fn v6(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
         let partition = partition_v6(packet.source, packet.destination);
         let (source, destination) = (packet.source, packet.destination);
+        let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
         let first = [
             time_ns as u32,
             (time_ns >> 32) as u32,
@@ -99,7 +105,7 @@ impl Slot {
             (destination >> 96) as u32,
             (packet.source_port as u32) << 16 | packet.destination_port as u32,
             wire_len,
-            Slot::meta(packet.protocol, V6, packet.flags, partition),
+            Slot::meta(packet.protocol, V6 | hops, packet.flags, partition),
             0,
         ];
         let second = [
@@ -179,6 +185,12 @@ impl Slot {
         (self.0[6] >> 8) as u8
     }
 
+    /// Whether at most 30 hops are left to the packet; not in a second slot.
+    #[inline(always)]
+    pub const fn has_few_hops(&self) -> bool {
+        self.0[6] & FEW_HOPS != 0
+    }
+
     /// IP protocol number.
     #[inline(always)]
     pub const fn protocol(&self) -> u8 {
@@ -224,6 +236,7 @@ mod tests {
             destination_port: 0xef01,
             protocol: TCP,
             flags: 0xff,
+            hops: 31,
         };
         let keys = HashKeys::random();
         let slot = Slot::v4(&keys, 0xf123_4567_89ab_cdef, u32::MAX, &packet);
@@ -232,7 +245,8 @@ mod tests {
         assert_eq!(slot.addresses_v4(), (packet.source, packet.destination));
         assert_eq!(slot.ports(), (packet.source_port, packet.destination_port));
         assert_eq!((slot.protocol(), slot.flags()), (TCP, 0xff));
-        assert!(!slot.is_v6() && !slot.is_v6_rest());
+        assert!(!slot.is_v6() && !slot.is_v6_rest() && !slot.has_few_hops());
+        assert!(Slot::v4(&keys, 0, 0, &Transport { hops: 30, ..packet }).has_few_hops());
         assert_eq!(slot.partition(), partition_v4(packet.destination, packet.source));
         let back = Transport {
             source: packet.destination,
@@ -254,12 +268,15 @@ mod tests {
             destination_port: 65535,
             protocol: UDP,
             flags: 0,
+            hops: 30,
         };
         let keys = HashKeys::random();
         let [first, rest] = Slot::v6(&keys, 7, 9, &packet);
         assert_eq!(first.addresses_v6(&rest), (packet.source, packet.destination));
         assert_eq!((first.time_ns(), first.wire_len(), first.ports()), (7, 9, (1, 65535)));
         assert!(first.is_v6() && !first.is_v6_rest() && rest.is_v6_rest() && !rest.is_v6());
+        assert!(first.has_few_hops());
+        assert!(!Slot::v6(&keys, 7, 9, &Transport { hops: 31, ..packet })[0].has_few_hops());
         assert_eq!(first.partition(), rest.partition());
         assert_eq!(first.partition(), partition_v6(packet.destination, packet.source));
     }

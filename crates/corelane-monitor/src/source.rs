@@ -1,6 +1,6 @@
 //! Where records come from.
 
-use corelane_net::capture::{ReadError, Reader, Record};
+use corelane_net::capture::{Memory, ReadError, Reader, Record};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Something that hands out the records of a capture in order: a [`Reader`], or made-up traffic.
@@ -11,6 +11,12 @@ pub trait Source {
     /// Hands at most `max` records to `sink` and says how many; 0 is the end. After an error the call may be repeated:
     /// it goes on behind the damage, or says 0.
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
+
+    /// The memory in which the next records lie, if they stay there: then who needs their bytes for longer need not copy them. It may be
+    /// wrong, as a source may go on to another capture in the middle of a read.
+    fn memory(&self) -> Option<&Memory> {
+        None
+    }
 }
 
 impl Source for Reader {
@@ -20,6 +26,10 @@ impl Source for Reader {
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
         Reader::read(self, max, sink)
     }
+
+    fn memory(&self) -> Option<&Memory> {
+        Reader::memory(self)
+    }
 }
 
 impl<S: Source> Source for &mut S {
@@ -28,6 +38,10 @@ impl<S: Source> Source for &mut S {
     #[inline]
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, S::Error> {
         S::read(self, max, sink)
+    }
+
+    fn memory(&self) -> Option<&Memory> {
+        S::memory(self)
     }
 }
 

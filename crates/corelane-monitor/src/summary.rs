@@ -1,11 +1,13 @@
 //! The report for people: aligned tables, large numbers in groups of three.
 
-use crate::report::{Alert, Report, Timestamp, Timing};
+use crate::analyzer::Probe;
+use crate::memory::Refused;
+use crate::report::{Alert, Report, SourceCounts, Timestamp, Timing};
 use crate::talkers::{Pair, Talker, Volume};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// The most scans of a kind that are listed; the JSON report has them all.
+/// The most scans of a kind that are listed; the outputs for machines have them all.
 const SCANS: usize = 50;
 
 /// How to write a summary.
@@ -25,6 +27,7 @@ impl Report {
         page.table(None, &self.speed_rows(timing))?;
         self.write_analyzers(&mut page)?;
         self.write_scans(&mut page)?;
+        self.write_sources(&mut page)?;
         write_talkers(&mut page, "Top conversations", "between", &self.conversations, |Pair(a, b)| {
             format!("{a} - {b}")
         })?;
@@ -37,6 +40,15 @@ impl Report {
             row([left("TCP packets"), number(self.tcp)]),
             row([left("flows"), number(self.flows), left(format!("in {}", plural(self.pairs, "address pair")))]),
         ];
+        if !self.refused.is_empty() {
+            let Refused { flow_packets, attempts, source_packets } = self.refused;
+            let missed = format!(
+                "packets of flows, {} and {} without room",
+                plural(attempts, "attempt"),
+                plural(source_packets, "source packet")
+            );
+            rows.push(row([left("memory limit"), number(flow_packets), left(missed)]));
+        }
         if self.malformed > 0 {
             rows.push(row([left("malformed"), number(self.malformed), left("a header is wrong or cut")]));
         }
@@ -80,16 +92,32 @@ impl Report {
         page.table(Some(row([left("stage"), right("packets"), right("share")])), &rows)
     }
 
+    fn write_sources<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
+        let Some(sources) = self.sources.as_ref().filter(|sources| !sources.is_empty()) else { return Ok(()) };
+        let row_of =
+            |counts: &SourceCounts| row([left(counts.source), right(bytes(counts.bytes)), number(counts.connections)]);
+        page.heading("Top sources")?;
+        let head = row([left("source"), right("bytes sent"), right("connections begun")]);
+        page.table(Some(head), &sources.iter().map(row_of).collect::<Vec<_>>())
+    }
+
     /// A table for each kind: narrow enough for two IPv6 addresses in 80 columns, as long as all happens in one day.
     fn write_scans<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
-        if self.alerts.is_empty() {
+        if self.alerts.is_empty() && self.probe_scans.is_empty() {
             page.heading("Scans")?;
             return writeln!(page.out, "  none found");
         }
-        let times = || self.alerts.iter().map(|alert| Timestamp::of(alert.time_ns()));
+        let all = || self.alerts.iter().chain(self.probe_scans.iter().map(|found| &found.scan));
+        let times = || all().map(|alert| Timestamp::of(alert.time_ns()));
         let day = times().next().map(|first| first.date()).filter(|day| times().all(|time| time.date() == *day));
-        for (kind, target, unit) in [("vertical", "host", "ports"), ("horizontal", "port", "hosts")] {
-            let of_kind = || self.alerts.iter().filter(|alert| alert.kind() == kind);
+        let kinds = [("vertical", "host", "ports"), ("horizontal", "port", "hosts")];
+        let probes = std::iter::once(None).chain(Probe::ALL.map(Some));
+        for (probe, (kind, target, unit)) in probes.flat_map(|probe| kinds.map(|kind| (probe, kind))) {
+            let of_kind = || {
+                let by_syn = self.alerts.iter().filter(move |_| probe.is_none());
+                let by_probe = self.probe_scans.iter().filter(move |found| Some(found.probe) == probe);
+                by_syn.chain(by_probe.map(|found| &found.scan)).filter(move |alert| alert.kind() == kind)
+            };
             let count = of_kind().count();
             if count == 0 {
                 continue;
@@ -104,11 +132,13 @@ impl Report {
                 row([left(time), left(alert.source()), target, number(alert.count())])
             };
             let rows: Vec<_> = of_kind().take(SCANS).map(row_of).collect();
-            page.heading(&format!("{}{} scans ({})", kind[..1].to_uppercase(), &kind[1..], grouped(count as u64)))?;
+            let by = probe.map_or_else(String::new, |probe| format!("{probe} "));
+            page.heading(&format!("{}{} {by}scans ({})", kind[..1].to_uppercase(), &kind[1..], grouped(count as u64)))?;
             let when = day.as_deref().unwrap_or("time (UTC)");
             page.table(Some(row([left(when), left("source"), left(target), right(unit)])), &rows)?;
             if let more @ 1.. = count.saturating_sub(SCANS) {
-                writeln!(page.out, "  and {} more, all of which are in the JSON report", grouped(more as u64))?;
+                let whole = if probe.is_none() { "JSON report" } else { "EVE alerts" };
+                writeln!(page.out, "  and {} more, all of which are in the {whole}", grouped(more as u64))?;
             }
         }
         Ok(())
@@ -135,42 +165,43 @@ fn write_talkers<W: Write, I>(
     page.table(Some(row([left(who), right("bytes"), right("packets"), right("flows")])), &rows)
 }
 
-struct Cell {
+pub(crate) struct Cell {
     text: String,
     right: bool,
 }
 
-fn left(text: impl Display) -> Cell {
+pub(crate) fn left(text: impl Display) -> Cell {
     Cell { text: text.to_string(), right: false }
 }
 
-fn right(text: impl Display) -> Cell {
+pub(crate) fn right(text: impl Display) -> Cell {
     Cell { text: text.to_string(), right: true }
 }
 
-fn number(value: u64) -> Cell {
+pub(crate) fn number(value: u64) -> Cell {
     right(grouped(value))
 }
 
-fn row<const N: usize>(cells: [Cell; N]) -> Vec<Cell> {
+pub(crate) fn row<const N: usize>(cells: [Cell; N]) -> Vec<Cell> {
     cells.into()
 }
 
-struct Page<'a, W> {
-    out: &'a mut W,
-    style: Style,
-    begun: bool,
+pub(crate) struct Page<'a, W> {
+    pub(crate) out: &'a mut W,
+    pub(crate) style: Style,
+    /// Whether something is on it already.
+    pub(crate) begun: bool,
 }
 
 impl<W: Write> Page<'_, W> {
-    fn heading(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn heading(&mut self, text: &str) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             writeln!(self.out)?;
         }
         if self.style.color { writeln!(self.out, "\x1b[1m{text}\x1b[0m") } else { writeln!(self.out, "{text}") }
     }
 
-    fn table(&mut self, head: Option<Vec<Cell>>, rows: &[Vec<Cell>]) -> io::Result<()> {
+    pub(crate) fn table(&mut self, head: Option<Vec<Cell>>, rows: &[Vec<Cell>]) -> io::Result<()> {
         let mut widths = Vec::new();
         for row in head.iter().chain(rows) {
             for (column, cell) in row.iter().enumerate() {
@@ -201,7 +232,7 @@ impl<W: Write> Page<'_, W> {
 }
 
 /// 1234567 as 1,234,567.
-fn grouped(value: u64) -> String {
+pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -213,8 +244,11 @@ fn grouped(value: u64) -> String {
     text
 }
 
-fn plural(count: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
+pub(crate) fn plural(count: u64, one: &str) -> String {
+    match one.strip_suffix('y') {
+        Some(stem) if count != 1 => format!("{} {stem}ies", grouped(count)),
+        _ => format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" }),
+    }
 }
 
 /// Three or four digits and a decimal prefix.
@@ -232,7 +266,7 @@ fn scaled(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {prefix}{unit}").trim_end().to_owned()
 }
 
-fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     scaled(count as f64, "B")
 }
 
@@ -261,6 +295,7 @@ mod tests {
         }
         assert_eq!(plural(1, "port"), "1 port");
         assert_eq!(plural(1200, "port"), "1,200 ports");
+        assert_eq!((plural(1, "query"), plural(2, "query")), ("1 query".into(), "2 queries".into()));
         for (value, text) in [
             (0.0, "0 B"),
             (999.0, "999 B"),

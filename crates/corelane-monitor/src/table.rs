@@ -78,11 +78,14 @@ pub(crate) struct Table<K, V, A> {
     len: usize,
     /// The `len` at which the next new key makes the table grow.
     limit: usize,
+    /// The value that a key gets for which there is no room, and how often that was.
+    spilt: V,
+    refused: u64,
 }
 
 impl<K: Key, V: Copy + Default, A: Copy + Default> Default for Table<K, V, A> {
     fn default() -> Self {
-        Table { entries: Zeroed::default(), shift: 63, len: 0, limit: 0 }
+        Table { entries: Zeroed::default(), shift: 63, len: 0, limit: 0, spilt: V::default(), refused: 0 }
     }
 }
 
@@ -105,7 +108,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         }
     }
 
-    /// The value of `key`, which starts as the default when the key is new.
+    /// The value of `key`, which starts as the default when the key is new. Where there is [no room](crate::memory) for a new key it is one that
+    /// nobody keeps.
     #[inline(always)]
     pub(crate) fn entry(&mut self, run: &Run, key: &K, hash: u64) -> &mut V {
         let mut position = self.home(hash);
@@ -119,7 +123,9 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
                     break;
                 }
                 _ => {
-                    self.grow(run);
+                    if !self.grow(run) {
+                        return &mut self.spilt;
+                    }
                     position = self.home(hash);
                 }
             }
@@ -183,10 +189,21 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         Entry { key: K::EMPTY, value: V::default(), _align: A::default() }
     }
 
+    /// How often there was no room for a key.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Doubles the table, if it may.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, run: &Run) {
+    fn grow(&mut self, run: &Run) -> bool {
         let capacity = (self.entries.len() * 2).max(FIRST_CAPACITY);
+        if !run.room.has_table(capacity, size_of::<Entry<K, V, A>>()) {
+            self.spilt = V::default();
+            self.refused += 1;
+            return false;
+        }
         let old = std::mem::replace(&mut self.entries, Zeroed::new(&run.pool, capacity));
         self.shift = 64 - capacity.ilog2();
         self.limit = capacity / 16 * 9 + capacity % 16 * 9 / 16;
@@ -197,6 +214,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
             }
             self.entries[position] = *entry;
         }
+        true
     }
 }
 

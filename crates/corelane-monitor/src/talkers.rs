@@ -64,7 +64,7 @@ impl<I: Ord + Copy> Talker<I> {
 
 /// The first `n` of what it is given, in memory for about twice as many.
 #[derive(Debug)]
-struct Top<I> {
+pub(crate) struct Top<I> {
     n: usize,
     talkers: Vec<Talker<I>>,
     /// With fewer bytes than this one cannot come in.
@@ -72,11 +72,11 @@ struct Top<I> {
 }
 
 impl<I: Ord + Copy> Top<I> {
-    fn new(n: usize) -> Self {
+    pub(crate) fn new(n: usize) -> Self {
         Top { n, talkers: Vec::new(), least: 0 }
     }
 
-    fn add(&mut self, id: I, volume: Volume) {
+    pub(crate) fn add(&mut self, id: I, volume: Volume) {
         if volume.bytes < self.least {
             return;
         }
@@ -84,6 +84,12 @@ impl<I: Ord + Copy> Top<I> {
         if self.talkers.len() / 2 > self.n.max(32) {
             self.cut();
         }
+    }
+
+    /// The first `n`, in order.
+    pub(crate) fn finish(mut self) -> Vec<Talker<I>> {
+        self.cut();
+        self.talkers
     }
 
     fn cut(&mut self) {
@@ -136,14 +142,12 @@ impl Talkers {
     }
 
     /// The top conversations and hosts.
-    pub(crate) fn finish(mut self) -> (Vec<Talker<Pair>>, Vec<Talker<IpAddr>>) {
+    pub(crate) fn finish(self) -> (Vec<Talker<Pair>>, Vec<Talker<IpAddr>>) {
         let mut hosts = Top::new(self.conversations.n);
         for (host, volume) in self.hosts {
             hosts.add(host, volume);
         }
-        hosts.cut();
-        self.conversations.cut();
-        (self.conversations.talkers, hosts.talkers)
+        (self.conversations.finish(), hosts.finish())
     }
 }
 

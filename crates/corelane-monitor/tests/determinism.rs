@@ -1,10 +1,11 @@
 //! One report, byte for byte, however the work is spread: any number of analyzers, any queue, any capacity, any batch.
 
-use corelane_monitor::{Plan, Progress, QueueKind, Settings, Sharing, run};
+use corelane_monitor::{Counting, Plan, Progress, QueueKind, Settings, Sharing, run};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::fs;
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 const ANALYZERS: [usize; 6] = [0, 1, 2, 3, 7, 16];
@@ -30,7 +31,9 @@ fn captures() -> Option<PathBuf> {
 /// The JSON report, and all that the summary shows.
 fn report(capture: &[u8], plan: &Plan) -> (String, String) {
     let reader = Reader::from_bytes(capture.to_vec()).expect("a capture");
-    let report = run([reader], &Settings::default(), plan, &Progress::new(), |_, _| {});
+    let counting = NonZeroU64::new(10_000).map(|every| Counting { every, top: 10 });
+    let settings = Settings { counting, ..Settings::default() };
+    let report = run([reader], &settings, plan, &Progress::new(), |_, _| {});
     let mut report = report.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     assert_eq!(report.analyzer_packets.len(), plan.analyzers.max(1));
     // The shares alone depend on the plan; not their sum.
@@ -128,7 +131,7 @@ fn small_captures_through_every_plan_and_large_ones_through_some() {
 #[test]
 fn generated_captures() {
     let capture = |packets, seed| {
-        let config = Config { packets, seed, hosts: 2000, ..Config::default() };
+        let config = Config { packets, seed, hosts: 2000, probe_scans: 8, ..Config::default() };
         synth::capture(config).expect("a valid configuration")
     };
     for seed in 0..3 {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use corelane_net::synth::{Alert, Config, Generator, Scanned, capture};
+use corelane_net::synth::{Alert, Config, Generator, Probe, Scanned, capture};
 
 const TIMEOUT: u64 = 3_000_000_000;
 const THRESHOLD: usize = 20;
@@ -135,17 +135,64 @@ fn reference(packets: &[Packet]) -> Vec<Alert> {
         .into_iter()
         .filter(|(_, times)| times.len() > THRESHOLD)
         .map(|((source, scanned), times)| Alert {
+            probe: None,
             source,
             scanned,
             count: times.len() as u64,
             time_ns: times[THRESHOLD],
         })
         .collect();
+    alerts.extend(probe_reference(packets));
     let key = |alert: &Alert| match alert.scanned {
-        Scanned::Horizontal { port } => (alert.time_ns, "horizontal", alert.source, None, port),
-        Scanned::Vertical { destination } => (alert.time_ns, "vertical", alert.source, Some(destination), 0),
+        Scanned::Horizontal { port } => (alert.time_ns, "horizontal", alert.source, None, port, alert.probe),
+        Scanned::Vertical { destination } => {
+            (alert.time_ns, "vertical", alert.source, Some(destination), 0, alert.probe)
+        }
     };
     alerts.sort_by_key(key);
+    alerts
+}
+
+/// The scans by other probes than SYNs: what a flow begins with, and whether anything came back.
+fn probe_reference(packets: &[Packet]) -> Vec<Alert> {
+    type End = (IpAddr, u16);
+    type Began = (Option<Probe>, End, Key, u64, bool);
+    let mut flows: HashMap<(u8, End, End), Began> = HashMap::new();
+    for packet in packets {
+        let [from, to] = [(packet.source, packet.ports[0]), (packet.destination, packet.ports[1])];
+        let flow = flows.entry((packet.protocol, from.min(to), from.max(to))).or_insert_with(|| {
+            let probe = match (packet.protocol, packet.flags & 0x3f) {
+                (17, _) => Some(Probe::Udp),
+                (_, 0x01) => Some(Probe::Fin),
+                (_, 0x00) => Some(Probe::Null),
+                (_, 0x29) => Some(Probe::Xmas),
+                _ => None,
+            };
+            (probe, from, (packet.source, packet.destination, packet.ports[1]), packet.time, false)
+        });
+        flow.4 |= packet.protocol == 17 && flow.1 != from;
+    }
+    let mut keys: HashMap<(Probe, Key), (u64, bool)> = HashMap::new();
+    for (probe, _, key, time, answered) in flows.into_values() {
+        let Some(probe) = probe else { continue };
+        let (earliest, ever) = keys.entry((probe, key)).or_insert((time, false));
+        (*earliest, *ever) = (time.min(*earliest), *ever || answered);
+    }
+    let mut groups: BTreeMap<_, (Vec<u64>, usize)> = BTreeMap::new();
+    for ((probe, (source, destination, port)), (time, answered)) in keys {
+        for scanned in [Scanned::Vertical { destination }, Scanned::Horizontal { port }] {
+            let (times, answers) = groups.entry((probe, source, scanned)).or_default();
+            if answered { *answers += 1 } else { times.push(time) }
+        }
+    }
+    let mut alerts = Vec::new();
+    for ((probe, source, scanned), (mut times, answers)) in groups {
+        times.sort_unstable();
+        if times.len() > THRESHOLD && times.len() > 4 * answers {
+            let (count, time_ns) = (times.len() as u64, times[THRESHOLD]);
+            alerts.push(Alert { probe: Some(probe), source, scanned, count, time_ns });
+        }
+    }
     alerts
 }
 
@@ -180,6 +227,25 @@ fn truth_is_what_the_rules_say_at_any_rate_and_number_of_scans() {
                 assert_eq!(truth.is_empty(), scans == [0, 0]);
             }
         }
+    }
+}
+
+#[test]
+fn truth_is_what_the_rules_say_of_other_probes() {
+    for (packets, hosts) in [(300, 3), (2_500, 60), (30_000, 500), (70_000, 5_000)] {
+        for seed in 0..4 {
+            for (scans, probe_scans) in [(0, 1), (0, 8), (3, 40), (6, 500)] {
+                let config = Config { packets, hosts, seed, probe_scans, ..Config::default() };
+                check(&Config { vertical_scans: scans, horizontal_scans: scans, ..config });
+            }
+        }
+    }
+    let (_, truth) = check(&Config { packets: 200_000, probe_scans: 8, vertical_scans: 0, ..Config::default() });
+    for probe in Probe::ALL {
+        let shapes: Vec<_> = (truth.iter().filter(|alert| alert.probe == Some(probe)))
+            .map(|alert| matches!(alert.scanned, Scanned::Vertical { .. }))
+            .collect();
+        assert!(shapes.len() == 2 && shapes[0] != shapes[1], "{probe}: {truth:?}");
     }
 }
 

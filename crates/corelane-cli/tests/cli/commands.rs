@@ -7,12 +7,20 @@ use std::process::Stdio;
 #[test]
 fn the_demo_finds_exactly_the_planted_scans() {
     let outcome = run(&mut corelane(["monitor", "--demo"])).code(0).silent();
-    assert!(outcome.stdout.ends_with("Demo: found exactly the 12 planted scans.\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.ends_with("Demo: found exactly the 16 planted scans.\n"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("2,000,000"));
+    for heading in
+        ["Vertical FIN scans (1)", "Horizontal NULL scans (1)", "Vertical Xmas scans (1)", "Horizontal UDP scans (1)"]
+    {
+        assert!(outcome.stdout.contains(heading), "{}", outcome.stdout);
+    }
     let alone = run(&mut corelane(["monitor", "--demo", "--analyzers", "0", "--format", "json"])).code(0);
     let many = run(&mut corelane(["monitor", "--demo", "--analyzers", "5", "--format", "json", "--queue", "bqueue"]));
     let many = many.code(0).one_line(&["found exactly the 12 planted scans"]);
     assert_eq!((many.packets(), many.stdout), (2_000_000, alone.stdout));
+    let probes = run(&mut corelane(["monitor", "--demo", "--format", "json", "--probes"])).code(0);
+    let probes = probes.one_line(&["found exactly the 16 planted scans"]);
+    assert_eq!(probes.json()["probe_scans"].as_array().map(Vec::len), Some(4));
 }
 
 #[test]
@@ -63,6 +71,23 @@ fn the_other_options_of_the_generator_are_heard() {
     assert!(whole > 2 * headers && plain == same, "{whole} {headers}");
     let (_, quiet) = size(&["--vertical-scans", "0", "--horizontal-scans", "0"]);
     assert_eq!(quiet["alerts"].as_array().map(Vec::len), Some(0));
+    let truth = folder.path("truth.json");
+    size(&[
+        "--vertical-scans",
+        "0",
+        "--horizontal-scans",
+        "0",
+        "--probe-scans",
+        "8",
+        "--truth",
+        truth.to_str().unwrap(),
+    ]);
+    let truth = compact(&fs::read_to_string(&truth).unwrap());
+    let found = monitor(&[&out], &["--probes"]).code(0).silent().stdout;
+    assert!(found.ends_with(&format!("\"alerts\":[],\"probe_scans\":{truth}}}\n")), "{truth}\n{found}");
+    for probe in ["fin", "null", "xmas", "udp"] {
+        assert_eq!(truth.matches(&format!("{{\"probe\":\"{probe}\"")).count(), 2, "{truth}");
+    }
     let summary = |rate: &str| {
         run(corelane(["gen", "-n", "20k", "--rate", rate]).arg(&out)).code(0);
         run(corelane(["monitor"]).arg(&out)).code(0).stdout

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod commands;
+mod events;
 mod interrupt;
 mod output;
 mod plans;

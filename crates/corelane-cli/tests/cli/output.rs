@@ -51,7 +51,8 @@ fn eve_and_timing_are_json() {
     let (capture, truth) = generated(50_000);
     let file = folder.file("trace.pcap", &capture);
     let (eve, timing) = (folder.path("eve.json"), folder.path("timing.json"));
-    let options = ["--eve", eve.to_str().unwrap(), "--timing", timing.to_str().unwrap(), "--analyzers", "3"];
+    let (eve_option, timing_option) = (eve.to_str().unwrap(), timing.to_str().unwrap());
+    let options = ["--eve", eve_option, "--eve-types", "alert", "--timing", timing_option, "--analyzers", "3"];
     monitor(&[&file], &options).code(0).silent();
     let scans: Value = serde_json::from_str(&truth).unwrap();
     let scans = scans.as_array().unwrap();

@@ -53,6 +53,52 @@ fn a_generated_capture_gives_exactly_its_scans_however_it_comes() {
 }
 
 #[test]
+fn scans_by_other_probes_are_told_in_the_text_and_eve_and_in_json_if_asked() {
+    let Some(folder) = captures() else { return };
+    let out = Folder::new();
+    let eve = out.path("eve.json");
+    let report = "{\"probe\":\"xmas\",\"kind\":\"vertical\",\"source\":\"192.168.1.10\",\"destination\":\"192.168.1.25\",\"count\":1000,";
+    let file = folder.join("scan-xmas.pcap");
+    let text = run(corelane(["monitor", "--eve-types", "alert", "--eve"]).arg(&eve).arg(&file)).code(0).silent().stdout;
+    assert!(text.contains("Vertical Xmas scans (1)\n"), "{text}");
+    let alerts = fs::read_to_string(&eve).unwrap();
+    assert!(alerts.lines().count() == 1 && alerts.contains("CORELANE SCAN vertical TCP Xmas scan"), "{alerts}");
+    let plain = monitor(&[&file], &[]).code(0).stdout;
+    let asked = monitor(&[&file], &["--probes"]).code(0).stdout;
+    let (start, scans) = asked.split_once(",\"probe_scans\":[").expect("the key");
+    assert_eq!(format!("{start}}}\n"), plain);
+    assert!(scans.starts_with(report), "{scans}");
+    // EVE alone does not bring them into the document.
+    assert_eq!(monitor(&[&file], &["--eve-types", "alert", "--eve", eve.to_str().unwrap()]).code(0).stdout, plain);
+    assert_eq!(fs::read_to_string(&eve).unwrap(), alerts);
+}
+
+#[test]
+fn sources_are_counted_if_asked_and_the_same_for_any_spread() {
+    let (capture, _) = generated(30_000);
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &capture);
+    let plain = monitor(&[&file], &[]).code(0).stdout;
+    let counted = monitor(&[&file], &["--count-sources", "100k", "--top", "4"]).code(0).silent();
+    let sources = counted.json()["sources"].clone();
+    let bytes: Vec<_> = sources.as_array().unwrap().iter().map(|counts| counts["bytes"].as_u64().unwrap()).collect();
+    assert!(bytes.len() == 4 && bytes.is_sorted_by(|more, less| more >= less) && bytes[3] > 0, "{sources}");
+    assert!(counted.stdout.starts_with(plain.strip_suffix("}\n").unwrap()));
+    for options in crate::support::WAYS {
+        for every in ["1", "1M", "18446744073G"] {
+            let options = [options, &["--count-sources", every, "--top", "4"]].concat();
+            assert_eq!(monitor(&[&file], &options).code(0).silent().stdout, counted.stdout, "{options:?}");
+        }
+    }
+    let text = run(corelane(["monitor", "--count-sources", "1G"]).arg(&file)).code(0).silent().stdout;
+    assert!(text.contains("\nTop sources\n") && text.contains("connections begun"), "{text}");
+    for wrong in ["0", "x", ""] {
+        let outcome = monitor(&[&file], &["--count-sources", wrong]).code(2);
+        assert!(outcome.stderr.starts_with("error: ") && outcome.stderr.contains("--count-sources"), "{outcome:?}");
+    }
+}
+
+#[test]
 fn several_files_are_one_capture() {
     let (capture, _) = generated(20_000);
     let folder = Folder::new();
@@ -106,4 +152,11 @@ fn the_options_of_detection_are_heard() {
     assert_eq!(time(&["--vertical-threshold", "9"]), 13_000);
     assert_eq!(alerts(&["--vertical-threshold", "25"]).as_array().map(Vec::len), Some(0));
     assert_eq!(alerts(&["--horizontal-threshold", "0"]).as_array().map(Vec::len), Some(26));
+    let scans = |options: &[&str]| alerts(options).as_array().map(Vec::len);
+    assert_eq!(scans(&["--ignore-source", "10.0.0.1"]), Some(0));
+    assert_eq!(scans(&["--ignore-target", "192.168.0.0/16", "--ignore-target", "10.0.0.2/31"]), Some(0));
+    assert_eq!(
+        scans(&["--ignore-source", "10.0.0.2", "--ignore-target", "10.0.0.1", "--ignore-source", "::/0"]),
+        Some(1)
+    );
 }

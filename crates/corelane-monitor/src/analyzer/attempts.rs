@@ -11,11 +11,7 @@ use crate::slot::Slot;
 use crate::state_report::Failure;
 use crate::table::{Key, Table};
 use bytemuck::Zeroable;
-
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
-const ACK: u8 = 0x10;
+use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
 
 /// What a packet means to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

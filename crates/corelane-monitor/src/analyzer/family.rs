@@ -1,6 +1,8 @@
 //! IPv4 and IPv6: how their packets lie in slots, and how their addresses lie in the keys of the tables.
 
+use super::PartialResult;
 use super::attempts::is_reply;
+use super::probes::Probe;
 use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport};
 use crate::table::{Align32, Align64, Key};
@@ -16,26 +18,68 @@ pub(crate) trait Family: Address {
     type FlowAlign: Copy + Default + Debug + Zeroable;
     /// So that an attempt lies in one cache line.
     type AttemptAlign: Copy + Default + Debug + Zeroable;
+    /// Of a source.
+    type SourceKey: Key + Debug;
 
     /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
     /// The attempt that the packet belongs to: source, destination and port of the SYN.
     fn attempt_key(chunk: &[Slot], i: usize) -> Self::Key;
+    /// The probe of this kind that the packet is, or answers if `is_answer`: its source, destination and port.
+    fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> Self::Key;
+    /// Whether the packet was sent by the end with the lesser address and port.
+    fn by_lesser(chunk: &[Slot], i: usize) -> bool;
+    /// Whether the packet goes to a multicast or broadcast address.
+    fn is_to_many(chunk: &[Slot], i: usize) -> bool;
+    /// The packet's source.
+    fn source_key(chunk: &[Slot], i: usize) -> Self::SourceKey;
+    /// What a source sent.
+    fn sent_report(key: &Self::SourceKey, bytes: u64, connections: u16) -> StateReport;
     /// The two addresses of a flow, the lesser first.
     fn pair(flow: &Self::Key) -> (Self, Self);
-    /// Source, destination and port of an attempt.
+    /// Source, destination and port of an attempt or a probe.
     fn attempt(key: &Self::Key) -> (Self, Self, u16);
-    fn state_report(source: Self, port: u16, time_ns: u64, failure: Failure) -> StateReport;
+    /// The kind of a probe's key.
+    fn probe(key: &Self::Key) -> Option<Probe>;
+    /// `None` is a SYN.
+    fn state_report(source: Self, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport;
+    /// Source and port of the probes that were answered.
+    fn answered(result: &mut PartialResult) -> &mut Vec<(Self, u16)>;
 }
 
 /// Marks the last word of an attempt's key as taken.
 const TAKEN: u64 = 1 << 63;
+/// Where a probe's key has the number of its kind; an attempt's has 0 there.
+const PROBE: u32 = 32;
 
-/// Source, destination and port of the SYN.
+/// Source, destination and port of the packet, or of the one that it replies to.
 #[inline(always)]
-fn of_the_syn<A>(slot: &Slot, (source, destination): (A, A)) -> (A, A, u16) {
+fn of_the_first<A>(slot: &Slot, (source, destination): (A, A), is_reply: bool) -> (A, A, u16) {
     let (source_port, destination_port) = slot.ports();
-    if is_reply(slot) { (destination, source, source_port) } else { (source, destination, destination_port) }
+    if is_reply { (destination, source, source_port) } else { (source, destination, destination_port) }
+}
+
+/// The last word of a key: port and kind.
+#[inline(always)]
+const fn last_word(port: u16, number: u32) -> u64 {
+    TAKEN | (number as u64) << PROBE | port as u64
+}
+
+fn probe_of(last_word: u64) -> Option<Probe> {
+    Probe::of_number((last_word >> PROBE) as u32 & 7)
+}
+
+#[inline(always)]
+fn key_v4(slot: &Slot, is_reply: bool, number: u32) -> [u64; 2] {
+    let (source, destination, port) = of_the_first(slot, slot.addresses_v4(), is_reply);
+    [u64::from(source) << 32 | u64::from(destination), last_word(port, number)]
+}
+
+#[inline(always)]
+fn key_v6(slot: &Slot, rest: &Slot, is_reply: bool, number: u32) -> [u64; 5] {
+    let (source, destination, port) = of_the_first(slot, slot.addresses_v6(rest), is_reply);
+    let last = last_word(port, number);
+    [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, last]
 }
 
 impl Family for u32 {
@@ -44,6 +88,7 @@ impl Family for u32 {
     type FlowAlign = Align32;
     /// 32 bytes, two in a line.
     type AttemptAlign = Align32;
+    type SourceKey = [u64; 1];
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 2] {
@@ -52,9 +97,33 @@ impl Family for u32 {
 
     #[inline(always)]
     fn attempt_key(chunk: &[Slot], i: usize) -> [u64; 2] {
-        let slot = &chunk[i];
-        let (source, destination, port) = of_the_syn(slot, slot.addresses_v4());
-        [u64::from(source) << 32 | u64::from(destination), TAKEN | u64::from(port)]
+        key_v4(&chunk[i], is_reply(&chunk[i]), 0)
+    }
+
+    #[inline(always)]
+    fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> [u64; 2] {
+        key_v4(&chunk[i], is_answer, probe.number())
+    }
+
+    #[inline(always)]
+    fn by_lesser(chunk: &[Slot], i: usize) -> bool {
+        let ((source, destination), (source_port, port)) = (chunk[i].addresses_v4(), chunk[i].ports());
+        (source, source_port) <= (destination, port)
+    }
+
+    /// From 224.0.0.0 on there is no single host.
+    #[inline(always)]
+    fn is_to_many(chunk: &[Slot], i: usize) -> bool {
+        chunk[i].addresses_v4().1 >= 0xe000_0000
+    }
+
+    #[inline(always)]
+    fn source_key(chunk: &[Slot], i: usize) -> [u64; 1] {
+        [TAKEN | u64::from(chunk[i].addresses_v4().0)]
+    }
+
+    fn sent_report(key: &[u64; 1], bytes: u64, connections: u16) -> StateReport {
+        StateReport::sent(u128::from(key[0] as u32), false, bytes, connections)
     }
 
     fn pair(flow: &[u64; 2]) -> (u32, u32) {
@@ -65,8 +134,16 @@ impl Family for u32 {
         ((key[0] >> 32) as u32, key[0] as u32, key[1] as u16)
     }
 
-    fn state_report(source: u32, port: u16, time_ns: u64, failure: Failure) -> StateReport {
-        StateReport::v4(source, port, time_ns, failure)
+    fn probe(key: &[u64; 2]) -> Option<Probe> {
+        probe_of(key[1])
+    }
+
+    fn state_report(source: u32, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport {
+        StateReport::v4(source, port, time_ns, failure, probe)
+    }
+
+    fn answered(result: &mut PartialResult) -> &mut Vec<(u32, u16)> {
+        &mut result.answered_v4
     }
 }
 
@@ -76,6 +153,7 @@ impl Family for u128 {
     type FlowAlign = Align64;
     /// 56 bytes in one line.
     type AttemptAlign = Align64;
+    type SourceKey = [u64; 3];
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 5] {
@@ -84,10 +162,34 @@ impl Family for u128 {
 
     #[inline(always)]
     fn attempt_key(chunk: &[Slot], i: usize) -> [u64; 5] {
-        let slot = &chunk[i];
-        let (source, destination, port) = of_the_syn(slot, slot.addresses_v6(&chunk[i + 1]));
-        let last = TAKEN | u64::from(port);
-        [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, last]
+        key_v6(&chunk[i], &chunk[i + 1], is_reply(&chunk[i]), 0)
+    }
+
+    #[inline(always)]
+    fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> [u64; 5] {
+        key_v6(&chunk[i], &chunk[i + 1], is_answer, probe.number())
+    }
+
+    #[inline(always)]
+    fn by_lesser(chunk: &[Slot], i: usize) -> bool {
+        let ((source, destination), (source_port, port)) = (chunk[i].addresses_v6(&chunk[i + 1]), chunk[i].ports());
+        (source, source_port) <= (destination, port)
+    }
+
+    /// ff00::/8 is multicast; there is no broadcast.
+    #[inline(always)]
+    fn is_to_many(chunk: &[Slot], i: usize) -> bool {
+        chunk[i].addresses_v6(&chunk[i + 1]).1 >> 120 == 0xff
+    }
+
+    #[inline(always)]
+    fn source_key(chunk: &[Slot], i: usize) -> [u64; 3] {
+        let (source, _) = chunk[i].addresses_v6(&chunk[i + 1]);
+        [(source >> 64) as u64, source as u64, TAKEN]
+    }
+
+    fn sent_report(key: &[u64; 3], bytes: u64, connections: u16) -> StateReport {
+        StateReport::sent(u128::from(key[0]) << 64 | u128::from(key[1]), true, bytes, connections)
     }
 
     fn pair(flow: &[u64; 5]) -> (u128, u128) {
@@ -99,7 +201,15 @@ impl Family for u128 {
         (source, destination, key[4] as u16)
     }
 
-    fn state_report(source: u128, port: u16, time_ns: u64, failure: Failure) -> StateReport {
-        StateReport::v6(source, port, time_ns, failure)
+    fn probe(key: &[u64; 5]) -> Option<Probe> {
+        probe_of(key[4])
+    }
+
+    fn state_report(source: u128, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport {
+        StateReport::v6(source, port, time_ns, failure, probe)
+    }
+
+    fn answered(result: &mut PartialResult) -> &mut Vec<(u128, u16)> {
+        &mut result.answered_v6
     }
 }

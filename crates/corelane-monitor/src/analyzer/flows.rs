@@ -26,15 +26,35 @@ use bytemuck::Zeroable;
 /// What a flow amounts to. All zero is a flow without packets, so that a new entry needs no special case.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Flow {
-    pub(crate) packets: u64,
+    /// Packets; the uppermost two bits are the beginning.
+    packets: u64,
     pub(crate) bytes: u64,
 }
+
+/// Where the beginning stands beside the packets.
+const BEGINNING: u32 = u64::BITS - 2;
 
 impl Flow {
     #[inline(always)]
     pub(crate) fn add(&mut self, wire_len: u32) {
         self.packets += 1;
         self.bytes += u64::from(wire_len);
+    }
+
+    #[inline(always)]
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets & ((1 << BEGINNING) - 1)
+    }
+
+    /// What [`probes`](super::probes) remembers of it: 0 to 3, 0 at first.
+    #[inline(always)]
+    pub(crate) fn beginning(&self) -> u64 {
+        self.packets >> BEGINNING
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_beginning(&mut self, beginning: u64) {
+        self.packets = self.packets() | beginning << BEGINNING;
     }
 }
 
@@ -57,6 +77,8 @@ pub(crate) struct FlowTable<K, A> {
     /// All but the first have [`SEGMENT`] entries, so that none is ever moved; the first begins small and is.
     segments: Vec<Zeroed<Entry<K, A>>>,
     len: u32,
+    /// What the packets of flows are counted in for which there is no room.
+    spilt: Flow,
 }
 
 /// Entries of a segment, as a power of two: 32 kB of IPv4 flows.
@@ -75,12 +97,22 @@ const SPACE: usize = 4;
 /// The most flows of a table: its index has 2^31 positions then, and the hash only one bit more than that takes.
 const MOST: usize = 1 << 29;
 
+/// What the flow without room begins with: it is behind its first packet and, for [`probes`](super::probes), settled.
+const SPILT: u64 = 3 << BEGINNING | 1 << 32;
+
 /// Says that the index has no such flow; no flow has this number.
 const NONE: u32 = u32::MAX;
 
 impl<K, A> Default for FlowTable<K, A> {
     fn default() -> Self {
-        FlowTable { index: Zeroed::default(), shift: 31, numbers: 0, segments: Vec::new(), len: 0 }
+        FlowTable {
+            index: Zeroed::default(),
+            shift: 31,
+            numbers: 0,
+            segments: Vec::new(),
+            len: 0,
+            spilt: Flow { packets: SPILT, bytes: 0 },
+        }
     }
 }
 
@@ -150,20 +182,24 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, new if it has to be. `number` is what [`FlowTable::look`] said, no matter how long ago.
+    /// The flow of `key`, new if it has to be; where there is [no room](crate::memory) for it, one that nobody keeps, and that is not at its beginning. `number` is what [`FlowTable::look`] said, no matter how long ago.
     #[inline(always)]
     pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {
         let number = match self.entry(number) {
             Some(entry) if entry.key.equals(key) => number,
-            _ => self.find_or_insert(run, key, hash),
+            _ => match self.find_or_insert(run, key, hash) {
+                NONE => return &mut self.spilt,
+                number => number,
+            },
         };
         &mut self.segments[number as usize >> SEGMENT_BITS][number as usize % SEGMENT].flow
     }
 
     #[inline(never)]
     fn find_or_insert(&mut self, run: &Run, key: &K, hash: u32) -> u32 {
-        if self.len as usize >= self.index.len() / SPACE {
-            self.grow(run);
+        let may_insert = (self.len as usize) < self.index.len() / SPACE || self.grow(run);
+        if self.index.is_empty() {
+            return NONE;
         }
         let tag = self.tag(hash);
         let mut position = self.home(hash);
@@ -174,6 +210,9 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
                 return number;
             }
             position = (position + 1) & (self.index.len() - 1);
+        }
+        if !may_insert {
+            return NONE;
         }
         let number = self.len;
         self.len += 1;
@@ -196,9 +235,18 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         &mut self.segments[segment][place]
     }
 
+    /// How many packets were of flows for which there was no room.
+    pub(crate) fn refused(&self) -> u64 {
+        self.spilt.packets - SPILT
+    }
+
+    /// Doubles the index, if it may.
     #[cold]
-    fn grow(&mut self, run: &Run) {
+    fn grow(&mut self, run: &Run) -> bool {
         let length = (self.index.len() * 2).max(FIRST_INDEX);
+        if !run.room.has_flows(length, SPACE, size_of::<Entry<K, A>>()) {
+            return false;
+        }
         assert!(length <= SPACE * MOST, "more than 2^29 flows in a partition");
         self.index = Zeroed::new(&run.pool, length);
         self.shift = 32 - length.ilog2();
@@ -213,6 +261,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
             }
             self.index[position] = self.tag(hash) | (number + 1);
         }
+        true
     }
 
     /// All flows, in the order in which they began.
@@ -229,6 +278,8 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Room;
+    use crate::settings::Settings;
     use crate::table::Align32;
     use std::collections::HashMap;
 
@@ -256,8 +307,34 @@ mod tests {
         }
         assert_eq!(table.len(), model.len());
         for entry in table.entries() {
-            assert_eq!((Some(&entry.flow.packets), entry.flow.bytes), (model.get(&entry.key), entry.flow.packets * 10));
+            let packets = entry.flow.packets();
+            assert_eq!((Some(&packets), entry.flow.bytes), (model.get(&entry.key), packets * 10));
         }
+    }
+
+    #[test]
+    fn a_flow_without_room_is_settled_however_often_it_is_met() {
+        let settings = Settings { table_bytes: Some(0), ..Settings::default() };
+        let run = Run { room: Room::of(&settings), ..Run::new() };
+        let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
+        for key in 1..=5 {
+            let flow = table.flow(&run, &[key, 1], 7, NONE);
+            flow.add(10);
+            assert!(flow.packets() > 1);
+            assert_eq!(flow.beginning(), 3);
+        }
+        assert_eq!((table.len(), table.refused()), (0, 5));
+    }
+
+    #[test]
+    fn a_beginning_is_kept_beside_the_packets() {
+        let mut flow = Flow::default();
+        for beginning in [0, 1, 3, 2] {
+            flow.set_beginning(beginning);
+            flow.add(10);
+            assert_eq!(flow.beginning(), beginning);
+        }
+        assert_eq!((flow.packets(), flow.bytes), (4, 40));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! Every packet touches its flow, and that line is rarely in the first cache: the fetch costs more than all the work.
 //! So a [`SubAnalyzer`] takes slots in batches and walks each batch several times:
 //!
-//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt). Walking a set needs no branch on
-//!    what a packet is.
+//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt, packets that may be probes). Walking a
+//!    set needs no branch on what a packet is.
 //! 2. Start to fetch the line of the flow index where each packet's hash, which the Dispatcher made, is looked for; the
 //!    same for attempts.
 //! 3. Look the flows up in the index, and start to fetch their lines.
 //! 4. Update the flows, whose lines are there or on their way; then the attempts.
+//! 5. Of the packets that may be probes, most belong to a flow that is settled. Start to fetch the entries of the others, and
+//!    update those.
 //!
 //! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
 //! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
@@ -17,10 +19,13 @@
 mod attempts;
 mod family;
 mod flows;
+mod probes;
+mod sources;
 
 use crate::groups::Groups;
 use crate::hash::HashKeys;
-use crate::report::Alert;
+use crate::memory::{Refused, Room};
+use crate::report::{Alert, ProbeScan};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
@@ -31,9 +36,12 @@ use crate::talkers::{Talkers, Volume};
 use attempts::Attempt;
 use family::Family;
 use flows::{Flow, FlowTable};
+use probes::{Event, Probed};
+use sources::Sent;
 use std::collections::HashMap;
 
 pub(crate) use flows::flow_hash;
+pub use probes::Probe;
 
 /// The most slots that are walked at once: one bit each in a word.
 const CHUNK: usize = 64;
@@ -54,6 +62,8 @@ pub struct SubAnalyzer {
 struct Common {
     settings: Settings,
     run: Run,
+    /// All bits, or none if probes are not asked for.
+    probing: u64,
     rejected: u64,
     unanswered: u64,
     outbox: Vec<StateReport>,
@@ -66,9 +76,11 @@ pub(crate) struct PartitionState {
     v6: PartitionTables<u128>,
 }
 
-type PartitionTables<A> = (Flows<A>, Attempts<A>);
+type PartitionTables<A> = (Flows<A>, Attempts<A>, Probes<A>, Sources<A>);
 type Flows<A> = FlowTable<<A as Family>::Key, <A as Family>::FlowAlign>;
 type Attempts<A> = Table<<A as Family>::Key, Attempt, <A as Family>::AttemptAlign>;
+type Probes<A> = Table<<A as Family>::Key, Probed, <A as Family>::AttemptAlign>;
+type Sources<A> = Table<<A as Family>::SourceKey, Sent, <A as Family>::AttemptAlign>;
 type PerPartition<T> = Box<[T; PARTITIONS]>;
 
 /// One address family's state.
@@ -76,7 +88,9 @@ type PerPartition<T> = Box<[T; PARTITIONS]>;
 struct Tables<A: Family> {
     flows: PerPartition<Flows<A>>,
     attempts: PerPartition<Attempts<A>>,
-    /// Of the packets in work: the number of the flow.
+    probes: PerPartition<Probes<A>>,
+    sources: PerPartition<Sources<A>>,
+    /// Of the packets in work, by slot: the number of the flow.
     numbers: Box<[u32; CHUNK]>,
 }
 
@@ -88,7 +102,12 @@ pub struct PartialResult {
     pub(crate) pairs: u64,
     pub(crate) rejected: u64,
     pub(crate) unanswered: u64,
+    pub(crate) refused: Refused,
     pub(crate) alerts: Vec<Alert>,
+    pub(crate) probe_scans: Vec<ProbeScan>,
+    /// Source and port of each UDP key that was answered.
+    pub(crate) answered_v4: Vec<(u32, u16)>,
+    pub(crate) answered_v6: Vec<(u128, u16)>,
     pub(crate) talkers: Talkers,
 }
 
@@ -104,7 +123,14 @@ impl SubAnalyzer {
     /// run.
     pub fn new(settings: &Settings, run: &Run) -> Self {
         SubAnalyzer {
-            common: Common { settings: *settings, run: run.clone(), rejected: 0, unanswered: 0, outbox: Vec::new() },
+            common: Common {
+                settings: settings.clone(),
+                run: Run { room: Room::of(settings), ..run.clone() },
+                probing: if settings.probes { u64::MAX } else { 0 },
+                rejected: 0,
+                unanswered: 0,
+                outbox: Vec::new(),
+            },
             v4: Tables::default(),
             v6: Tables::default(),
             half: None,
@@ -141,23 +167,25 @@ impl SubAnalyzer {
 
     /// At most [`CHUNK`] slots, IPv6 packets whole.
     fn process_chunk(&mut self, chunk: &[Slot]) {
-        let (mut v6, mut rest, mut touching) = (0_u64, 0_u64, 0_u64);
+        let (mut v6, mut rest, mut touching, mut probing) = (0_u64, 0_u64, 0_u64, 0_u64);
         for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
             v6 |= u64::from(slot.is_v6()) << i;
             rest |= u64::from(slot.is_v6_rest()) << i;
             touching |= attempts::touches(slot) << i;
+            probing |= probes::may_probe(slot) << i;
         }
+        probing &= self.common.probing;
         let Some(all) = u64::MAX.checked_shr((CHUNK - chunk.len()) as u32) else {
             return;
         };
         self.packets += u64::from((all & !rest).count_ones());
         if v6 == 0 {
             // Mostly so, and counting is less work than taking bits out of a word.
-            self.v4.process(chunk, 0..chunk.len(), touching, &mut self.common);
+            self.v4.process(chunk, 0..chunk.len(), [touching, probing], &mut self.common);
         } else {
             let v4 = all & !(v6 | rest);
-            self.v4.process(chunk, bits(v4), touching & v4, &mut self.common);
-            self.v6.process(chunk, bits(v6), touching & v6, &mut self.common);
+            self.v4.process(chunk, bits(v4), [touching & v4, probing & v4], &mut self.common);
+            self.v6.process(chunk, bits(v6), [touching & v6, probing & v6], &mut self.common);
         }
     }
 
@@ -194,7 +222,11 @@ impl SubAnalyzer {
             pairs: 0,
             rejected: 0,
             unanswered: 0,
+            refused: Refused::default(),
             alerts: Vec::new(),
+            probe_scans: Vec::new(),
+            answered_v4: Vec::new(),
+            answered_v6: Vec::new(),
             talkers: Talkers::new(self.common.settings.top, self.common.run.keys),
         };
         self.v4.finish(max_time, &mut self.common, &mut result);
@@ -207,14 +239,22 @@ impl SubAnalyzer {
 }
 
 impl Common {
+    /// Whether attempts and probes between these two count for nothing.
+    fn ignores<A: Family>(&self, source: A, destination: A) -> bool {
+        !self.settings.ignored.is_empty() && self.settings.ignored.has(source.ip(), destination.ip())
+    }
+
     /// A failure is what can change the global result, so this is when a state report is due.
     fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
+        let (source, destination, port) = A::attempt(attempt);
+        if self.ignores(source, destination) {
+            return;
+        }
         match failure {
             Failure::Rejected => self.rejected += 1,
             Failure::Unanswered => self.unanswered += 1,
         }
-        let (source, _, port) = A::attempt(attempt);
-        self.outbox.push(A::state_report(source, port, time_ns, failure));
+        self.outbox.push(A::state_report(source, port, time_ns, failure, None));
     }
 }
 
@@ -236,29 +276,42 @@ impl<A: Family> Default for Tables<A> {
         fn tables<T: Default>() -> PerPartition<T> {
             Box::new(std::array::from_fn(|_| T::default()))
         }
-        Tables { flows: tables(), attempts: tables(), numbers: Box::new([0; CHUNK]) }
+        Tables {
+            flows: tables(),
+            attempts: tables(),
+            probes: tables(),
+            sources: tables(),
+            numbers: Box::new([0; CHUNK]),
+        }
     }
 }
 
 impl<A: Family> Tables<A> {
     fn take(&mut self, partition: u8) -> PartitionTables<A> {
         let partition = usize::from(partition);
-        (std::mem::take(&mut self.flows[partition]), std::mem::take(&mut self.attempts[partition]))
+        (
+            std::mem::take(&mut self.flows[partition]),
+            std::mem::take(&mut self.attempts[partition]),
+            std::mem::take(&mut self.probes[partition]),
+            std::mem::take(&mut self.sources[partition]),
+        )
     }
 
-    fn put(&mut self, partition: u8, (flows, attempts): PartitionTables<A>) {
+    fn put(&mut self, partition: u8, (flows, attempts, probes, sources): PartitionTables<A>) {
         let partition = usize::from(partition);
         debug_assert!(self.flows[partition].len() == 0, "a partition is in one place only");
         (self.flows[partition], self.attempts[partition]) = (flows, attempts);
+        (self.probes[partition], self.sources[partition]) = (probes, sources);
     }
 
-    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts.
+    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts and those in `probing` may be
+    /// probes.
     #[inline(always)]
     fn process(
         &mut self,
         chunk: &[Slot],
         packets: impl Iterator<Item = usize> + Clone,
-        touching: u64,
+        [touching, probing]: [u64; 2],
         common: &mut Common,
     ) {
         for i in packets.clone() {
@@ -268,13 +321,15 @@ impl<A: Family> Tables<A> {
             let hash = A::attempt_key(chunk, i).hash(&common.run.keys);
             self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
         }
-        for (i, number) in packets.clone().zip(&mut *self.numbers) {
-            *number = self.flows[usize::from(chunk[i].partition())].look(chunk[i].flow_hash());
+        for i in packets.clone() {
+            self.numbers[i % CHUNK] = self.flows[usize::from(chunk[i].partition())].look(chunk[i].flow_hash());
         }
-        for (i, number) in packets.zip(&*self.numbers) {
-            let slot = &chunk[i];
-            let flows = &mut self.flows[usize::from(slot.partition())];
-            flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), *number).add(slot.wire_len());
+        if common.settings.counting.is_none() {
+            for i in packets.clone() {
+                self.flow(chunk, i, common).add(chunk[i].wire_len());
+            }
+        } else {
+            self.process_counting(chunk, packets.clone(), common);
         }
         for i in bits(touching) {
             let slot = &chunk[i];
@@ -284,16 +339,90 @@ impl<A: Family> Tables<A> {
                 common.failed::<A>(&key, failure, time_ns);
             }
         }
+        if probing != 0 {
+            self.process_probes(chunk, packets, probing, common);
+        }
+    }
+
+    /// Updates the flows, and what their packets' sources sent.
+    #[inline(never)]
+    fn process_counting(&mut self, chunk: &[Slot], packets: impl Iterator<Item = usize> + Clone, common: &mut Common) {
+        let every = common.settings.counting.map_or(u64::MAX, |counting| counting.every.get());
+        for i in packets.clone() {
+            let hash = A::source_key(chunk, i).hash(&common.run.keys);
+            self.sources[usize::from(chunk[i].partition())].prefetch(hash);
+        }
+        for i in packets {
+            let wire_len = chunk[i].wire_len();
+            let flow = self.flow(chunk, i, common);
+            flow.add(wire_len);
+            let begins = flow.packets() == 1;
+            let key = A::source_key(chunk, i);
+            let sources = &mut self.sources[usize::from(chunk[i].partition())];
+            let sent = sources.entry(&common.run, &key, key.hash(&common.run.keys));
+            if let Some((bytes, connections)) = sent.add(wire_len, begins, every) {
+                common.outbox.push(A::sent_report(&key, bytes, connections));
+            }
+        }
+    }
+
+    /// The flow of the packet that begins at slot `i`, which [`FlowTable::look`] has looked for.
+    #[inline(always)]
+    fn flow(&mut self, chunk: &[Slot], i: usize, common: &Common) -> &mut Flow {
+        let (slot, number) = (&chunk[i], self.numbers[i % CHUNK]);
+        let flows = &mut self.flows[usize::from(slot.partition())];
+        flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), number)
+    }
+
+    /// Takes those packets in `probing` that are probes, or answer one. The flows have counted all `packets` already.
+    #[inline(always)]
+    fn process_probes(
+        &mut self,
+        chunk: &[Slot],
+        packets: impl Iterator<Item = usize> + Clone,
+        probing: u64,
+        common: &mut Common,
+    ) {
+        let (mut probes, mut answers) = (0_u64, 0_u64);
+        for i in bits(probing) {
+            let key = A::flow_key(chunk, i);
+            let is_first = |flow: &Flow| {
+                let is_behind = |&j: &usize| j > i && A::flow_key(chunk, j).equals(&key);
+                flow.packets() == 1 || flow.packets() == 1 + packets.clone().filter(is_behind).count() as u64
+            };
+            let (by_lesser, to_many) = (A::by_lesser(chunk, i), A::is_to_many(chunk, i));
+            let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], is_first, by_lesser, to_many)
+            else {
+                continue;
+            };
+            *(if event == Event::Probe { &mut probes } else { &mut answers }) |= 1 << i;
+            let key = A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer);
+            self.probes[usize::from(chunk[i].partition())].prefetch(key.hash(&common.run.keys));
+        }
+        for i in bits(probes | answers) {
+            let event = if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
+            let key = A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer);
+            let table = &mut self.probes[usize::from(chunk[i].partition())];
+            probes::step(table, &common.run, &key, event, chunk[i].time_ns());
+        }
     }
 
     fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) {
-        let settings = common.settings;
+        let settings = common.settings.clone();
         let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
         let mut groups = Groups::new(settings.vertical_threshold, common.run.keys);
-        for (flows, attempts) in self.flows.iter_mut().zip(self.attempts.iter_mut()) {
+        let mut probe_groups = Groups::new(settings.vertical_threshold, common.run.keys);
+        let tables = self.flows.iter_mut().zip(self.attempts.iter_mut());
+        let tables = tables.zip(self.probes.iter_mut()).zip(self.sources.iter_mut());
+        for (((flows, attempts), probes), sources) in tables {
+            result.refused.add(&Refused {
+                flow_packets: flows.refused(),
+                attempts: attempts.refused() + probes.refused(),
+                source_packets: sources.refused(),
+            });
             let flows = std::mem::take(flows);
             for entry in flows.entries() {
-                let Flow { packets, bytes, .. } = entry.flow;
+                let (packets, bytes) = (entry.flow.packets(), entry.flow.bytes);
                 pairs.entry(A::pair(&entry.key)).or_default().add(&Volume { flows: 1, packets, bytes });
             }
             result.flows += flows.len() as u64;
@@ -302,6 +431,9 @@ impl<A: Family> Tables<A> {
 
             for mut entry in std::mem::take(attempts).iter().copied() {
                 let (source, destination, _) = A::attempt(entry.key());
+                if common.ignores(source, destination) {
+                    continue;
+                }
                 if let Some((failure, time_ns)) = entry.value.finish(&settings, max_time) {
                     common.failed::<A>(entry.key(), failure, time_ns);
                 }
@@ -315,6 +447,36 @@ impl<A: Family> Tables<A> {
                 count: scan.count,
                 time_ns: scan.time_ns,
             }));
+
+            for entry in std::mem::take(probes).iter() {
+                let ((source, destination, port), Some(probe)) = (A::attempt(entry.key()), A::probe(entry.key()))
+                else {
+                    continue;
+                };
+                if common.ignores(source, destination) {
+                    continue;
+                }
+                if let Some(time_ns) = entry.value.failed() {
+                    probe_groups.add((probe, source, destination), time_ns);
+                    common.outbox.push(A::state_report(source, port, time_ns, Failure::Unanswered, Some(probe)));
+                } else {
+                    probe_groups.add_answered((probe, source, destination));
+                    A::answered(result).push((source, port));
+                }
+            }
+            for mut entry in std::mem::take(sources).iter().copied() {
+                if let Some((bytes, connections)) = entry.value.take() {
+                    common.outbox.push(A::sent_report(entry.key(), bytes, connections));
+                }
+            }
+            result.probe_scans.extend(probe_groups.drain_scans().map(|scan| {
+                let (probe, source, destination) = scan.key;
+                let (source, destination) = (source.ip(), destination.ip());
+                ProbeScan {
+                    probe,
+                    scan: Alert::Vertical { source, destination, count: scan.count, time_ns: scan.time_ns },
+                }
+            }));
         }
     }
 }
@@ -325,8 +487,15 @@ mod tests {
     use crate::table::{Align32, Align64, Entry};
     use corelane_net::decode::{TCP, Transport};
 
-    const SYN: Transport<u32> =
-        Transport { source: 9, destination: 3, source_port: 1000, destination_port: 80, protocol: TCP, flags: 0x02 };
+    const SYN: Transport<u32> = Transport {
+        source: 9,
+        destination: 3,
+        source_port: 1000,
+        destination_port: 80,
+        protocol: TCP,
+        flags: 0x02,
+        hops: 64,
+    };
 
     #[test]
     fn an_entry_is_its_share_of_a_cache_line() {
@@ -334,6 +503,10 @@ mod tests {
         assert_eq!(size_of::<flows::Entry<[u64; 5], Align64>>(), 64);
         assert_eq!(size_of::<Entry<[u64; 2], Attempt, Align32>>(), 32);
         assert_eq!(size_of::<Entry<[u64; 5], Attempt, Align64>>(), 64);
+        assert_eq!(size_of::<Entry<[u64; 2], Probed, Align32>>(), 32);
+        assert_eq!(size_of::<Entry<[u64; 5], Probed, Align64>>(), 64);
+        assert_eq!(size_of::<Entry<[u64; 1], Sent, Align32>>(), 32);
+        assert_eq!(size_of::<Entry<[u64; 3], Sent, Align64>>(), 64);
         assert_eq!(size_of::<Slot>(), 32);
     }
 
@@ -349,7 +522,7 @@ mod tests {
             Slot::v4(&keys, 60, 1, &SYN),
         ]);
         let flows = &analyzer.v4.flows[usize::from(Slot::v4(&keys, 0, 0, &SYN).partition())];
-        let all: Vec<_> = flows.entries().map(|entry| (entry.flow.packets, entry.flow.bytes)).collect();
+        let all: Vec<_> = flows.entries().map(|entry| (entry.flow.packets(), entry.flow.bytes)).collect();
         assert_eq!(all, [(3, 111)]);
     }
 
@@ -362,7 +535,7 @@ mod tests {
         analyzer.process(&[Slot::v4(&keys, 0, 60, &SYN), Slot::v4(&keys, 100, 60, &other)]);
         assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);
-        assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered)]);
+        assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered, None)]);
     }
 
     #[test]

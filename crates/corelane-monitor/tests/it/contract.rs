@@ -1,14 +1,23 @@
 //! The monitor contract, rule by rule.
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, tcp};
-use corelane_monitor::{Alert, Report, Rule, Settings};
+use corelane_monitor::{Alert, Ignored, Network, Report, Rule, Settings};
 
 const CLIENT: &str = "10.0.0.1 40000";
 const SERVER: &str = "10.0.0.2 80";
 
 /// One failure is a scan of both kinds, so that alerts show the time of a single failure.
-const ANY: Settings =
-    Settings { syn_timeout_ns: 3 * SECOND, vertical_threshold: 0, horizontal_threshold: 0, rule: Rule::Timed, top: 10 };
+const ANY: Settings = Settings {
+    syn_timeout_ns: 3 * SECOND,
+    vertical_threshold: 0,
+    horizontal_threshold: 0,
+    rule: Rule::Timed,
+    probes: true,
+    ignored: Ignored::none(),
+    counting: None,
+    table_bytes: None,
+    top: 10,
+};
 
 /// After START, from client to server.
 fn there(after: u64, flags: u8) -> Packet {
@@ -280,6 +289,51 @@ fn a_huge_time_out_and_the_last_times_do_not_overflow() {
     let packets = [tcp(u64::MAX - 1, CLIENT, SERVER, SYN), tcp(u64::MAX, SERVER, CLIENT, ACK)];
     let report = Capture::of(&packets).run(&settings);
     assert_eq!((report.unanswered, report.alerts[0].time_ns()), (1, u64::MAX));
+}
+
+/// Scans of both shapes, by SYNs and by datagrams, from two sources; and the settings that ignore these.
+fn ignoring(sources: &[&str], targets: &[&str]) -> Report {
+    let mut packets = Vec::new();
+    for source in ["10.9.9.9 50000", "10.9.9.8 50000"] {
+        for i in 1..=25 {
+            for target in [format!("10.0.0.2 {i}"), format!("10.0.7.{i} 161")] {
+                let syn = tcp(START, source, &target, SYN);
+                packets.extend([syn, Packet { flags: None, ..syn }]);
+            }
+        }
+    }
+    let networks = |texts: &[&str]| texts.iter().map(|text| text.parse::<Network>().unwrap()).collect();
+    let ignored = Ignored { sources: networks(sources), targets: networks(targets) };
+    let settings = Settings { ignored, ..Settings::default() };
+    let report = Capture::of(&packets).ending(START + 3600 * SECOND).run(&settings);
+    let by_paper = Capture::of(&packets).run(&Settings { rule: Rule::Paper, ..settings });
+    assert_eq!(by_paper.unanswered, report.unanswered);
+    // What is no attempt is counted as ever.
+    assert_eq!((report.packets, report.tcp, report.flows, report.pairs), (201, 100, 200, 52));
+    report
+}
+
+#[test]
+fn ignored_sources_and_targets_count_for_nothing() {
+    let counts = |report: Report| {
+        let of = |kind| {
+            let all = report.alerts.iter().chain(report.probe_scans.iter().map(|found| &found.scan));
+            all.filter(|alert| alert.kind() == kind).map(|alert| alert.count()).collect::<Vec<_>>()
+        };
+        (report.failed_attempts, of("vertical"), of("horizontal"))
+    };
+    let all = || vec![25; 4];
+    assert_eq!(counts(ignoring(&[], &[])), (100, all(), all()));
+    assert_eq!(counts(ignoring(&["10.9.9.7", "10.10.0.0/16", "::/0"], &["10.0.8.0/24"])), (100, all(), all()));
+    assert_eq!(counts(ignoring(&["10.9.9.9"], &[])), (50, vec![25; 2], vec![25; 2]));
+    assert_eq!(counts(ignoring(&["10.9.9.8/31"], &[])), (0, vec![], vec![]));
+    assert_eq!(counts(ignoring(&[], &["10.0.0.2"])), (50, vec![], all()));
+    // A scan that also met others has fewer targets: 21 of them, and then 19.
+    assert_eq!(counts(ignoring(&[], &["10.0.7.1", "10.0.7.2", "10.0.7.24/31"])), (92, all(), vec![21; 4]));
+    assert_eq!(counts(ignoring(&[], &["10.0.7.20/30", "10.0.7.24/31"])), (88, all(), vec![]));
+    // Who scans and is scanned: a source is no target.
+    assert_eq!(counts(ignoring(&["10.0.0.0/16"], &["10.9.9.0/24"])), (100, all(), all()));
+    assert_eq!(counts(ignoring(&["10.9.9.9"], &["10.0.7.0/24"])), (25, vec![25; 2], vec![]));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! One answer: for any number of SubAnalyzers, any batches, any interleaving, and the same as the plain reference.
 
-use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN};
+use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN, XMAS};
 use crate::reference::{self, Findings};
 use corelane_monitor::{
-    Dispatcher, MainAnalyzer, Report, Rule, Run, Settings, Slot, StateReport, SubAnalyzer, analyzer_of,
+    Counting, Dispatcher, Ignored, MainAnalyzer, Network, Report, Rule, Run, Settings, Slot, StateReport, SubAnalyzer,
+    Told, analyzer_of,
 };
 use corelane_net::synth::Config;
 use proptest::prelude::*;
+use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU64;
 
 /// Any sequence of choices, from a seed.
 struct Choices(u64);
@@ -21,6 +24,17 @@ impl Choices {
 
 /// Runs the stages with `analyzers` SubAnalyzers that take turns at random, in batches of random length.
 fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64) -> Report {
+    run_split_telling(capture, settings, analyzers, seed, |_| {})
+}
+
+/// The same, and tells of each state report.
+fn run_split_telling(
+    capture: &Capture,
+    settings: &Settings,
+    analyzers: usize,
+    seed: u64,
+    mut tell: impl FnMut(&StateReport),
+) -> Report {
     let mut choices = Choices(seed);
     let run = Run::new();
     let mut dispatcher = Dispatcher::new(&run);
@@ -39,12 +53,12 @@ fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64
         let batch = &left[..left.len().min(1 + choices.below(longest))];
         stages[turn].process(batch);
         taken[turn] += batch.len();
-        for report in stages[turn].take_reports() {
+        for report in stages[turn].take_reports().inspect(&mut tell) {
             if choices.below(2) == 0 { main.state_report(report) } else { late.push(report) }
         }
     }
     let results: Vec<_> = (stages.iter_mut()).map(|stage| stage.finish(dispatcher.max_time())).collect();
-    late.extend(stages.iter_mut().flat_map(|stage| stage.take_reports()));
+    late.extend(stages.iter_mut().flat_map(|stage| stage.take_reports()).inspect(&mut tell));
     while !late.is_empty() {
         main.state_report(late.swap_remove(choices.below(late.len())));
     }
@@ -62,26 +76,34 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
         1 => Just(Some(SYN | FIN)),
         1 => Just(Some(SYN | ACK | FIN)),
         1 => Just(Some(ACK)),
-        1 => Just(None),
+        1 => Just(Some(0)),
+        1 => Just(Some(FIN)),
+        1 => Just(Some(XMAS)),
+        5 => Just(None),
         1 => any::<u8>().prop_map(Some),
     ];
-    let packet = (any::<bool>(), 0..5_u32, 0..5_u32, 0..4_u16, 0..4_u16, 0..8_u64, flags);
+    let port = || prop::sample::select(&[53, 1023, 1024, 33_433, 33_434, 50_000][..]);
+    let hops = prop::sample::select(&[1, 30, 31, 255][..]);
+    let packet = (any::<bool>(), 0..5_u32, 0..6_u32, port(), port(), 0..8_u64, flags, hops);
     prop::collection::vec(packet, 0..400).prop_map(|packets| {
         let mut now = START;
         packets
             .into_iter()
-            .map(|(v6, source, destination, source_port, destination_port, step, flags)| {
+            .map(|(v6, source, destination, source_port, destination_port, step, flags, hops)| {
                 // Mostly forwards, sometimes back.
                 now = now + step * 100 - 250;
                 let address = |host: u32| -> IpAddr {
-                    if v6 {
+                    if host == 5 {
+                        // Everybody.
+                        if v6 { Ipv6Addr::from_bits(0xff02 << 112 | 1).into() } else { Ipv4Addr::BROADCAST.into() }
+                    } else if v6 {
                         Ipv6Addr::from_bits(u128::from(host) << 64 | 0xfe80 << 112 | u128::from(host % 2)).into()
                     } else {
                         Ipv4Addr::from_bits(0x0a00_0000 + host * 77).into()
                     }
                 };
                 let (source, destination) = (address(source), address(destination));
-                Packet { time_ns: now, source, destination, source_port, destination_port, flags }
+                Packet { time_ns: now, source, destination, source_port, destination_port, flags, hops }
             })
             .collect()
     })
@@ -89,9 +111,26 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let rule = prop_oneof![2 => Just(Rule::Timed), 1 => Just(Rule::Paper)];
-    (0..3000_u64, 0..4_u64, 0..4_u64, rule, 0..4_usize).prop_map(|(timeout, vertical, horizontal, rule, top)| {
-        Settings { syn_timeout_ns: timeout, vertical_threshold: vertical, horizontal_threshold: horizontal, rule, top }
-    })
+    let networks =
+        ["10.0.0.77", "10.0.0.0/25", "fe80::/15", "fe80:0:0:1::/64"].map(|text| text.parse::<Network>().unwrap());
+    let ignored = || prop::collection::vec(prop::sample::select(networks.to_vec()), 0..2);
+    let ignored = (ignored(), ignored()).prop_map(|(sources, targets)| Ignored { sources, targets });
+    let counting =
+        (1..500_u64, 0..8_usize).prop_map(|(every, top)| NonZeroU64::new(every).map(|every| Counting { every, top }));
+    let counting = prop_oneof![Just(None), counting];
+    (0..3000_u64, 0..4_u64, 0..4_u64, rule, any::<bool>(), ignored, counting, 0..4_usize).prop_map(
+        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, rule, probes, ignored, counting, top)| Settings {
+            syn_timeout_ns,
+            vertical_threshold,
+            horizontal_threshold,
+            rule,
+            probes,
+            ignored,
+            counting,
+            table_bytes: None,
+            top,
+        },
+    )
 }
 
 proptest! {
@@ -118,6 +157,8 @@ proptest! {
             rejected: report.rejected,
             unanswered: report.unanswered,
             alerts: report.alerts,
+            probe_scans: report.probe_scans,
+            sources: report.sources,
         };
         prop_assert_eq!(findings, reference::analyse(&packets, &settings));
         prop_assert_eq!(report.failed_attempts, report.rejected + report.unanswered);
@@ -127,7 +168,10 @@ proptest! {
 
     #[test]
     fn with_the_paper_rule_the_order_of_packets_does_not_matter(packets in packets(), seed in any::<u64>()) {
-        let settings = Settings { rule: Rule::Paper, vertical_threshold: 1, horizontal_threshold: 1, ..Settings::default() };
+        // What is first of a flow, and so a probe, does depend on it.
+        let settings = Settings {
+            rule: Rule::Paper, vertical_threshold: 1, horizontal_threshold: 1, probes: false, ..Settings::default()
+        };
         let mut shuffled = packets.clone();
         let mut choices = Choices(seed);
         for i in (1..shuffled.len()).rev() {
@@ -139,17 +183,52 @@ proptest! {
 
 #[test]
 fn synthetic_traffic_has_its_planted_scans_for_any_number_of_analyzers() {
-    let (capture, truth) = Capture::synthetic(Config { packets: 50_000, ..Config::default() });
+    let (capture, truth) = Capture::synthetic(Config { packets: 50_000, probe_scans: 8, ..Config::default() });
     let settings = Settings::default();
     let single = capture.clone().run(&settings);
-    let alerts = serde_json::to_value(&single.alerts).expect("JSON");
-    assert_eq!(alerts, serde_json::from_str::<serde_json::Value>(&truth).expect("JSON"));
-    assert!(!single.alerts.is_empty());
+    let truth: Vec<Value> = serde_json::from_str(&truth).expect("JSON");
+    let (probes, syns): (Vec<_>, Vec<_>) = truth.into_iter().partition(|scan| scan.get("probe").is_some());
+    assert_eq!(serde_json::to_value(&single.alerts).expect("JSON"), Value::Array(syns));
+    assert_eq!(serde_json::to_value(&single.probe_scans).expect("JSON"), Value::Array(probes));
+    assert!(!single.alerts.is_empty() && single.probe_scans.len() == 8);
     for analyzers in [1, 2, 3, 7, 16] {
         let mut split = run_split(&capture, &settings, analyzers, 3);
         split.analyzer_packets.clone_from(&single.analyzer_packets);
         assert_eq!(split, single, "{analyzers}");
     }
+}
+
+#[test]
+fn sources_are_reported_up_every_so_many_bytes_and_alike_for_any_split() {
+    let (capture, _) = Capture::synthetic(Config { packets: 20_000, hosts: 300, ..Config::default() });
+    let flows = capture.clone().run(&Settings::default()).flows;
+    let mut number = Vec::new();
+    let mut lists = Vec::new();
+    for every in [1, 200, 10_000, u64::MAX] {
+        let counting = NonZeroU64::new(every).map(|every| Counting { every, top: 1_000_000 });
+        let settings = Settings { counting, ..Settings::default() };
+        let mut first = None;
+        for analyzers in [1, 2, 7, 256] {
+            let mut reports = Vec::new();
+            let report = run_split_telling(&capture, &settings, analyzers, 5, |report| {
+                if let Told::Sent { bytes, connections } = report.told() {
+                    reports.push((report.source(), bytes, connections));
+                }
+            });
+            reports.sort_unstable();
+            let found = (reports, report.sources.expect("sources"));
+            assert!(*first.get_or_insert_with(|| found.clone()) == found, "{analyzers} {every}");
+        }
+        let (reports, list) = first.expect("a run");
+        let bytes: u64 = list.iter().map(|counts| counts.bytes).sum();
+        assert_eq!(reports.iter().map(|(_, bytes, _)| bytes).sum::<u64>(), bytes);
+        assert_eq!(list.iter().map(|counts| counts.connections).sum::<u64>(), flows);
+        number.push(reports.len());
+        lists.push(list);
+    }
+    assert!(number.is_sorted_by(|more, less| more > less), "{number:?}");
+    // M says how often, not what.
+    assert!(lists.iter().all(|list| *list == lists[0]));
 }
 
 #[test]
@@ -162,6 +241,7 @@ fn talkers_are_the_same_for_any_split_and_add_up() {
             source_port: (i % 13) as u16,
             destination_port: 80,
             flags: (i % 3 != 0).then_some(ACK),
+            hops: 64,
         })
         .collect();
     let settings = Settings { top: 5, ..Settings::default() };

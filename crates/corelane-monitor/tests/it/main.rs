@@ -6,4 +6,5 @@ mod equivalence;
 mod outputs;
 mod packets;
 mod pinned;
+mod probes;
 mod reference;

@@ -1,8 +1,9 @@
 //! JSON, timing, EVE and summary.
 
-use crate::packets::{Capture, SECOND, START, SYN, tcp};
-use corelane_monitor::{Alert, Report, Settings, Style, Timing};
+use crate::packets::{Capture, SECOND, START, SYN, XMAS, tcp, udp};
+use corelane_monitor::{Alert, Counting, Report, Settings, Style, Timing};
 use serde_json::{Value, json};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// A scan of each kind, one of them over IPv6.
@@ -71,6 +72,87 @@ fn eve_has_one_alert_a_line() {
             })
         ]
     );
+}
+
+/// Scans of both shapes, by three kinds of probes.
+fn probed() -> Report {
+    let mut packets: Vec<_> =
+        (1..=25).map(|i| tcp(START + i, "10.0.0.1 40000", &format!("10.0.0.2 {i}"), XMAS)).collect();
+    packets.extend((1..=22).map(|i| udp(START + 7 * SECOND, "2001:db8::9 40000", &format!("2001:db8::{i:x} 161"))));
+    packets.extend((1..=23).map(|i| tcp(START, "10.0.0.3 40000", &format!("10.0.0.2 {i}"), SYN)));
+    Capture::of(&packets).ending(START + 10 * SECOND).run(&Settings::default())
+}
+
+#[test]
+fn json_has_other_probes_only_if_asked() {
+    let plain = text(|out| probed().write_json(out));
+    assert!(plain.ends_with("\"count\":23,\"time_ns\":1003000000000}]}\n"), "{plain}");
+    let expected = concat!(
+        r#","probe_scans":["#,
+        r#"{"probe":"xmas","kind":"vertical","source":"10.0.0.1","destination":"10.0.0.2","count":25,"time_ns":1000000000021},"#,
+        r#"{"probe":"udp","kind":"horizontal","source":"2001:db8::9","port":161,"count":22,"time_ns":1007000000000}"#,
+        "]}\n"
+    );
+    let with = text(|out| probed().write_json_with_probes(out));
+    assert_eq!(with, plain.replace("]}\n", "]") + expected);
+}
+
+#[test]
+fn sources_are_in_the_outputs_only_if_they_are_counted() {
+    let packets: Vec<_> = (1..=30_u64)
+        .flat_map(|i| {
+            let client = format!("10.0.0.{} {}", i % 4, 40_000 + i);
+            [tcp(START, &client, "10.0.7.7 80", SYN), tcp(START, "10.0.7.7 80", &client, 0x12)]
+        })
+        .collect();
+    let counting = NonZeroU64::new(1000).map(|every| Counting { every, top: 3 });
+    let report = |counting| Capture::of(&packets).run(&Settings { counting, ..Settings::default() });
+    let json = text(|out| report(counting).write_json(out));
+    let expected = concat!(
+        r#","alerts":[],"sources":[{"source":"10.0.7.7","connections":0,"bytes":1200},"#,
+        r#"{"source":"10.0.0.1","connections":8,"bytes":320},{"source":"10.0.0.2","connections":8,"bytes":320}]}"#,
+        "\n"
+    );
+    assert!(json.ends_with(expected), "{json}");
+    let probes = text(|out| report(counting).write_json_with_probes(out));
+    assert_eq!(probes, json.replace("}]}\n", "}],\"probe_scans\":[]}\n"));
+    let summary = |counting| text(|out| report(counting).write_summary(&Timing::default(), Style::default(), out));
+    let expected =
+        "\nTop sources\n  source    bytes sent  connections begun\n  10.0.7.7     1.20 kB                  0\n";
+    assert!(summary(counting).contains(expected), "{}", summary(counting));
+    assert!(!text(|out| report(None).write_json(out)).contains("sources") && !summary(None).contains("sources"));
+}
+
+#[test]
+fn eve_names_what_was_probed_by_in_order_of_time() {
+    let lines = text(|out| probed().write_eve(out));
+    let alerts: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |alert: &Value| {
+        (alert["proto"].clone(), alert["alert"]["signature_id"].clone(), alert["alert"]["signature"].clone())
+    };
+    let expected = [
+        (json!("TCP"), json!(1_000_007), json!("CORELANE SCAN vertical TCP Xmas scan")),
+        (json!("TCP"), json!(1_000_001), json!("CORELANE SCAN vertical TCP port scan")),
+        (json!("UDP"), json!(1_000_010), json!("CORELANE SCAN horizontal UDP port scan")),
+    ];
+    assert_eq!(alerts.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        alerts[0]["scan"],
+        json!({"kind": "vertical", "probe": "xmas", "count": 25, "time_ns": 1_000_000_000_021_u64})
+    );
+}
+
+#[test]
+fn the_summary_has_a_table_for_each_kind_of_probe() {
+    let plain = text(|out| probed().write_summary(&Timing::default(), Style::default(), out));
+    for part in [
+        "Vertical scans (1)\n",
+        "Vertical Xmas scans (1)\n  1970-01-01  source    host      ports\n  00:16:40    10.0.0.1  10.0.0.2     25\n",
+        "Horizontal UDP scans (1)\n  1970-01-01  source       port  hosts\n  00:16:47    2001:db8::9   161     22\n",
+    ] {
+        assert!(plain.contains(part), "{part} is missing:\n{plain}");
+    }
+    assert!(!plain.contains("none found"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
 pub(crate) const RST: u8 = 0x04;
 pub(crate) const ACK: u8 = 0x10;
+pub(crate) const XMAS: u8 = 0x29;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Where hand-made captures begin.
@@ -26,6 +27,7 @@ pub(crate) struct Packet {
     pub(crate) destination_port: u16,
     /// None is UDP.
     pub(crate) flags: Option<u8>,
+    pub(crate) hops: u8,
 }
 
 /// `from` and `to` are written "address port".
@@ -35,7 +37,11 @@ pub(crate) fn tcp(time_ns: u64, from: &str, to: &str, flags: u8) -> Packet {
         (address.parse::<IpAddr>().expect("address"), port.parse::<u16>().expect("port"))
     };
     let ((source, source_port), (destination, destination_port)) = (parse(from), parse(to));
-    Packet { time_ns, source, destination, source_port, destination_port, flags: Some(flags) }
+    Packet { time_ns, source, destination, source_port, destination_port, flags: Some(flags), hops: 64 }
+}
+
+pub(crate) fn udp(time_ns: u64, from: &str, to: &str) -> Packet {
+    Packet { flags: None, ..tcp(time_ns, from, to, 0) }
 }
 
 impl Packet {
@@ -55,14 +61,14 @@ impl Packet {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 frame.extend([0x45, 0]);
                 frame.extend((length + 20).to_be_bytes());
-                frame.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+                frame.extend([0, 0, 0, 0, self.hops, protocol, 0, 0]);
                 frame.extend(source.octets());
                 frame.extend(destination.octets());
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 frame.extend([0x60, 0, 0, 0]);
                 frame.extend(length.to_be_bytes());
-                frame.extend([protocol, 64]);
+                frame.extend([protocol, self.hops]);
                 frame.extend(source.octets());
                 frame.extend(destination.octets());
             }

@@ -1,7 +1,8 @@
 //! The monitor contract once more, as plainly as it can be written: everything is collected, then judged.
 
-use crate::packets::{ACK, FIN, Packet, RST, SYN};
-use corelane_monitor::{Alert, Rule, Settings};
+use crate::packets::{ACK, FIN, Packet, RST, SYN, XMAS};
+use corelane_monitor::{Alert, Probe, ProbeScan, Rule, Settings, SourceCounts};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -12,6 +13,8 @@ pub(crate) struct Findings {
     pub(crate) rejected: u64,
     pub(crate) unanswered: u64,
     pub(crate) alerts: Vec<Alert>,
+    pub(crate) probe_scans: Vec<ProbeScan>,
+    pub(crate) sources: Option<Vec<SourceCounts>>,
 }
 
 /// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST.
@@ -38,6 +41,12 @@ fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, u64)
         }
     }
     opened.map(|opening| (false, end.min(opening + settings.syn_timeout_ns)))
+}
+
+fn is_ignored(settings: &Settings, source: IpAddr, target: IpAddr) -> bool {
+    let ignored = &settings.ignored;
+    ignored.sources.iter().any(|network| network.contains(source))
+        || ignored.targets.iter().any(|network| network.contains(target))
 }
 
 /// The group's count and crossing, if there are more failures than the threshold.
@@ -70,11 +79,21 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
         };
         histories.entry(key).or_default().push((packet.time_ns, what));
     }
-    let mut findings =
-        Findings { flows: flows.len() as u64, pairs: pairs.len() as u64, rejected: 0, unanswered: 0, alerts: vec![] };
+    let mut findings = Findings {
+        flows: flows.len() as u64,
+        pairs: pairs.len() as u64,
+        rejected: 0,
+        unanswered: 0,
+        alerts: vec![],
+        probe_scans: vec![],
+        sources: None,
+    };
     let mut vertical: BTreeMap<(IpAddr, IpAddr), Vec<u64>> = BTreeMap::new();
     let mut horizontal: BTreeMap<(IpAddr, u16), Vec<u64>> = BTreeMap::new();
     for ((source, destination, port), history) in &histories {
+        if is_ignored(settings, *source, *destination) {
+            continue;
+        }
         if let Some((rejected, time)) = judge(history, settings, end) {
             findings.rejected += u64::from(rejected);
             findings.unanswered += u64::from(!rejected);
@@ -94,5 +113,109 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
         }
     }
     findings.alerts.sort_by_key(Alert::time_ns);
+    findings.sources = settings.counting.map(|counting| sources(packets, counting.top));
+    if settings.probes {
+        findings.probe_scans = probe_scans(packets, settings);
+    }
     findings
+}
+
+fn sources(packets: &[Packet], top: usize) -> Vec<SourceCounts> {
+    let mut begun = BTreeSet::new();
+    let mut sources: BTreeMap<IpAddr, (u64, u64)> = BTreeMap::new();
+    for packet in packets {
+        let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
+        ends.sort_unstable();
+        let (connections, bytes) = sources.entry(packet.source).or_default();
+        *connections += u64::from(begun.insert((packet.flags.is_some(), ends)));
+        *bytes += packet.frame().len() as u64;
+    }
+    let counts = |(source, (connections, bytes))| SourceCounts { source, connections, bytes };
+    let mut sources: Vec<_> = sources.into_iter().map(counts).collect();
+    // In the order of addresses so far, which decides where the rest is alike.
+    sources.sort_by_key(|counts| (Reverse(counts.bytes), Reverse(counts.connections)));
+    sources.truncate(top);
+    sources
+}
+
+/// Kind, source, destination, port.
+type Probed = (Probe, IpAddr, IpAddr, u16);
+
+/// The kind of a flow's first packet, if that is a probe.
+fn kind(packet: &Packet) -> Option<Probe> {
+    let to_many = match packet.destination {
+        IpAddr::V4(address) => address.octets()[0] >= 224,
+        IpAddr::V6(address) => address.is_multicast(),
+    };
+    match packet.flags {
+        Some(flags) => match flags & !0xc0 {
+            0 => Some(Probe::Null),
+            FIN => Some(Probe::Fin),
+            XMAS => Some(Probe::Xmas),
+            _ => None,
+        },
+        None if to_many => None,
+        None if packet.source_port < 1024 && packet.destination_port >= 1024 => None,
+        None if packet.hops <= 30 && packet.destination_port >= 33_434 => None,
+        None => Some(Probe::Udp),
+    }
+}
+
+fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
+    let mut flows: BTreeMap<_, Vec<&Packet>> = BTreeMap::new();
+    for packet in packets {
+        let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
+        ends.sort_unstable();
+        flows.entry((packet.flags.is_some(), ends)).or_default().push(packet);
+    }
+    // The earliest time of each key, and whether anything came back.
+    let mut keys: BTreeMap<Probed, (u64, bool)> = BTreeMap::new();
+    for flow in flows.values() {
+        let first = flow[0];
+        let Some(probe) = kind(first) else { continue };
+        let from = (first.source, first.source_port);
+        let answered = first.flags.is_none() && flow.iter().any(|packet| (packet.source, packet.source_port) != from);
+        let key = keys.entry((probe, first.source, first.destination, first.destination_port));
+        let (time, ever) = key.or_insert((first.time_ns, false));
+        *time = first.time_ns.min(*time);
+        *ever |= answered;
+    }
+    // The failures' times, and how many were answered.
+    type Group = (Vec<u64>, u64);
+    let mut vertical: BTreeMap<(Probe, IpAddr, IpAddr), Group> = BTreeMap::new();
+    let mut horizontal: BTreeMap<(Probe, IpAddr, u16), Group> = BTreeMap::new();
+    for ((probe, source, destination, port), (time, answered)) in keys {
+        if is_ignored(settings, source, destination) {
+            continue;
+        }
+        let groups = [
+            vertical.entry((probe, source, destination)).or_default(),
+            horizontal.entry((probe, source, port)).or_default(),
+        ];
+        for (times, answers) in groups {
+            if answered { *answers += 1 } else { times.push(time) }
+        }
+    }
+    let scan = |(times, answers): &Group, threshold| {
+        crossing(times, threshold).filter(|(count, _)| count * 5 > (count + answers) * 4)
+    };
+    let mut scans = Vec::new();
+    for ((probe, source, port), group) in &horizontal {
+        if let Some((count, time_ns)) = scan(group, settings.horizontal_threshold) {
+            let scan = Alert::Horizontal { source: *source, port: *port, count, time_ns };
+            scans.push(ProbeScan { probe: *probe, scan });
+        }
+    }
+    for ((probe, source, destination), group) in &vertical {
+        if let Some((count, time_ns)) = scan(group, settings.vertical_threshold) {
+            let scan = Alert::Vertical { source: *source, destination: *destination, count, time_ns };
+            scans.push(ProbeScan { probe: *probe, scan });
+        }
+    }
+    let order = |found: &ProbeScan| match found.scan {
+        Alert::Horizontal { source, port, time_ns, .. } => (time_ns, 0, source, None, port, found.probe),
+        Alert::Vertical { source, destination, time_ns, .. } => (time_ns, 1, source, Some(destination), 0, found.probe),
+    };
+    scans.sort_by_key(order);
+    scans
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use super::error::{Compression, OpenError};
-use super::map::{self, Bytes, Growing};
+use super::map::{self, Bytes, Growing, Memory};
 
 /// Bytes a stream's buffer starts with. It grows only for a record that does not fit.
 const BUFFER: usize = 256 << 10;
@@ -18,7 +18,7 @@ const PACKED_BUFFER: usize = 128 << 10;
 pub(super) enum Input {
     /// All of them are at hand.
     Whole {
-        bytes: Bytes,
+        bytes: Memory,
         at: usize,
         /// Why loading ended early, told when the bytes before it are used up.
         failure: Option<io::Error>,
@@ -102,7 +102,7 @@ impl Input {
     }
 
     fn whole(bytes: Bytes) -> Self {
-        Self::Whole { bytes, at: 0, failure: None, compression: None }
+        Self::Whole { bytes: Memory::new(bytes), at: 0, failure: None, compression: None }
     }
 
     /// Reads everything into memory. A failure on the way keeps what came before it.
@@ -121,7 +121,7 @@ impl Input {
                 Err(error) => break Some(error),
             }
         };
-        Ok(Self::Whole { bytes: Bytes::Anonymous(room), at: 0, failure, compression })
+        Ok(Self::Whole { bytes: Memory::new(Bytes::Anonymous(room)), at: 0, failure, compression })
     }
 
     /// What is at hand, from the position on.
@@ -130,6 +130,14 @@ impl Input {
         match self {
             Self::Whole { bytes, at, .. } => &bytes[*at..],
             Self::Stream(stream) => stream.window(),
+        }
+    }
+
+    /// All bytes, if they are at hand.
+    pub(super) fn memory(&self) -> Option<&Memory> {
+        match self {
+            Self::Whole { bytes, .. } => Some(bytes),
+            Self::Stream(_) => None,
         }
     }
 

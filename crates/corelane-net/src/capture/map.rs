@@ -1,8 +1,10 @@
 //! Bytes of a whole input: mapped from a file, or in memory of our own. The only `unsafe` of reading captures is here.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
+use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
@@ -26,6 +28,39 @@ impl Deref for Bytes {
             Self::Owned(bytes) => bytes,
             Self::Anonymous(bytes) => bytes.filled(),
         }
+    }
+}
+
+/// The bytes of a capture that are all at hand: mapped, or in memory. Clones are the same bytes, which stay as long as one of them does.
+#[derive(Clone)]
+pub struct Memory(Arc<Bytes>);
+
+impl Memory {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self(Arc::new(bytes))
+    }
+
+    /// Where bytes of a record lie in this memory; `None` if they do not.
+    #[inline]
+    pub fn place(&self, data: &[u8]) -> Option<usize> {
+        let all: &[u8] = self;
+        let start = data.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
+        (start.checked_add(data.len())? <= all.len()).then_some(start)
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -14,6 +14,7 @@ mod reader;
 pub mod write;
 
 pub use error::{Compression, OpenError, Part, Place, ReadError, SkipReason, Warning};
+pub use map::Memory;
 pub use reader::{Options, Reader};
 
 /// How the first bytes of a captured frame are to be read: the `LINKTYPE_` number of the capture.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::error::{OpenError, Part, Place, ReadError, Warning};
 use super::input::Input;
+use super::map::Memory;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, PcapNg, Survey};
 use super::{Record, Step, Stop};
@@ -174,6 +175,11 @@ impl Reader {
     /// Of the next record.
     fn place(&self) -> Place {
         Place { record: self.records + self.skipped() + 1, offset: self.offset }
+    }
+
+    /// The bytes that the records are lent from, if all of them are at hand: so that who keeps a record need not copy it.
+    pub fn memory(&self) -> Option<&Memory> {
+        self.input.memory()
     }
 
     /// Bytes of the input that have been used: of the packed ones if it is packed, unless it was preloaded.

@@ -29,6 +29,8 @@ pub struct Transport<A> {
     pub protocol: u8,
     /// The TCP flags FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10 …; 0 for UDP.
     pub flags: u8,
+    /// The hops that are left to it: IPv4's time to live, IPv6's hop limit.
+    pub hops: u8,
 }
 
 /// IP protocol number of TCP.
@@ -44,8 +46,12 @@ pub mod flags {
     pub const SYN: u8 = 0x02;
     /// The connection is aborted.
     pub const RST: u8 = 0x04;
+    /// The receiver is to hand over what it has.
+    pub const PSH: u8 = 0x08;
     /// The acknowledgment number holds.
     pub const ACK: u8 = 0x10;
+    /// Some of the bytes are urgent.
+    pub const URG: u8 = 0x20;
 }
 
 /// What a frame turned out to be. The outermost IP header decides; what it may carry inside is not opened.
@@ -118,6 +124,7 @@ fn ethernet_ipv4_tcp(data: &[u8]) -> Option<Decoded> {
             destination_port: half(36),
             protocol: TCP,
             flags: headers[47],
+            hops: headers[22],
         })
     })
 }

@@ -32,6 +32,8 @@ pub struct Config {
     pub vertical_scans: u32,
     /// Horizontal scans to plant, likewise.
     pub horizontal_scans: u32,
+    /// Scans by other [probes](super::Probe) than SYNs to plant, likewise: the kinds by turns, vertical and horizontal.
+    pub probe_scans: u32,
 }
 
 impl Config {
@@ -73,7 +75,7 @@ impl Config {
         if self.snaplen != Self::HEADERS_ONLY && !(Self::MIN_SNAPLEN..=Self::MAX_SNAPLEN).contains(&self.snaplen) {
             return Err(ConfigError::Snaplen(self.snaplen));
         }
-        for scans in [self.vertical_scans, self.horizontal_scans] {
+        for scans in [self.vertical_scans, self.horizontal_scans, self.probe_scans] {
             if scans > Self::MAX_SCANS {
                 return Err(ConfigError::Scans(scans));
             }
@@ -103,6 +105,7 @@ impl Default for Config {
             packets_per_second: None,
             vertical_scans: 6,
             horizontal_scans: 6,
+            probe_scans: 0,
         }
     }
 }
@@ -172,6 +175,7 @@ mod tests {
         assert_eq!(fits(|c| c.snaplen = 262_145), Err(ConfigError::Snaplen(262_145)));
         assert_eq!(fits(|c| c.vertical_scans = (1 << 18) + 1), Err(ConfigError::Scans((1 << 18) + 1)));
         assert_eq!(fits(|c| c.horizontal_scans = (1 << 18) + 1), Err(ConfigError::Scans((1 << 18) + 1)));
+        assert_eq!(fits(|c| c.probe_scans = (1 << 18) + 1), Err(ConfigError::Scans((1 << 18) + 1)));
         assert_eq!(fits(|c| c.packets_per_second = Some(999)), Err(ConfigError::Rate(999)));
         assert_eq!(fits(|c| c.packets_per_second = Some(1_000)), Ok(()));
     }

@@ -22,6 +22,7 @@ pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
 pub(super) const PSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
+pub(super) const URG: u8 = 0x20;
 
 /// Room for the largest frame. Past the headers it stays zero.
 pub(super) type Buffer = [u8; ETHERNET + MTU];

@@ -5,7 +5,7 @@
 //! [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
 //!
 //! The same [`Config`] gives the same bytes, on every machine. Addresses belong to nobody. The checksums of IP, TCP and
-//! UDP are right: the payload, where it is captured at all, is zeros.
+//! UDP are right: the payload, where it is captured at all, is zeros. Traffic with payload is made by [`Conversations`].
 //!
 //! ```
 //! use corelane_net::synth::{Config, Generator, truth_json};
@@ -27,6 +27,7 @@ use crate::capture::{LinkType, Record};
 mod address;
 mod calendar;
 mod config;
+mod conversations;
 mod frame;
 mod random;
 mod scan;
@@ -36,12 +37,13 @@ mod truth;
 use address::Plan;
 use calendar::{Calendar, Clock};
 pub use config::{Config, ConfigError};
-use frame::{ACK, Buffer, Ends, Lengths, Options, RST, SYN, Segment, Side};
+pub use conversations::Conversations;
+use frame::{ACK, Buffer, Ends, FIN, Lengths, Options, PSH, RST, SYN, Segment, Side, URG};
 use random::Random;
 use scan::{Fate, Scans};
 use traffic::{Dead, Pace, Tcp, Udp};
-pub use truth::{Alert, Scanned, truth_json};
-use truth::{Reply, SYN_TIMEOUT_NS, failure};
+pub use truth::{Alert, Probe, Scanned, truth_json};
+use truth::{Reply, SYN_TIMEOUT_NS, probe_failure};
 
 /// The link type of the frames: Ethernet.
 pub const LINK: LinkType = LinkType(1);
@@ -74,16 +76,17 @@ enum Agent {
     Attempt(Attempt),
 }
 
-/// An attempt to connect that may fail: of a scan, or of the background.
+/// An attempt to connect that may fail: of a scan, or of the background. Or another probe of a scan.
 #[derive(Clone, Debug)]
 struct Attempt {
+    probe: Option<Probe>,
     ends: Ends,
     options: Options,
     sequence: u32,
     opened: u64,
     /// The scan whose truth depends on what follows.
     scan: Option<u32>,
-    /// The SYN has been sent more than once.
+    /// The SYN, or whatever is sent instead, has been sent more than once.
     repeated: bool,
     next: Next,
 }
@@ -229,23 +232,31 @@ impl Generator {
     fn open_dead(&mut self, now: u64, time_ns: u64) -> Lengths {
         let Dead { ends, refused, again } = Dead::new(&self.plan, &mut self.random);
         let next = if refused { Some(Next::Reply(Reply::Reject)) } else { Next::again(again, None) };
-        self.attempt(ends, Options::SegmentSize, None, next, now, time_ns)
+        self.attempt(None, ends, Options::SegmentSize, None, next, now, time_ns)
     }
 
     /// A probe of a scan.
     fn probe(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
         let probe = self.scans.probe(&self.plan, &mut self.random);
-        let next = match probe.fate {
-            Fate::Answered(reply) => Some(Next::Reply(reply)),
-            Fate::Silent(again) => Next::again(again, None),
-            Fate::Late(reply) => Some(Next::Again(1, Some(reply))),
+        // Who listens drops a segment that opens nothing, and an ICMP error is not made here.
+        let is_sent = |reply: &Reply| match probe.kind {
+            None => true,
+            Some(Probe::Udp) => *reply == Reply::Accept,
+            Some(_) => *reply == Reply::Reject,
         };
-        self.attempt(probe.ends, probe.options, Some(number), next, now, time_ns)
+        let next = match probe.fate {
+            Fate::Answered(reply) => Next::again(0, Some(reply).filter(is_sent)),
+            Fate::Silent(again) => Next::again(again, None),
+            Fate::Late(reply) => Next::again(1, Some(reply).filter(is_sent)),
+        };
+        self.attempt(probe.kind, probe.ends, probe.options, Some(number), next, now, time_ns)
     }
 
-    /// Opens an attempt with its SYN.
+    /// Opens an attempt with its SYN, or sends another probe.
+    #[allow(clippy::too_many_arguments)] // What an attempt is made of, and the moment.
     fn attempt(
         &mut self,
+        probe: Option<Probe>,
         ends: Ends,
         options: Options,
         scan: Option<u32>,
@@ -254,14 +265,15 @@ impl Generator {
         time_ns: u64,
     ) -> Lengths {
         let sequence = self.random.next() as u32;
-        let lengths = syn(&mut self.buffer, &ends, options, sequence);
+        let lengths = knock(&mut self.buffer, probe, &ends, options, sequence);
         match next {
             Some(next) => {
-                let mut attempt = Attempt { ends, options, sequence, opened: time_ns, scan, repeated: false, next };
+                let mut attempt =
+                    Attempt { probe, ends, options, sequence, opened: time_ns, scan, repeated: false, next };
                 let slot = self.appoint(&mut attempt, now);
                 self.sleep(slot, Agent::Attempt(attempt));
             }
-            None => self.settle(scan, time_ns, None),
+            None => self.settle(probe, scan, time_ns, None),
         }
         lengths
     }
@@ -273,15 +285,21 @@ impl Generator {
         let (lengths, next) = match attempt.next {
             Next::Again(more, reply) => {
                 attempt.repeated = true;
-                let lengths = syn(&mut self.buffer, &attempt.ends, attempt.options, attempt.sequence);
+                let lengths = knock(&mut self.buffer, attempt.probe, &attempt.ends, attempt.options, attempt.sequence);
                 (lengths, Next::again(more - 1, reply))
+            }
+            Next::Reply(_) if attempt.probe == Some(Probe::Udp) => {
+                let (payload, id) = (20 + (attempt.sequence & 63) as u16, !attempt.sequence as u16);
+                (frame::udp(&mut self.buffer, &attempt.ends, Side::Server, payload, id), None)
             }
             Next::Reply(reply) => {
                 let (flags, sequence) = match reply {
                     Reply::Accept => (SYN | ACK, !attempt.sequence),
                     Reply::Reject => (RST | ACK, 0),
                 };
-                let numbers = [sequence, attempt.sequence.wrapping_add(1)];
+                // SYN and FIN count as a byte.
+                let taken = u32::from(attempt.probe != Some(Probe::Null));
+                let numbers = [sequence, attempt.sequence.wrapping_add(taken)];
                 let lengths = bare(&mut self.buffer, &attempt.ends, Side::Server, numbers, flags);
                 (lengths, (reply == Reply::Accept).then_some(Next::Drop))
             }
@@ -316,19 +334,22 @@ impl Generator {
         match attempt.next {
             Next::Reply(reply) => {
                 let reply = inside.then(|| (reply, self.clock.time(slot)));
-                self.settle(attempt.scan.take(), attempt.opened, reply);
+                self.settle(attempt.probe, attempt.scan.take(), attempt.opened, reply);
             }
             Next::Again(_, Some(_)) if inside => (),
-            Next::Again(..) => self.settle(attempt.scan.take(), attempt.opened, None),
+            Next::Again(..) => self.settle(attempt.probe, attempt.scan.take(), attempt.opened, None),
             Next::Drop => (),
         }
         slot
     }
 
     /// What becomes of the attempt is known.
-    fn settle(&mut self, scan: Option<u32>, opened: u64, reply: Option<(Reply, u64)>) {
-        if let (Some(scan), Some(time)) = (scan, failure(opened, reply)) {
-            self.scans.failed(scan, time);
+    fn settle(&mut self, probe: Option<Probe>, scan: Option<u32>, opened: u64, reply: Option<(Reply, u64)>) {
+        let Some(scan) = scan else { return };
+        match probe_failure(probe, opened, reply) {
+            Some(time) => self.scans.failed(scan, time),
+            None if probe.is_some() => self.scans.answered(scan),
+            None => {}
         }
     }
 
@@ -377,10 +398,17 @@ pub fn capture(config: Config) -> Result<Vec<u8>, ConfigError> {
 /// Why writing cannot fail there; the times are checked with the configuration.
 const VEC: &str = "a Vec takes everything";
 
-/// Writes a SYN of an attempt.
-fn syn(buffer: &mut Buffer, ends: &Ends, options: Options, sequence: u32) -> Lengths {
+/// Writes a SYN of an attempt, or another probe.
+fn knock(buffer: &mut Buffer, probe: Option<Probe>, ends: &Ends, options: Options, sequence: u32) -> Lengths {
+    let flags = match probe {
+        None => SYN,
+        Some(Probe::Fin) => FIN,
+        Some(Probe::Null) => 0,
+        Some(Probe::Xmas) => FIN | PSH | URG,
+        Some(Probe::Udp) => return frame::udp(buffer, ends, Side::Client, 0, sequence as u16),
+    };
     let segment =
-        Segment { sequence, acknowledgement: 0, flags: SYN, window: 1_024, options, payload: 0, id: sequence as u16 };
+        Segment { sequence, acknowledgement: 0, flags, window: 1_024, options, payload: 0, id: sequence as u16 };
     frame::tcp(buffer, ends, Side::Client, &segment)
 }
 

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::frame::{Ends, Options};
 use super::random::{Random, scale};
 use super::traffic::ephemeral;
-use super::truth::{Alert, Reply, Scanned, THRESHOLD, Tally};
+use super::truth::{Alert, Probe as Kind, Reply, Scanned, THRESHOLD, Tally};
 
 /// The fewest failures that a scan aims at, and the most.
 const SIZES: [u64; 2] = [25, 8_000];
@@ -51,9 +51,14 @@ const MANNERS: [Manner; 3] = [
     Manner { accepted: 2, rejected: 6, late: 3, again: true },
 ];
 
+/// To datagrams: most are dropped, by hosts or before them.
+const UDP_MANNER: Manner = Manner { accepted: 1, rejected: 0, late: 1, again: true };
+
 /// What one scan does, and what came of it.
 #[derive(Clone, Debug)]
 struct Scan {
+    /// What it sends, if not SYNs.
+    kind: Option<Kind>,
     horizontal: bool,
     v6: bool,
     near_miss: bool,
@@ -77,6 +82,7 @@ struct Scan {
 /// A probe to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
+    pub(super) kind: Option<Kind>,
     pub(super) ends: Ends,
     pub(super) options: Options,
     pub(super) fate: Fate,
@@ -122,6 +128,11 @@ impl Scans {
         self.scans[number as usize].tally.add(time_ns);
     }
 
+    /// A UDP probe of the scan was answered.
+    pub(super) fn answered(&mut self, number: u32) {
+        self.scans[number as usize].tally.add_answered();
+    }
+
     /// The scans that are to be reported if the last record has time `end`.
     pub(super) fn alerts(&self, plan: &Plan, end: u64) -> Vec<Alert> {
         let mut alerts: Vec<_> = self.scans.iter().filter_map(|scan| scan.alert(plan, end)).collect();
@@ -132,20 +143,31 @@ impl Scans {
 
 /// Chooses scans until the wanted number or their share of the packets is reached.
 fn choose(config: &Config, plan: &Plan, random: &mut Random) -> Vec<Scan> {
-    let wanted = u64::from(config.vertical_scans) + u64::from(config.horizontal_scans);
+    let wanted =
+        [config.vertical_scans, config.horizontal_scans, config.probe_scans].into_iter().map(u64::from).sum::<u64>();
     let mut budget = config.packets / SHARE;
     // A probe costs about two packets, and there are near misses too.
     let largest = (budget / (wanted + wanted / 3).max(1) / 4).clamp(SIZES[0], SIZES[1]);
-    let mut left = [config.vertical_scans, config.horizontal_scans];
+    let mut left = [config.vertical_scans, config.horizontal_scans, config.probe_scans];
     let mut scans = Vec::new();
     let mut planted = 0;
-    while left != [0, 0] {
+    let mut probing = 0;
+    while left != [0, 0, 0] {
         // By turns while there are both.
-        let horizontal = left[0] == 0 || (left[1] > 0 && planted % 2 == 1);
-        left[usize::from(horizontal)] -= 1;
+        let mut horizontal = left[0] == 0 || (left[1] > 0 && planted % 2 == 1);
+        let mut kind = None;
+        if left[..2] == [0, 0] {
+            left[2] -= 1;
+            kind = Some(Kind::ALL[probing % Kind::ALL.len()]);
+            // So that eight show every kind in both shapes.
+            horizontal = (probing + probing / Kind::ALL.len()) % 2 == 1;
+            probing += 1;
+        } else {
+            left[usize::from(horizontal)] -= 1;
+        }
         let near_miss = planted % 3 == 1;
         for near_miss in [false, true].into_iter().take(1 + usize::from(near_miss)) {
-            let scan = Scan::new(scans.len() as u64, planted, [horizontal, near_miss], largest, plan, random);
+            let scan = Scan::new(scans.len() as u64, planted, kind, [horizontal, near_miss], largest, plan, random);
             let cost = scan.probes * 2;
             if cost > budget {
                 return scans;
@@ -181,6 +203,7 @@ impl Scan {
     fn new(
         number: u64,
         planted: u64,
+        kind: Option<Kind>,
         [horizontal, near_miss]: [bool; 2],
         largest: u64,
         plan: &Plan,
@@ -189,12 +212,24 @@ impl Scan {
         // Kinds alternate. So twelve scans show both kinds over both IP versions in all three manners, and the first
         // three already all manners.
         let v6 = planted / 2 % 2 == 1;
-        let manner = MANNERS[((planted + planted / 4) % 3) as usize];
+        let manner = match kind {
+            Some(Kind::Udp) => UDP_MANNER,
+            _ => MANNERS[((planted + planted / 4) % 3) as usize],
+        };
         let failures = (SIZES[0] - 1 + random.zipf(largest)).clamp(SIZES[0], largest);
         // A fourth more for the probes that are accepted, perhaps late.
-        let probes = if near_miss { THRESHOLD as u64 + NEAR_MISS_ACCEPTED } else { failures + failures / 4 + 2 };
-        let ports = [22, 23, 80, 443, 445, 1433, 3306, 3389];
+        let probes = match (near_miss, kind) {
+            (false, _) => failures + failures / 4 + 2,
+            // Every one of these fails.
+            (true, Some(Kind::Fin | Kind::Null | Kind::Xmas)) => THRESHOLD as u64,
+            (true, _) => THRESHOLD as u64 + NEAR_MISS_ACCEPTED,
+        };
+        let ports = match kind {
+            Some(Kind::Udp) => [53, 69, 123, 137, 161, 389, 1900, 11_211],
+            _ => [22, 23, 80, 443, 445, 1433, 3306, 3389],
+        };
         Self {
+            kind,
             horizontal,
             v6,
             near_miss,
@@ -219,8 +254,8 @@ impl Scan {
         };
         let addresses = [self.source, plan.target(self.v6, place)];
         let ends = Ends { v6: self.v6, addresses, ports: [ephemeral(random), port] };
-        let options = if self.source & 1 == 0 { Options::SegmentSize } else { Options::None };
-        Probe { ends, options, fate: self.fate(random) }
+        let options = if self.source & 1 == 0 && self.kind.is_none() { Options::SegmentSize } else { Options::None };
+        Probe { kind: self.kind, ends, options, fate: self.fate(random) }
     }
 
     fn fate(&self, random: &mut Random) -> Fate {
@@ -250,6 +285,6 @@ impl Scan {
         } else {
             Scanned::Vertical { destination: to_ip(self.v6, plan.target(self.v6, self.place)) }
         };
-        Some(Alert { source: to_ip(self.v6, self.source), scanned, count, time_ns })
+        Some(Alert { probe: self.kind, source: to_ip(self.v6, self.source), scanned, count, time_ns })
     }
 }

@@ -27,16 +27,48 @@ pub enum Scanned {
     },
 }
 
+/// What a scan probes by, if not by SYNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Probe {
+    /// TCP segments with FIN alone.
+    Fin,
+    /// TCP segments without a flag.
+    Null,
+    /// TCP segments with FIN, PSH and URG.
+    Xmas,
+    /// UDP datagrams.
+    Udp,
+}
+
+impl Probe {
+    /// Every kind.
+    pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
+}
+
+/// As the report has it.
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Probe::Fin => "fin",
+            Probe::Null => "null",
+            Probe::Xmas => "xmas",
+            Probe::Udp => "udp",
+        })
+    }
+}
+
 /// A scan as a monitor with the default threshold and timeout reports it.
 ///
-/// The order is that of the report: by time, kind, source, and destination or port.
+/// The order is that of the report: by time, kind, source, and destination or port; then by probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Alert {
+    /// What was sent, if not SYNs.
+    pub probe: Option<Probe>,
     /// Who scanned.
     pub source: IpAddr,
     /// What was scanned.
     pub scanned: Scanned,
-    /// Failed attempts of the whole capture.
+    /// Failed attempts, or probes, of the whole capture.
     pub count: u64,
     /// When the failure came that was one too many.
     pub time_ns: u64,
@@ -50,6 +82,7 @@ impl Ord for Alert {
             .then_with(|| vertical(self).cmp(&vertical(other)))
             .then_with(|| self.source.cmp(&other.source))
             .then_with(|| self.scanned.cmp(&other.scanned))
+            .then_with(|| self.probe.cmp(&other.probe))
             .then_with(|| self.count.cmp(&other.count))
     }
 }
@@ -63,13 +96,17 @@ impl PartialOrd for Alert {
 /// One JSON object with the keys of the monitor's report.
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, scanned, count, time_ns } = self;
+        let Self { probe, source, scanned, count, time_ns } = self;
+        f.write_str("{")?;
+        if let Some(probe) = probe {
+            write!(f, r#""probe": "{probe}", "#)?;
+        }
         match scanned {
             Scanned::Vertical { destination } => {
-                write!(f, r#"{{"kind": "vertical", "source": "{source}", "destination": "{destination}", "#)?;
+                write!(f, r#""kind": "vertical", "source": "{source}", "destination": "{destination}", "#)?;
             }
             Scanned::Horizontal { port } => {
-                write!(f, r#"{{"kind": "horizontal", "source": "{source}", "port": {port}, "#)?;
+                write!(f, r#""kind": "horizontal", "source": "{source}", "port": {port}, "#)?;
             }
         }
         write!(f, r#""count": {count}, "time_ns": {time_ns}}}"#)
@@ -82,7 +119,7 @@ impl fmt::Display for Alert {
 /// use corelane_net::synth::{Alert, Scanned, truth_json};
 ///
 /// let source = "10.0.0.1".parse()?;
-/// let alert = Alert { source, scanned: Scanned::Horizontal { port: 22 }, count: 21, time_ns: 5 };
+/// let alert = Alert { probe: None, source, scanned: Scanned::Horizontal { port: 22 }, count: 21, time_ns: 5 };
 /// assert_eq!(
 ///     truth_json(&[alert]),
 ///     r#"[{"kind": "horizontal", "source": "10.0.0.1", "port": 22, "count": 21, "time_ns": 5}]"#,
@@ -100,7 +137,7 @@ pub fn truth_json(alerts: &[Alert]) -> String {
     json
 }
 
-/// What came back.
+/// What came back: to a UDP probe a datagram or none, to another kind an RST or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// SYN+ACK: somebody listens.
@@ -119,10 +156,21 @@ pub(super) fn failure(opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     }
 }
 
+/// When a key of a scan failed, if it did: an attempt as above; a probe when it was sent, of UDP only if no datagram came back.
+pub(super) fn probe_failure(probe: Option<Probe>, opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
+    match probe {
+        None => failure(opened, reply),
+        Some(Probe::Udp) => reply.is_none().then_some(opened),
+        Some(_) => Some(opened),
+    }
+}
+
 /// The failures of one scan, as far as an alert needs them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     count: u64,
+    /// Of UDP probes: those that were answered.
+    answered: u64,
     /// The earliest, one more than the threshold; the last of them crossed it.
     first: BinaryHeap<u64>,
 }
@@ -136,13 +184,17 @@ impl Tally {
         }
     }
 
+    pub(super) fn add_answered(&mut self) {
+        self.answered += 1;
+    }
+
     /// Count and time of the alert, if the scan is one, in a capture whose last record has time `end`.
     ///
     /// The capture's end cuts deadlines short, but leaves the order of the failures as it is: what crosses the threshold
     /// is found first and cut then.
     pub(super) fn alert(&self, end: u64) -> Option<(u64, u64)> {
         let crossed = *self.first.peek()?;
-        (self.count > THRESHOLD as u64).then_some((self.count, crossed.min(end)))
+        (self.count > THRESHOLD as u64 && self.count > 4 * self.answered).then_some((self.count, crossed.min(end)))
     }
 }
 
@@ -172,12 +224,21 @@ mod tests {
         tally.add(30);
         tally.add(600);
         assert_eq!(tally.alert(1_000), Some((23, 30)));
+        (0..5).for_each(|_| tally.add_answered());
+        assert_eq!(tally.alert(1_000), Some((23, 30)));
+        tally.add_answered();
+        assert_eq!(tally.alert(1_000), None);
     }
 
     #[test]
     fn alerts_sort_by_time_kind_and_numbers() {
-        let alert =
-            |time_ns, scanned, source: &str| Alert { source: source.parse().unwrap(), scanned, count: 21, time_ns };
+        let alert = |time_ns, scanned, source: &str| Alert {
+            probe: None,
+            source: source.parse().unwrap(),
+            scanned,
+            count: 21,
+            time_ns,
+        };
         let vertical = |to: &str| Scanned::Vertical { destination: to.parse().unwrap() };
         let sorted = [
             alert(1, vertical("10.0.0.9"), "::1"),
@@ -201,12 +262,14 @@ mod tests {
         assert_eq!(truth_json(&[]), "[]");
         let alerts = [
             Alert {
+                probe: None,
                 source: "2001:db8:0:0::1".parse().unwrap(),
                 scanned: Scanned::Vertical { destination: "2001:db8::2".parse().unwrap() },
                 count: 25,
                 time_ns: 1,
             },
             Alert {
+                probe: Some(Probe::Xmas),
                 source: "1.2.3.4".parse().unwrap(),
                 scanned: Scanned::Horizontal { port: 443 },
                 count: 30,
@@ -217,7 +280,7 @@ mod tests {
             truth_json(&alerts),
             r#"[{"kind": "vertical", "source": "2001:db8::1", "destination": "2001:db8::2", "count": 25, "time_ns": 1}, "#
                 .to_owned()
-                + r#"{"kind": "horizontal", "source": "1.2.3.4", "port": 443, "count": 30, "time_ns": 2}]"#
+                + r#"{"probe": "xmas", "kind": "horizontal", "source": "1.2.3.4", "port": 443, "count": 30, "time_ns": 2}]"#
         );
     }
 }

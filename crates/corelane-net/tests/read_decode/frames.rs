@@ -55,6 +55,7 @@ fn v4_of(protocol: u8) -> Decoded {
         destination_port: 80,
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
+        hops: 64,
     })
 }
 
@@ -66,6 +67,7 @@ fn v6_of(protocol: u8) -> Decoded {
         destination_port: 80,
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
+        hops: 64,
     })
 }
 
@@ -88,6 +90,21 @@ fn flags_come_as_they_are() {
         header[13] = flags;
         let Decoded::V4(packet) = on_ethernet(0x0800, &v4(TCP, &header)) else { panic!() };
         assert_eq!(packet.flags, flags);
+    }
+}
+
+#[test]
+fn hops_come_as_they_are() {
+    for hops in [0, 1, 30, 255] {
+        for protocol in [TCP, UDP] {
+            let payload = if protocol == TCP { tcp() } else { udp() };
+            let (mut four, mut six) = (v4(protocol, &payload), v6(protocol, &payload));
+            (four[8], six[7]) = (hops, hops);
+            let Decoded::V4(packet) = on_ethernet(0x0800, &four) else { panic!() };
+            assert_eq!(packet.hops, hops);
+            let Decoded::V6(packet) = on_ethernet(0x86dd, &six) else { panic!() };
+            assert_eq!(packet.hops, hops);
+        }
     }
 }
 

@@ -63,6 +63,7 @@ fn count(file: &Path, options: &Options, step: usize) -> (Counters, Vec<ReadErro
                         destination_port: packet.destination_port,
                         protocol: packet.protocol,
                         flags: packet.flags,
+                        hops: packet.hops,
                     },
                 ),
                 Decoded::V6(packet) => tally.packet(true, packet),

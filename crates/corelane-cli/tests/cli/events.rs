@@ -1,0 +1,167 @@
+//! The second analysis: events, and the table of protocols.
+
+use crate::support::{Folder, corelane, finish, generated, gzip, monitor, run, run_with_stdin};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// A connection with one request and its response, and a DNS query that nobody answers. Link type 101, raw IP.
+fn conversations() -> Vec<u8> {
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
+    let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    let request = b"GET /x HTTP/1.1\r\nHost: example.com\r\n\r\n";
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let (asked, answered) = (1 + request.len() as u32, 501 + response.len() as u32);
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
+    let segments: [(bool, u32, u32, u8, &[u8]); 6] = [
+        (true, 0, 0, 0x02, b""),
+        (false, 500, 1, 0x12, b""),
+        (true, 1, 501, 0x18, request),
+        (false, 501, asked, 0x18, response),
+        (true, asked, answered, 0x11, b""),
+        (false, answered, asked + 1, 0x11, b""),
+    ];
+    let mut frames = Vec::new();
+    for (from_client, sequence, acknowledgment, flags, payload) in segments {
+        let ports: (u16, u16) = if from_client { (40_000, 8080) } else { (8080, 40_000) };
+        let mut segment = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
+        segment.extend(sequence.to_be_bytes());
+        segment.extend(acknowledgment.to_be_bytes());
+        segment.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
+        segment.extend(payload);
+        frames.push((from_client, 6, segment));
+    }
+    let mut datagram =
+        [40_001_u16.to_be_bytes(), 53_u16.to_be_bytes(), (8 + query.len() as u16).to_be_bytes()].concat();
+    datagram.extend([0, 0]);
+    datagram.extend(query);
+    frames.push((true, 17, datagram));
+    for (number, (from_client, protocol, transport)) in frames.into_iter().enumerate() {
+        let (source, destination) = if from_client { (client, server) } else { (server, client) };
+        let length = 20 + transport.len() as u16;
+        capture.extend((1_700_000_000 + number as u32).to_le_bytes());
+        capture.extend(0_u32.to_le_bytes());
+        capture.extend([u32::from(length).to_le_bytes(); 2].concat());
+        capture.extend([0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, protocol, 0, 0]);
+        capture.extend(source);
+        capture.extend(destination);
+        capture.extend(transport);
+    }
+    capture
+}
+
+fn file(folder: &Folder) -> PathBuf {
+    folder.file("talk.pcap", &conversations())
+}
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn events_go_to_the_standard_output_instead_of_the_report() {
+    let folder = Folder::new();
+    let outcome = run(corelane(["monitor", "--eve", "-"]).arg(file(&folder))).code(0).silent();
+    let events = events(&outcome.stdout);
+    let types: Vec<&str> = events.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["http", "dns", "flow", "flow", "stats"]);
+    let http = &events[0];
+    assert_eq!((&http["src_ip"], &http["dest_port"], &http["pcap_cnt"]), (&"10.0.0.1".into(), &8080.into(), &4.into()));
+    assert_eq!((&http["http"]["hostname"], &http["http"]["status"]), (&"example.com".into(), &200.into()));
+    assert_eq!(http["timestamp"], "2023-11-14T22:13:23.000000+0000");
+    assert!(http["community_id"].as_str().unwrap().starts_with("1:"));
+    assert_eq!(events[1]["dns"]["queries"][0]["rrname"], "example.org");
+    let flow = events.iter().find(|event| event["event_type"] == "flow" && event["proto"] == "TCP").unwrap();
+    assert_eq!(flow["flow_id"], http["flow_id"]);
+    assert_eq!((&flow["app_proto"], &flow["flow"]["state"]), (&"http".into(), &"closed".into()));
+    assert_eq!(flow["flow"]["pkts_toserver"], 3);
+    let stats = &events[4]["stats"];
+    assert_eq!((&stats["decoder"]["pkts"], &stats["flow"]["total"]), (&7.into(), &2.into()));
+    assert_eq!(stats["app_layer"]["tx"]["http"], 1);
+
+    // Both reports in one place would be neither.
+    let outcome = run(corelane(["monitor", "--format", "json", "--eve", "-"]).arg(file(&folder))).code(2);
+    outcome.one_line(&["cannot both go to the standard output"]);
+}
+
+#[test]
+fn the_types_of_events_can_be_chosen() {
+    let folder = Folder::new();
+    for (types, expected) in [("http", vec!["http"]), ("dns,stats", vec!["dns", "stats"]), ("alert", vec![])] {
+        let outcome =
+            run(corelane(["monitor", "--eve", "-", "--eve-types", types]).arg(file(&folder))).code(0).silent();
+        let found: Vec<Value> = events(&outcome.stdout).into_iter().map(|event| event["event_type"].clone()).collect();
+        assert_eq!(found, expected);
+    }
+    for wrong in [&["--eve", "-", "--eve-types", "htp"][..], &["--eve-types", "http"]] {
+        assert!(run(corelane(["monitor"]).args(wrong).arg(file(&folder))).code(2).stderr.contains("--eve"));
+    }
+}
+
+#[test]
+fn the_json_report_is_the_same_with_events_beside_it() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.pcap", &generated(50_000).0);
+    let alone = monitor(&[&trace], &[]).code(0).silent();
+    let mut texts = Vec::new();
+    for analyzers in ["0", "1", "3"] {
+        let eve = folder.path("eve.json");
+        let options = ["--eve", eve.to_str().unwrap(), "--protocols", "--analyzers", analyzers];
+        assert_eq!(monitor(&[&trace], &options).code(0).silent().stdout, alone.stdout);
+        texts.push(fs::read_to_string(&eve).unwrap());
+    }
+    assert!(texts.iter().all(|text| text.len() > 100_000 && *text == texts[0]));
+    // As a mapped file, so through a pipe, and unpacked on the way.
+    let capture = fs::read(&trace).unwrap();
+    for bytes in [gzip(&capture), capture] {
+        let outcome = run_with_stdin(&mut corelane(["monitor", "--eve", "-", "-"]), &bytes).code(0).silent();
+        assert!(outcome.stdout == texts[0]);
+    }
+}
+
+#[test]
+fn the_summary_tells_the_protocols() {
+    let folder = Folder::new();
+    let outcome = run(corelane(["monitor", "--protocols"]).arg(file(&folder))).code(0).silent();
+    for part in ["Protocols\n", "http ", "1 request, 1 response\n", "1 query, 0 responses\n"] {
+        assert!(outcome.stdout.contains(part), "{part} is not in {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_reader_of_events_may_go_away() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.pcap", &generated(400_000).0);
+    let mut child = corelane(["monitor", "--eve", "-"]).arg(&trace).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(serde_json::from_str::<Value>(&line).is_ok());
+    finish(child).code(0).silent();
+}
+
+#[test]
+fn damage_costs_what_is_damaged() {
+    let folder = Folder::new();
+    let mut bytes = conversations();
+    bytes.truncate(bytes.len() - 5);
+    let cut = folder.file("cut.pcap", &bytes);
+    let outcome = run(corelane(["monitor", "--eve", "-"]).arg(&cut)).code(1);
+    let found: Vec<Value> = events(&outcome.stdout).into_iter().map(|event| event["event_type"].clone()).collect();
+    assert_eq!(found, ["http", "flow", "stats"]);
+}
+
+#[test]
+fn a_limit_of_memory_is_heard() {
+    let folder = Folder::new();
+    let file = file(&folder);
+    for (options, least) in [(&["--protocols"][..], "needs 193M"), (&[], "needs 65M")] {
+        let outcome = monitor(&[&file], &[options, &["--memory-limit", "1M", "--analyzers", "1"]].concat());
+        outcome.code(2).one_line(&["--memory-limit: too little", least]);
+    }
+    let command = ["monitor", "--eve", "-", "--eve-types", "http,dns,flow"];
+    let free = run(corelane(command).arg(&file)).code(0);
+    let within = run(corelane(command).args(["--memory-limit", "256M"]).arg(&file)).code(0);
+    assert_eq!(within.stdout, free.stdout);
+}

@@ -1,0 +1,185 @@
+//! Events in Suricata's EVE format: one JSON document a line, with its names and nesting, so that what reads those reads these.
+//!
+//! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file here with its fields,
+//! a flag in [`Events`], and the call in `inspect/records.rs`.
+
+pub(crate) mod dns;
+pub(crate) mod flow;
+pub(crate) mod http;
+mod stats;
+pub(crate) mod tls;
+
+pub use stats::write_stats;
+
+use crate::report::Timestamp;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::BitOr;
+use std::str::FromStr;
+
+/// A set of types of events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Events(u8);
+
+impl Events {
+    /// No events.
+    pub const NONE: Events = Events(0);
+    /// Conversations that are over.
+    pub const FLOW: Events = Events(1);
+    /// HTTP exchanges.
+    pub const HTTP: Events = Events(2);
+    /// TLS handshakes.
+    pub const TLS: Events = Events(4);
+    /// DNS messages.
+    pub const DNS: Events = Events(8);
+    /// Scans.
+    pub const ALERT: Events = Events(16);
+    /// Statistics at the end.
+    pub const STATS: Events = Events(32);
+    /// All types.
+    pub const ALL: Events = Events(63);
+
+    /// The types with their names, as `event_type` has them.
+    pub const NAMES: [(&'static str, Events); 6] = [
+        ("flow", Events::FLOW),
+        ("http", Events::HTTP),
+        ("tls", Events::TLS),
+        ("dns", Events::DNS),
+        ("alert", Events::ALERT),
+        ("stats", Events::STATS),
+    ];
+
+    /// Whether one of those is among these.
+    pub const fn has(self, others: Events) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// Whether there are events among these that only the second analysis finds.
+    pub const fn need_inspection(self) -> bool {
+        self.has(Events(!Events::ALERT.0))
+    }
+}
+
+impl BitOr for Events {
+    type Output = Events;
+
+    fn bitor(self, other: Events) -> Events {
+        Events(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(Events::NAMES.iter().filter(|(_, event)| self.has(*event)).map(|(name, _)| name)).finish()
+    }
+}
+
+impl FromStr for Events {
+    type Err = String;
+
+    /// One type by its name.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Events::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, event)| event).ok_or_else(|| format!("no event is called '{name}'"))
+    }
+}
+
+/// What the events of conversations begin with.
+pub(crate) struct Header<'a> {
+    pub(crate) time_ns: u64,
+    pub(crate) flow_id: u64,
+    /// The number of the packet.
+    pub(crate) number: Option<u64>,
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
+    pub(crate) is_tcp: bool,
+    pub(crate) community_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Common<'a> {
+    timestamp: Time,
+    flow_id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pcap_cnt: Option<u64>,
+    event_type: &'a str,
+    src_ip: IpAddr,
+    src_port: u16,
+    dest_ip: IpAddr,
+    dest_port: u16,
+    proto: &'a str,
+    ip_v: u8,
+    community_id: &'a str,
+}
+
+/// A time as text.
+#[derive(Clone, Copy)]
+struct Time(u64);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&Timestamp::of(self.0).eve())
+    }
+}
+
+impl Header<'_> {
+    /// Begins a line: all that events have in common.
+    fn begin(&self, line: &mut Vec<u8>, event_type: &str) {
+        let common = Common {
+            timestamp: Time(self.time_ns),
+            flow_id: self.flow_id,
+            pcap_cnt: self.number,
+            event_type,
+            src_ip: self.source.ip(),
+            src_port: self.source.port(),
+            dest_ip: self.destination.ip(),
+            dest_port: self.destination.port(),
+            proto: if self.is_tcp { "TCP" } else { "UDP" },
+            ip_v: if self.source.is_ipv4() { 4 } else { 6 },
+            community_id: self.community_id,
+        };
+        json(line, &common);
+        // The brace at the end comes back in `end`.
+        line.pop();
+    }
+}
+
+/// One more key of the line.
+fn key(line: &mut Vec<u8>, name: &str, value: &impl Serialize) {
+    line.push(b',');
+    json(line, name);
+    line.push(b':');
+    json(line, value);
+}
+
+fn end(line: &mut Vec<u8>) {
+    line.extend_from_slice(b"}\n");
+}
+
+/// Appends a document.
+fn json(line: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(line, value).expect("memory takes everything, and no key is anything but text");
+}
+
+/// `false` is left out, as Suricata does.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(&value: &bool) -> bool {
+    !value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_names() {
+        for (name, event) in Events::NAMES {
+            assert_eq!(name.parse(), Ok(event));
+            assert!(Events::ALL.has(event) && !Events::NONE.has(event));
+        }
+        assert!("htp".parse::<Events>().is_err());
+        assert!(!Events::ALERT.need_inspection() && (Events::ALERT | Events::STATS).need_inspection());
+        assert_eq!(format!("{:?}", Events::FLOW | Events::DNS), r#"{"flow", "dns"}"#);
+    }
+}

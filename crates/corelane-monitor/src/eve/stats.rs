@@ -1,0 +1,116 @@
+//! `stats`: what was counted, once at the end.
+
+use super::{Time, end, json, key};
+use crate::inspect::Findings;
+use crate::report::Report;
+use corelane_net::protocol::Protocol;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct Head {
+    timestamp: Time,
+    event_type: &'static str,
+}
+
+/// Writes the event of a whole run, with Suricata's counters as far as they are counted here, and under `corelane` all others.
+///
+/// It holds only what follows from the packets, the settings and the limits.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) -> io::Result<()> {
+    let (first, last) = report.times.unwrap_or_default();
+    let mut line = Vec::new();
+    json(&mut line, &Head { timestamp: Time(last), event_type: "stats" });
+    line.pop();
+    let conversations = &findings.conversations;
+    let fragments = &findings.fragments;
+    let [udp, tcp] = findings.flows();
+    let stats = json!({
+        "uptime": last / 1_000_000_000 - first / 1_000_000_000,
+        "decoder": {
+            "pkts": report.packets,
+            "bytes": report.bytes,
+            "invalid": report.malformed,
+            "tcp": conversations.tcp_packets,
+            "udp": conversations.udp_packets,
+            "unknown_ethertype": report.undecoded,
+        },
+        "flow": {
+            "total": tcp + udp,
+            "tcp": tcp,
+            "udp": udp,
+            "tcp_reuse": conversations.replaced,
+            "memuse": findings.conversation_bytes,
+            "end": {
+                "state": { "new": findings.ended[0], "established": findings.ended[1], "closed": findings.ended[2] },
+            },
+        },
+        "tcp": {
+            "sessions": tcp,
+            "midstream_pickups": conversations.midstream,
+            "reassembly_gap": conversations.gaps,
+            "overlap": conversations.retransmitted,
+            "overlap_diff_data": conversations.conflicts,
+        },
+        "defrag": {
+            "max_trackers_reached": fragments.evicted,
+            "max_frags_reached": fragments.too_many_pieces,
+            "memuse": findings.fragment_bytes,
+        },
+        "app_layer": { "flow": flows(findings), "tx": transactions(findings) },
+        "corelane": {
+            "failed_attempts": report.failed_attempts,
+            "alerts": report.alerts.len() + report.probe_scans.len(),
+            "refused": report.refused,
+            "conversations": conversations.iter().map(|(name, count)| (name.into(), count.into())).collect::<Map<_, _>>(),
+            "fragments": {
+                "fragments": fragments.fragments,
+                "whole": fragments.whole,
+                "duplicates": fragments.duplicates,
+                "overlaps": fragments.overlaps,
+                "teardrops": fragments.teardrops,
+                "conflicts": fragments.conflicts,
+                "malformed": fragments.malformed,
+                "cut": fragments.cut,
+                "refused": fragments.refused,
+                "evicted": fragments.evicted,
+                "too_many_pieces": fragments.too_many_pieces,
+                "timed_out": fragments.timed_out,
+            },
+        },
+    });
+    key(&mut line, "stats", &stats);
+    end(&mut line);
+    out.write_all(&line)
+}
+
+/// Suricata tells the carrier where a protocol has two.
+fn with_carrier(protocol: Protocol, is_tcp: bool) -> String {
+    let name = protocol.name();
+    match (protocol, is_tcp) {
+        (Protocol::Dns, true) => format!("{name}_tcp"),
+        (Protocol::Dns, false) => format!("{name}_udp"),
+        (Protocol::BitTorrent, false) => "bittorrent_dht".to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+fn flows(findings: &Findings) -> Map<String, Value> {
+    let mut flows = Map::new();
+    let told = findings.protocols.iter().map(|(&(protocol, is_tcp), volume)| (with_carrier(protocol, is_tcp), volume));
+    let untold = ["failed_udp", "failed_tcp"].map(str::to_owned).into_iter().zip(&findings.untold);
+    for (name, volume) in told.chain(untold) {
+        let count = flows.entry(name).or_insert_with(|| 0.into());
+        *count = (count.as_u64().unwrap_or(0) + volume.flows).into();
+    }
+    flows
+}
+
+fn transactions(findings: &Findings) -> Value {
+    let seen = &findings.seen;
+    let [udp, tcp] = [0, 1].map(|carrier| seen.dns_queries[carrier] + seen.dns_responses[carrier]);
+    json!({ "http": seen.http, "tls": seen.tls, "dns_udp": udp, "dns_tcp": tcp })
+}

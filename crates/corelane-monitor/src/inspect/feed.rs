@@ -1,0 +1,195 @@
+//! The Dispatcher's side: packets to items, bytes to chunks, and marks.
+//!
+//! 1. Bytes that lie in the memory of a capture stay where they are. Others, which a reader lends only until it reads on, are copied to the end of the
+//!    chunk in work; its items are kept until it is full, or nothing more is at hand, and go out behind it.
+//! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
+//! 3. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
+//!    [`AHEAD`] strides behind.
+
+use super::item::{Chunk, Item};
+use crate::slot::{analyzer_of, partition_v4, partition_v6};
+use corelane::spsc::{Consumer, Design, Producer};
+use corelane_net::capture::{Memory, Record};
+use corelane_net::decode::{datagram, mapped};
+use std::sync::Arc;
+
+/// Packets between two marks at most.
+pub(super) const STRIDE: u64 = 4096;
+/// Strides that the Dispatcher is ahead of the output stage at most.
+pub(super) const AHEAD: u64 = 8;
+/// Time between two marks at most, in a capture's time.
+const MARK_NS: u64 = 1_000_000_000;
+/// Bytes of a chunk that is copied, unless a record is longer.
+const CHUNK: usize = 1 << 20;
+/// Items that are pushed together.
+const GATHER: usize = 64;
+
+/// When marks are due.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    clock: u64,
+    next: u64,
+}
+
+impl Marks {
+    /// The time of the mark before this packet, if there is to be one.
+    #[inline]
+    pub(super) fn before(&mut self, number: u64, time_ns: u64) -> Option<u64> {
+        self.clock = self.clock.max(time_ns);
+        if self.clock < self.next && !number.is_multiple_of(STRIDE) {
+            return None;
+        }
+        self.next = self.clock.saturating_add(MARK_NS);
+        Some(self.clock)
+    }
+}
+
+/// The partition of a record that has none as a TCP or UDP packet: of a fragment, or of one with a damaged header. `None` if it has no addresses.
+#[cold]
+pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
+    let datagram = datagram(record).ok()?;
+    let v4 = |address: u128| (address == mapped(address as u32)).then_some(address as u32);
+    Some(match (v4(datagram.source), v4(datagram.destination)) {
+        (Some(source), Some(destination)) => partition_v4(source, destination),
+        _ => partition_v6(datagram.source, datagram.destination),
+    })
+}
+
+/// The way to one stage.
+struct Outlet<D: Design<Item>> {
+    items: Producer<Item, D>,
+    gathered: Vec<Item>,
+    /// Whether the stage has the memory that packets lie in now.
+    has_memory: bool,
+}
+
+impl<D: Design<Item>> Outlet<D> {
+    /// Sends what was gathered, behind its chunk.
+    fn send(&mut self, chunk: Option<&Chunk>) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let chunk = chunk.filter(|_| !self.has_memory).cloned();
+        self.has_memory |= matches!(chunk, Some(Chunk::Memory(_)));
+        let mut items = chunk.map(Item::Chunk).into_iter().chain(self.gathered.drain(..)).peekable();
+        loop {
+            self.items.push_iter(&mut items);
+            if items.peek().is_none() {
+                return;
+            }
+            // One that is closed has panicked, see `is_broken`.
+            if self.items.wait_for_room(self.items.capacity().div_ceil(2)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The ways to all stages.
+pub(super) struct Feed<D: Design<Item>> {
+    outlets: Vec<Outlet<D>>,
+    /// What packets lie in, if they are not copied.
+    memory: Option<Memory>,
+    copied: Vec<u8>,
+    marks: Marks,
+    /// The number of the last mark.
+    marked: u64,
+    /// The strides that the output stage is done with.
+    credits: Consumer<u64>,
+    done: u64,
+    broken: bool,
+}
+
+impl<D: Design<Item>> Feed<D> {
+    pub(super) fn new(outlets: Vec<Producer<Item, D>>, credits: Consumer<u64>) -> Self {
+        let outlet = |items| Outlet { items, gathered: Vec::with_capacity(GATHER), has_memory: false };
+        Feed {
+            outlets: outlets.into_iter().map(outlet).collect(),
+            memory: None,
+            copied: Vec::new(),
+            marks: Marks::default(),
+            marked: 0,
+            credits,
+            done: 0,
+            broken: false,
+        }
+    }
+
+    /// Whether another stage has panicked.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken || self.outlets.iter().any(|outlet| outlet.items.is_closed())
+    }
+
+    /// The records that follow lie in this memory, or in none that stays.
+    pub(super) fn records_in(&mut self, memory: Option<&Memory>) {
+        let place = |memory: &Memory| (memory.as_ptr(), memory.len());
+        if self.memory.as_ref().map(place) != memory.map(place) {
+            self.send();
+            self.memory = memory.cloned();
+            self.outlets.iter_mut().for_each(|outlet| outlet.has_memory = false);
+        }
+    }
+
+    /// The next record, the first having the number 1.
+    #[inline]
+    pub(super) fn record(&mut self, number: u64, partition: Option<u8>, record: &Record<'_>) {
+        if let Some(time_ns) = self.marks.before(number, record.time_ns) {
+            self.mark(number, time_ns);
+        }
+        let Some(partition) = partition else { return };
+        let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
+        let at = at.unwrap_or_else(|| self.copy(record.data));
+        let Some(item) = Item::packet(record, at, number - self.marked, partition) else { return };
+        let number = analyzer_of(partition, self.outlets.len());
+        let outlet = &mut self.outlets[number];
+        outlet.gathered.push(item);
+        if outlet.gathered.len() >= GATHER
+            && let Some(memory) = &self.memory
+        {
+            outlet.send(Some(&Chunk::Memory(memory.clone())));
+        }
+    }
+
+    /// Copies bytes to the chunk in work.
+    fn copy(&mut self, data: &[u8]) -> usize {
+        // The source has gone on to another capture.
+        self.records_in(None);
+        if self.copied.len() + data.len() > CHUNK {
+            self.send();
+        }
+        let at = self.copied.len();
+        self.copied.extend_from_slice(data);
+        at
+    }
+
+    #[cold]
+    fn mark(&mut self, number: u64, time_ns: u64) {
+        self.marked = number;
+        for outlet in &mut self.outlets {
+            outlet.gathered.push(Item::Mark { number, time_ns });
+        }
+        if !number.is_multiple_of(STRIDE) {
+            return;
+        }
+        self.send();
+        while number / STRIDE > self.done + AHEAD && !self.broken {
+            match self.credits.pop() {
+                Ok(done) => self.done = done,
+                Err(_) => self.broken = true,
+            }
+        }
+    }
+
+    /// Sends all that was gathered: nothing more may come for a while.
+    pub(super) fn send(&mut self) {
+        let chunk = match &self.memory {
+            Some(memory) => Some(Chunk::Memory(memory.clone())),
+            None if self.copied.is_empty() => None,
+            None => {
+                let next = Vec::with_capacity(self.copied.len());
+                Some(Chunk::Copied(Arc::new(std::mem::replace(&mut self.copied, next))))
+            }
+        };
+        self.outlets.iter_mut().for_each(|outlet| outlet.send(chunk.as_ref()));
+    }
+}

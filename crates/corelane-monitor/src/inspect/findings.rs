@@ -1,0 +1,124 @@
+//! What the second analysis found, in numbers.
+
+use crate::talkers::Volume;
+use corelane_net::conversation::{Conversation, Counts, Side, State};
+use corelane_net::defrag;
+use corelane_net::protocol::Protocol;
+use std::collections::BTreeMap;
+
+/// What the second analysis found, in numbers. They follow from the packets, the settings and the limits, from nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Findings {
+    /// Conversations by protocol, over TCP and over UDP.
+    pub protocols: BTreeMap<(Protocol, bool), Volume>,
+    /// Conversations with payload of which nobody could tell the protocol, over UDP and over TCP.
+    pub untold: [Volume; 2],
+    /// Conversations without payload, over UDP and over TCP.
+    pub silent: [Volume; 2],
+    /// Conversations that ended as new, established and closed.
+    pub ended: [u64; 3],
+    /// What was read of them.
+    pub seen: Seen,
+    /// What happened to packets and conversations.
+    pub conversations: Counts,
+    /// What happened to fragments.
+    pub fragments: defrag::Counts,
+    /// Datagrams of other protocols than TCP and UDP.
+    pub others: u64,
+    /// Datagrams whose TCP or UDP header is wrong or cut.
+    pub malformed: u64,
+    /// The most bytes that conversations had reserved: of each partition at any mark, added up.
+    pub conversation_bytes: u64,
+    /// The same of fragments.
+    pub fragment_bytes: u64,
+}
+
+/// What was read of conversations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seen {
+    /// HTTP requests.
+    pub http_requests: u64,
+    /// HTTP responses but for 1xx.
+    pub http_responses: u64,
+    /// HTTP responses 1xx.
+    pub http_interim: u64,
+    /// HTTP exchanges: events.
+    pub http: u64,
+    /// TLS ClientHellos.
+    pub client_hellos: u64,
+    /// TLS ServerHellos.
+    pub server_hellos: u64,
+    /// TLS handshakes: events.
+    pub tls: u64,
+    /// DNS queries, over UDP and over TCP.
+    pub dns_queries: [u64; 2],
+    /// DNS responses, over UDP and over TCP.
+    pub dns_responses: [u64; 2],
+}
+
+impl Findings {
+    /// Counts a conversation that is over. `payload` says whether it had any.
+    pub(super) fn over(&mut self, conversation: &Conversation, protocol: Option<Protocol>, payload: bool) {
+        let is_tcp = conversation.is_tcp();
+        let volume = match protocol {
+            Some(protocol) => self.protocols.entry((protocol, is_tcp)).or_default(),
+            None if payload => &mut self.untold[usize::from(is_tcp)],
+            None => &mut self.silent[usize::from(is_tcp)],
+        };
+        let both =
+            |count: fn(&Conversation, Side) -> u64| Side::BOTH.map(|side| count(conversation, side)).iter().sum();
+        volume.add(&Volume { flows: 1, packets: both(Conversation::packets), bytes: both(Conversation::bytes) });
+        self.ended[match conversation.state() {
+            State::New => 0,
+            State::Established => 1,
+            State::Closed => 2,
+        }] += 1;
+    }
+
+    /// Adds what another stage found.
+    pub(super) fn add(&mut self, other: &Findings) {
+        for (key, volume) in &other.protocols {
+            self.protocols.entry(*key).or_default().add(volume);
+        }
+        for (sum, volume) in
+            self.untold.iter_mut().chain(&mut self.silent).zip(other.untold.iter().chain(&other.silent))
+        {
+            sum.add(volume);
+        }
+        self.ended.iter_mut().zip(other.ended).for_each(|(sum, count)| *sum += count);
+        self.seen.add(&other.seen);
+        self.conversations.add(&other.conversations);
+        self.fragments.add(&other.fragments);
+        self.others += other.others;
+        self.malformed += other.malformed;
+        self.conversation_bytes += other.conversation_bytes;
+        self.fragment_bytes += other.fragment_bytes;
+    }
+
+    /// The conversations over UDP and over TCP.
+    pub(crate) fn flows(&self) -> [u64; 2] {
+        let mut flows = [0, 1].map(|carrier| self.untold[carrier].flows + self.silent[carrier].flows);
+        for ((_, is_tcp), volume) in &self.protocols {
+            flows[usize::from(*is_tcp)] += volume.flows;
+        }
+        flows
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.http_requests += other.http_requests;
+        self.http_responses += other.http_responses;
+        self.http_interim += other.http_interim;
+        self.http += other.http;
+        self.client_hellos += other.client_hellos;
+        self.server_hellos += other.server_hellos;
+        self.tls += other.tls;
+        for carrier in [0, 1] {
+            self.dns_queries[carrier] += other.dns_queries[carrier];
+            self.dns_responses[carrier] += other.dns_responses[carrier];
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What travels from the Dispatcher to an application stage.
+
+use corelane_net::capture::{LinkType, Memory, Record};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// One order of those that a stage follows one after the other. 32 bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// A packet, whose bytes lie in the chunk.
+    Packet {
+        time_ns: u64,
+        at: u64,
+        len: u32,
+        wire_len: u32,
+        /// Its number less that of the last mark.
+        behind: u32,
+        link: u16,
+        partition: u8,
+    },
+    /// The chunk that the packets from here on lie in.
+    Chunk(Chunk),
+    /// Time passes, before the packet of this number.
+    Mark { number: u64, time_ns: u64 },
+}
+
+/// Bytes of packets, shared by the stages.
+#[derive(Clone, Debug)]
+pub(crate) enum Chunk {
+    Memory(Memory),
+    Copied(Arc<Vec<u8>>),
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Chunk::Memory(bytes) => bytes,
+            Chunk::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl Item {
+    /// `None` for a link type that has no number in captures; nothing in it can be read anyway.
+    #[inline]
+    pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, partition: u8) -> Option<Self> {
+        Some(Item::Packet {
+            time_ns: record.time_ns,
+            at: at as u64,
+            len: u32::try_from(record.data.len()).ok()?,
+            wire_len: record.wire_len,
+            behind: u32::try_from(behind).ok()?,
+            link: u16::try_from(record.link.0).ok()?,
+            partition,
+        })
+    }
+}
+
+/// The record that a packet's item was made of.
+#[inline]
+pub(super) fn record(chunk: &[u8], at: u64, len: u32, time_ns: u64, wire_len: u32, link: u16) -> Record<'_> {
+    let at = at as usize;
+    Record { time_ns, wire_len, link: LinkType(u32::from(link)), data: &chunk[at..at + len as usize] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_half_a_cache_line() {
+        assert_eq!(size_of::<Item>(), 32);
+    }
+}

@@ -1,0 +1,135 @@
+//! The output stage's work: the lines of all stages in one order.
+//!
+//! 1. A stage's lines come with ascending keys, and with them how far it has come: it will bring nothing more for a packet of a lesser number.
+//! 2. What lies before the least of these is complete. Of the stages' first lines the one with the least key goes out, and with it those behind it that
+//!    come before every other stage's first.
+
+use super::lines::{Key, Lines};
+use std::collections::VecDeque;
+
+/// What one stage has brought.
+#[derive(Debug, Default)]
+struct Inbox {
+    lines: VecDeque<Lines>,
+    /// Lines of the first that are out.
+    out: usize,
+    /// Packets of lesser numbers bring nothing more.
+    passed: u64,
+}
+
+impl Inbox {
+    fn first(&self) -> Option<Key> {
+        self.lines.front()?.key(self.out)
+    }
+}
+
+/// Merges the lines of so many stages.
+#[derive(Debug)]
+pub(super) struct Merge {
+    inboxes: Vec<Inbox>,
+}
+
+impl Merge {
+    pub(super) fn new(stages: usize) -> Self {
+        Merge { inboxes: (0..stages).map(|_| Inbox::default()).collect() }
+    }
+
+    /// Takes lines of a stage that brings nothing more for packets of numbers less than `passed`.
+    pub(super) fn add(&mut self, stage: usize, lines: Lines, passed: u64) {
+        let inbox = &mut self.inboxes[stage];
+        inbox.passed = inbox.passed.max(passed);
+        if !lines.is_empty() {
+            inbox.lines.push_back(lines);
+        }
+    }
+
+    /// Packets of lesser numbers bring nothing more.
+    pub(super) fn passed(&self) -> u64 {
+        self.inboxes.iter().map(|inbox| inbox.passed).min().unwrap_or(u64::MAX)
+    }
+
+    /// Gives `out` all lines that are complete, in runs. Says whether there were any.
+    pub(super) fn drain(&mut self, mut out: impl FnMut(&[u8])) -> bool {
+        let passed = self.passed();
+        let mut any = false;
+        let before = |key: Key| key.number() < passed;
+        loop {
+            let mut firsts: Vec<(Key, usize)> = self
+                .inboxes
+                .iter()
+                .enumerate()
+                .filter_map(|(stage, inbox)| Some((inbox.first().filter(|&key| before(key))?, stage)))
+                .collect();
+            firsts.sort_unstable();
+            let Some(&(_, stage)) = firsts.first() else { return any };
+            any = true;
+            let next = firsts.get(1).map(|&(key, _)| key);
+            self.inboxes[stage].emit(|key| before(key) && next.is_none_or(|next| key < next), &mut out);
+        }
+    }
+}
+
+impl Inbox {
+    /// Lets out the first lines for which `may` says yes.
+    fn emit(&mut self, may: impl Fn(Key) -> bool, out: &mut impl FnMut(&[u8])) {
+        while let Some(lines) = self.lines.front() {
+            let from = self.out;
+            let mut to = from;
+            while lines.key(to).is_some_and(&may) {
+                to += 1;
+            }
+            if to > from {
+                out(lines.bytes(from, to));
+            }
+            self.out = to;
+            if lines.key(to).is_some() {
+                return;
+            }
+            self.lines.pop_front();
+            self.out = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Lines with keys of their own, dealt out to stages that bring them in pieces of any size, in any order between stages.
+        #[test]
+        fn the_order_is_that_of_the_keys(
+            numbers in prop::collection::btree_map(0_u64..200, (0_usize..4, 1_usize..3), 0..150),
+            turns in prop::collection::vec((0_usize..4, 1_usize..20), 0..100),
+        ) {
+            let mut expected = Vec::new();
+            let mut of_stage: Vec<Vec<u64>> = vec![Vec::new(); 4];
+            for (&number, &(stage, count)) in &numbers {
+                for _ in 0..count {
+                    of_stage[stage].push(number);
+                    expected.extend(format!("{number}\n").into_bytes());
+                }
+            }
+            let mut merge = Merge::new(4);
+            let mut found = Vec::new();
+            let mut given = [0; 4];
+            let all = (0..4).map(|stage| (stage, usize::MAX));
+            for (stage, count) in turns.into_iter().chain(all) {
+                let mut lines = Lines::default();
+                let left = &of_stage[stage][given[stage]..];
+                let some = &left[..left.len().min(count)];
+                for &number in some {
+                    lines.push(Key::packet(number, 0), |text| text.extend(format!("{number}\n").into_bytes()));
+                }
+                given[stage] += some.len();
+                // Nothing before the next line; with none left, nothing at all.
+                let passed = of_stage[stage].get(given[stage]).copied().unwrap_or(u64::MAX);
+                merge.add(stage, lines, passed);
+                merge.drain(|bytes| found.extend_from_slice(bytes));
+                prop_assert!(expected.starts_with(&found));
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

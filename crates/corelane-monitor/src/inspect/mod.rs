@@ -1,0 +1,83 @@
+//! The second analysis: what the conversations of a capture say.
+//!
+//! It runs on the same stages as the scan detector, and together with it: the B-Queue paper's pipeline (section 5.3, Figure 11) of an
+//! input stage that balances packets over pipelines, application stages that run a TCP/IP stack, a protocol identifier and the
+//! parsers to completion, and an output stage that collects results round robin.
+//!
+//! ```text
+//!               packets, chunks, marks                 harvests
+//!              ┌─ queue ─▶ application stage 0 ─ queue ─┐
+//! Dispatcher ──┼─ queue ─▶ application stage 1 ─ queue ─┼─▶ output stage ─▶ events, report
+//!      ▲       └─ queue ─▶ application stage n ─ queue ─┘      │
+//!      └──────────────────────── credits ──────────────────────┘
+//! ```
+//!
+//! 1. The Dispatcher sends an item (`item.rs`) of 32 bytes a packet: where its bytes lie, not the bytes. Of a capture that is mapped or in
+//!    memory all bytes are one chunk; of a stream they are copied into chunks, once, and all stages share them (`feed.rs`).
+//! 2. A stage (`stage.rs`) owns whole partitions, with the conversations *and* the scan detector's state of their address pairs. It makes
+//!    events of what it finds, as lines of text, and state reports.
+//! 3. The output stage merges (`merge.rs`) the lines of all stages, and is the MainAnalyzer of the scan detector too.
+//!
+//! # Marks
+//!
+//! The Dispatcher puts a mark into every queue when a second of the capture's time has passed, and after a number of packets. Only there time
+//! passes for a partition: what has waited for too long is over. So a partition's state is a function of its packets and of the marks between
+//! them, and the marks are a function of the capture.
+//!
+//! # Order
+//!
+//! An event has a key (`lines.rs`): the number of the packet, or of the mark, that brought it about, then its partition; those of one key stay as
+//! they are. A stage's keys ascend, and it says how far it has come. The output stage lets out what no stage can come before any more.
+//! So the events are the same bytes for every number of stages, every queue, capacity and batch, evictions included.
+//!
+//! # Why nobody waits in a circle
+//!
+//! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it for ever.
+//! - A stage waits for items, and for room in its queue to the output stage: see above.
+//! - The Dispatcher waits for room in a stage's queue, which the stage makes, as it needs nothing but what is in there. And it waits for credit, so
+//!   that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of packets are on their way. Before it waits all that it has
+//!   gathered is sent, so every stage can come to the mark that the credit is for.
+//! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the panic goes on where the
+//!   stage is joined.
+//!
+//! Partitions do not move here (see `share.rs`): a stage has several times the Dispatcher's work, and what a conversation holds
+//! would have to move with it.
+
+mod feed;
+mod findings;
+mod item;
+mod lines;
+mod merge;
+mod pipeline;
+mod records;
+mod stage;
+mod summary;
+mod talk;
+
+pub use findings::{Findings, Seen};
+pub use pipeline::inspect;
+
+use crate::eve::Events;
+use corelane_net::{conversation, defrag};
+
+/// What the second analysis is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The events to be written.
+    pub events: Events,
+    /// What the conversations of one of the 256 partitions may hold.
+    pub conversations: conversation::Limits,
+    /// What the fragments of one partition may hold.
+    pub fragments: defrag::Limits,
+}
+
+impl Default for Inspection {
+    /// All events, within the usual limits: 320 MiB.
+    fn default() -> Self {
+        Inspection {
+            events: Events::ALL,
+            conversations: conversation::Limits::default(),
+            fragments: defrag::Limits::default(),
+        }
+    }
+}

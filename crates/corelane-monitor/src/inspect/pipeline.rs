@@ -1,0 +1,351 @@
+//! The stages of the second analysis as threads joined by queues, or one after the other.
+
+use super::Inspection;
+use super::feed::{AHEAD, Feed, Marks, STRIDE, partition_by_addresses};
+use super::findings::Findings;
+use super::item::Item;
+use super::merge::Merge;
+use super::stage::{Harvest, Stage};
+use crate::dispatch::Dispatcher;
+use crate::main_analyzer::MainAnalyzer;
+use crate::pipeline::{Pins, Plan, PlanError, QueueKind, join, spawn};
+use crate::report::Report;
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::source::{Progress, Source};
+use corelane::spsc::{
+    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Producer, bqueue,
+    mcring,
+};
+use corelane::wait::{self, Adaptive, Parker};
+use corelane_net::capture::Record;
+use std::sync::OnceLock;
+use std::thread;
+
+/// Items that a stage takes at a time at most.
+const BATCH: usize = 256;
+/// Bytes of lines after which a stage sends them, though there is more to do.
+const ENOUGH: usize = 64 << 10;
+/// Harvests in a queue at most: each is a batch's.
+const HARVESTS: usize = 64;
+/// Records that are read at a time.
+const READ: usize = 4096;
+
+/// Runs both analyses over the records of all sources, as one capture in this order: the scan detector's report is what
+/// [`run`](crate::run()) gives.
+///
+/// `out` gets the events of conversations, lines of JSON in their order and any number of them at a time, in a thread of its own if the plan has
+/// any; and nothing, an empty slice, when no more are at hand, so that who gathers them does not hold them back. The alerts and statistics that follow from the report are [`eve`](crate::eve)'s to write. Otherwise as [`run`](crate::run()), but that
+/// partitions stay where they are.
+///
+/// # Errors
+/// If the plan cannot be carried out; then nothing was read.
+///
+/// # Panics
+/// If a stage panics, with its panic.
+pub fn inspect<S: Source>(
+    sources: impl IntoIterator<Item = S> + Send,
+    settings: &Settings,
+    inspection: &Inspection,
+    plan: &Plan,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error) + Send,
+    out: impl FnMut(&[u8]) + Send,
+) -> Result<(Report, Findings), PlanError> {
+    plan.check()?;
+    let pins = &Pins::new(&plan.cpus)?;
+    let stages = Stages { settings, inspection, plan, pins };
+    if plan.cpus.is_empty() {
+        return stages.start(sources, progress, damage, out);
+    }
+    thread::scope(|scope| {
+        let dispatcher = move || {
+            pins.pin(0);
+            stages.start(sources, progress, damage, out)
+        };
+        join(spawn(scope, "dispatcher", dispatcher))
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Stages<'a> {
+    settings: &'a Settings,
+    inspection: &'a Inspection,
+    plan: &'a Plan,
+    pins: &'a Pins,
+}
+
+impl Stages<'_> {
+    /// Runs in the Dispatcher's thread.
+    fn start<S: Source>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        progress: &Progress,
+        damage: impl FnMut(usize, S::Error),
+        out: impl FnMut(&[u8]) + Send,
+    ) -> Result<(Report, Findings), PlanError> {
+        if self.plan.analyzers == 0 {
+            return Ok(self.alone(sources, progress, damage, out));
+        }
+        let batch = self.plan.batch;
+        match self.plan.queue {
+            QueueKind::Lane => self.run::<S, Lane>(sources, (), (), progress, damage, out),
+            QueueKind::MultiLine => {
+                self.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage, out)
+            }
+            QueueKind::FastForward => {
+                self.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage, out)
+            }
+            QueueKind::Lamport => self.run::<S, Lamport>(sources, (), (), progress, damage, out),
+            QueueKind::Locked => self.run::<S, Locked>(sources, (), (), progress, damage, out),
+            QueueKind::McRing => {
+                let (items, harvests) = (mcring::Tuning { batch }, mcring::Tuning { batch: Some(1) });
+                self.run::<S, McRing>(sources, items, harvests, progress, damage, out)
+            }
+            QueueKind::BQueue => {
+                let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
+                self.run::<S, BQueue>(sources, tuning(batch), tuning(Some(1)), progress, damage, out)
+            }
+        }
+    }
+
+    fn run<S: Source, D: Design<Item> + Design<Harvest>>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        item_tuning: <D as Design<Item>>::Tuning,
+        harvest_tuning: <D as Design<Harvest>>::Tuning,
+        progress: &Progress,
+        damage: impl FnMut(usize, S::Error),
+        out: impl FnMut(&[u8]) + Send,
+    ) -> Result<(Report, Findings), PlanError> {
+        let count = self.plan.analyzers;
+        // Each stage waits for its items, the output stage for the harvests of all.
+        let output_parker = Parker::new();
+        let mut items = Vec::with_capacity(count);
+        let mut harvests = Vec::with_capacity(count);
+        for _ in 0..count {
+            let options = Options::new().tuning(item_tuning.clone());
+            items.push(
+                spsc::channel_with::<Item, D, Adaptive, _>(self.plan.capacity, options).map_err(PlanError::Queue)?,
+            );
+            let options = Options::new().tuning(harvest_tuning.clone()).consumer_parker(&output_parker);
+            let capacity = self.plan.capacity.min(HARVESTS);
+            harvests.push(spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options).map_err(PlanError::Queue)?);
+        }
+        let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        let (harvests_in, harvests_out): (Vec<_>, Vec<_>) = harvests.into_iter().unzip();
+        // One credit a stride, and no more strides are on their way.
+        let (credits, credits_out) = spsc::try_channel(2 * AHEAD as usize).map_err(PlanError::Queue)?;
+        let run = &Run::new();
+        // Set before the Dispatcher closes its queues, read after they were found closed.
+        let end = &OnceLock::new();
+        Ok(thread::scope(|scope| {
+            let stages: Vec<_> = (inlets.into_iter().zip(harvests_in).enumerate())
+                .map(|(number, (inlet, harvests))| {
+                    let body = move || {
+                        self.pins.pin(1 + number);
+                        let stage = Stage::new(self.settings, self.inspection, run);
+                        application(stage, inlet, harvests, || end.get().copied().unwrap_or_default())
+                    };
+                    spawn(scope, &format!("analyzer {number}"), body)
+                })
+                .collect();
+            let output = spawn(scope, "output", move || {
+                self.pins.pin(1 + count);
+                output(self.settings, harvests_out, credits, out)
+            });
+            let mut feed = Feed::new(outlets, credits_out);
+            let dispatcher = dispatch(sources, run, &mut feed, progress, damage);
+            let _ = end.set((dispatcher.packets(), dispatcher.max_time()));
+            drop(feed);
+            let results: Vec<_> = stages.into_iter().map(join).collect();
+            let mut main = join(output);
+            let mut findings = Findings::default();
+            for (result, found) in results {
+                main.partial_result(result);
+                findings.add(&found);
+            }
+            (main.finish(&dispatcher), findings)
+        }))
+    }
+
+    /// All stages in this thread.
+    fn alone<S: Source>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        progress: &Progress,
+        mut damage: impl FnMut(usize, S::Error),
+        mut out: impl FnMut(&[u8]),
+    ) -> (Report, Findings) {
+        let run = Run::new();
+        let mut dispatcher = Dispatcher::new(&run);
+        let mut stage = Stage::new(self.settings, self.inspection, &run);
+        let mut main = MainAnalyzer::new(self.settings);
+        let mut merge = Merge::new(1);
+        let mut marks = Marks::default();
+        let mut take = |stage: &mut Stage, main: &mut MainAnalyzer| {
+            let Harvest { lines, reports, passed } = stage.take();
+            reports.into_iter().for_each(|report| main.state_report(report));
+            merge.add(0, lines, passed);
+            if merge.drain(&mut out) {
+                out(&[]);
+            }
+        };
+        read(
+            sources,
+            progress,
+            || false,
+            &mut damage,
+            |source| {
+                let read = source.read(READ, |record| {
+                    let partition = partition(&mut dispatcher, &record);
+                    let number = dispatcher.packets();
+                    if let Some(time_ns) = marks.before(number, record.time_ns) {
+                        stage.mark(number, time_ns);
+                    }
+                    if let Some(partition) = partition {
+                        stage.packet(number, partition, &record);
+                    }
+                });
+                take(&mut stage, &mut main);
+                progress.set(dispatcher.packets(), dispatcher.bytes());
+                read
+            },
+        );
+        let (result, findings) = stage.finish(dispatcher.packets(), dispatcher.max_time());
+        take(&mut stage, &mut main);
+        main.partial_result(result);
+        (main.finish(&dispatcher), findings)
+    }
+}
+
+/// Counts a record, and says which partition it belongs to; `None` without addresses.
+#[inline]
+fn partition(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Option<u8> {
+    let mut found = None;
+    dispatcher.record(record, |partition, _| found = Some(partition));
+    found.or_else(|| partition_by_addresses(record))
+}
+
+/// Reads all sources to their ends, or until it is to stop.
+fn read<S: Source>(
+    sources: impl IntoIterator<Item = S>,
+    progress: &Progress,
+    mut is_broken: impl FnMut() -> bool,
+    damage: &mut impl FnMut(usize, S::Error),
+    mut read: impl FnMut(&mut S) -> Result<usize, S::Error>,
+) {
+    for (number, mut source) in sources.into_iter().enumerate() {
+        loop {
+            if progress.is_stopped() || is_broken() {
+                return;
+            }
+            match read(&mut source) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => damage(number, error),
+            }
+        }
+    }
+}
+
+/// The first stage.
+fn dispatch<S: Source, D: Design<Item>>(
+    sources: impl IntoIterator<Item = S>,
+    run: &Run,
+    feed: &mut Feed<D>,
+    progress: &Progress,
+    mut damage: impl FnMut(usize, S::Error),
+) -> Dispatcher {
+    let mut dispatcher = Dispatcher::new(run);
+    let feed = std::cell::RefCell::new(feed);
+    read(
+        sources,
+        progress,
+        || feed.borrow().is_broken(),
+        &mut damage,
+        |source| {
+            let feed = &mut **feed.borrow_mut();
+            feed.records_in(source.memory());
+            let read = source.read(READ, |record| {
+                let partition = partition(&mut dispatcher, &record);
+                feed.record(dispatcher.packets(), partition, &record);
+            });
+            feed.send();
+            progress.set(dispatcher.packets(), dispatcher.bytes());
+            read
+        },
+    );
+    dispatcher
+}
+
+/// The second stage, until its queue is drained.
+fn application<D: Design<Item> + Design<Harvest>>(
+    mut stage: Stage,
+    mut inlet: Consumer<Item, D>,
+    mut harvests: Producer<Harvest, D>,
+    end: impl FnOnce() -> (u64, u64),
+) -> (crate::analyzer::PartialResult, Findings) {
+    let mut items = Vec::with_capacity(BATCH);
+    let mut sent = 0;
+    // An output stage that is gone has panicked; the panic surfaces where it is joined.
+    let mut send = |stage: &mut Stage| drop(harvests.push(stage.take()));
+    while inlet.wait_for_item().is_ok() {
+        let popped = inlet.pop_into(&mut items, BATCH);
+        stage.follow(&mut items);
+        sent += popped;
+        // Now and then, and where there is nothing else to do.
+        if (sent >= 4 * BATCH || stage.waiting() >= ENOUGH || inlet.is_empty()) && stage.has_news() {
+            send(&mut stage);
+            sent = 0;
+        }
+    }
+    let (packets, max_time) = end();
+    let result = stage.finish(packets, max_time);
+    send(&mut stage);
+    result
+}
+
+/// The third stage, until all queues are drained.
+fn output<D: Design<Harvest>>(
+    settings: &Settings,
+    queues: Vec<Consumer<Harvest, D>>,
+    mut credits: Producer<u64>,
+    mut out: impl FnMut(&[u8]),
+) -> MainAnalyzer {
+    let mut main = MainAnalyzer::new(settings);
+    let mut merge = Merge::new(queues.len());
+    let mut queues: Vec<(usize, Consumer<Harvest, D>)> = queues.into_iter().enumerate().collect();
+    let mut credited = 0;
+    while !queues.is_empty() {
+        wait_for(&mut queues);
+        queues.retain_mut(|(stage, queue)| {
+            let closed = queue.is_closed();
+            queue.drain(usize::MAX, |Harvest { lines, reports, passed }| {
+                reports.into_iter().for_each(|report| main.state_report(report));
+                merge.add(*stage, lines, passed);
+            });
+            if closed {
+                // Also one that has panicked.
+                merge.add(*stage, Default::default(), u64::MAX);
+            }
+            !closed
+        });
+        if merge.drain(&mut out) {
+            out(&[]);
+        }
+        let done = merge.passed() / STRIDE;
+        if done > credited && !queues.is_empty() {
+            credited = done;
+            // There is room, as the Dispatcher takes all before it goes on; without it nobody needs any.
+            let _ = credits.try_push(done);
+        }
+    }
+    main
+}
+
+fn wait_for<D: Design<Harvest>>(queues: &mut [(usize, Consumer<Harvest, D>)]) {
+    let mut all: Vec<&mut dyn wait::Waitable> =
+        queues.iter_mut().map(|(_, queue)| queue as &mut dyn wait::Waitable).collect();
+    wait::any(&mut all, &Adaptive, None);
+}

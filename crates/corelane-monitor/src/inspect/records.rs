@@ -1,0 +1,155 @@
+//! What happens in conversations, as events and in numbers.
+
+use super::findings::Findings;
+use super::lines::{Key, Lines};
+use super::talk::{Name, Talk};
+use crate::eve::{self, Events};
+use corelane_net::conversation::{Conversation, Ending, Observer, Side};
+use corelane_net::protocol::Event;
+use corelane_net::protocol::tls::{ClientHello, ServerHello};
+
+/// Hears of the conversations of one partition while a packet or a mark is in work.
+pub(super) struct Records<'a> {
+    pub(super) key: Key,
+    pub(super) partition: u8,
+    /// Conversations of the partition that have a name.
+    pub(super) named: &'a mut u64,
+    pub(super) events: Events,
+    pub(super) lines: &'a mut Lines,
+    pub(super) findings: &'a mut Findings,
+}
+
+impl Observer<Talk> for Records<'_> {
+    fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
+        let name = self.name(conversation);
+        Some(Talk::new(conversation, name))
+    }
+
+    fn progress(&mut self, conversation: &Conversation, talk: &mut Talk) {
+        for event in talk.keeping.take() {
+            self.event(conversation, talk, event);
+        }
+    }
+
+    fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>) {
+        let payload = talk.is_some();
+        let (name, protocol, client, transactions) = match talk {
+            Some(mut talk) => {
+                self.progress(conversation, &mut talk);
+                self.unanswered_hello(conversation, &mut talk);
+                let protocol = talk.identified.map(|identified| identified.protocol);
+                let client = talk.identified.and_then(|identified| identified.client);
+                (talk.name, protocol, client.unwrap_or(Side::Originator), talk.transactions)
+            }
+            None => (self.name(conversation), None, Side::Originator, 0),
+        };
+        self.findings.over(conversation, protocol, payload);
+        if self.events.has(Events::FLOW) {
+            let flow = eve::flow::Flow { protocol, payload, transactions, ending };
+            let header = header(conversation, client, &name, conversation.last_ns(), None);
+            self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
+        }
+    }
+}
+
+impl Records<'_> {
+    fn name(&mut self, conversation: &Conversation) -> Name {
+        *self.named += 1;
+        Name::new(conversation, self.partition, *self.named)
+    }
+
+    fn event(&mut self, conversation: &Conversation, talk: &mut Talk, event: Event) {
+        let number = self.key.number();
+        let seen = &mut self.findings.seen;
+        match event {
+            Event::Identified(identified) => {
+                talk.identified.get_or_insert(identified);
+            }
+            Event::Http(exchange) => {
+                talk.transactions += 1;
+                seen.http += 1;
+                seen.http_requests += u64::from(exchange.request.is_some());
+                if let Some(response) = &exchange.response {
+                    seen.http_responses += 1;
+                    seen.http_interim += u64::from(response.interim);
+                }
+                if self.events.has(Events::HTTP) {
+                    let request_ns = exchange.request.as_ref().map_or(0, |request| request.time_ns);
+                    let time_ns = exchange.response.as_ref().map_or(request_ns, |response| response.end_ns);
+                    let header = header(conversation, exchange.client, &talk.name, time_ns, Some(number));
+                    self.lines.push(self.key, |line| eve::http::write(line, &header, &exchange));
+                }
+            }
+            Event::ClientHello(hello) => {
+                seen.client_hellos += 1;
+                self.unanswered_hello(conversation, talk);
+                talk.hello = Some((hello, number));
+            }
+            Event::ServerHello(hello) => {
+                seen.server_hellos += 1;
+                let asked = talk.hello.take();
+                self.handshake(conversation, talk, asked.as_ref().map(|(asked, _)| &**asked), Some(&hello), number);
+            }
+            Event::Dns(message) => {
+                let carrier = usize::from(conversation.is_tcp());
+                if message.is_response() {
+                    seen.dns_responses[carrier] += 1;
+                } else {
+                    talk.transactions += 1;
+                    seen.dns_queries[carrier] += 1;
+                }
+                if self.events.has(Events::DNS) {
+                    let header = header(conversation, message.side, &talk.name, message.time_ns, Some(number));
+                    self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A ClientHello that waits for its answer waits no longer.
+    fn unanswered_hello(&mut self, conversation: &Conversation, talk: &mut Talk) {
+        if let Some((hello, number)) = talk.hello.take() {
+            self.handshake(conversation, talk, Some(&hello), None, number);
+        }
+    }
+
+    fn handshake(
+        &mut self,
+        conversation: &Conversation,
+        talk: &mut Talk,
+        client: Option<&ClientHello>,
+        server: Option<&ServerHello>,
+        number: u64,
+    ) {
+        talk.transactions += 1;
+        self.findings.seen.tls += 1;
+        if !self.events.has(Events::TLS) {
+            return;
+        }
+        let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
+        let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
+        let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
+        let header = header(conversation, side, &talk.name, time_ns, Some(number));
+        self.lines.push(self.key, |line| eve::tls::write(line, &header, client, server));
+    }
+}
+
+/// What all events of a conversation begin with, here one from this side.
+fn header<'a>(
+    conversation: &Conversation,
+    from: Side,
+    name: &'a Name,
+    time_ns: u64,
+    number: Option<u64>,
+) -> eve::Header<'a> {
+    eve::Header {
+        time_ns,
+        flow_id: name.flow_id,
+        number,
+        source: conversation.end(from),
+        destination: conversation.end(from.other()),
+        is_tcp: conversation.is_tcp(),
+        community_id: &name.community_id,
+    }
+}

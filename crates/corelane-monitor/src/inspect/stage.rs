@@ -1,0 +1,187 @@
+//! An application stage: all state of the partitions that it owns, the scan detector's among it.
+//!
+//! A packet goes through the scan detector's tables in batches, as in [`analyzer`](crate::analyzer), and through the TCP/IP stack, the
+//! identifier and the parsers to completion. At the end of a batch what was found is a [`Harvest`].
+
+use super::Inspection;
+use super::findings::Findings;
+use super::item::{Chunk, Item, record};
+use super::lines::{Key, Lines};
+use super::records::Records;
+use super::talk::Talk;
+use crate::analyzer::{PartialResult, SubAnalyzer};
+use crate::dispatch::Dispatcher;
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::slot::{PARTITIONS, Slot};
+use crate::state_report::StateReport;
+use corelane_net::capture::Record;
+use corelane_net::conversation::Partition;
+use corelane_net::decode::datagram;
+
+/// What a stage has found, for the output stage.
+#[derive(Debug, Default)]
+pub(crate) struct Harvest {
+    pub(super) lines: Lines,
+    pub(super) reports: Vec<StateReport>,
+    /// The stage finds nothing more about packets of lesser numbers.
+    pub(super) passed: u64,
+}
+
+/// One partition, of which there is nothing before its first packet.
+struct Cell {
+    partition: Partition<Talk>,
+    named: u64,
+    /// The most that its conversations, and its fragments, had reserved at a mark.
+    most_bytes: [usize; 2],
+}
+
+/// Slots that are gathered for the scan detector.
+const SLOTS: usize = 256;
+
+pub(super) struct Stage {
+    inspection: Inspection,
+    /// Makes the scan detector's slots; what it counts the first stage counts too.
+    slots_of: Dispatcher,
+    slots: Vec<Slot>,
+    scans: SubAnalyzer,
+    cells: Vec<Option<Box<Cell>>>,
+    /// Where fragments are put together.
+    buffer: Vec<u8>,
+    chunk: Option<Chunk>,
+    /// The number of the last mark.
+    marked: u64,
+    passed: u64,
+    /// There was a mark since the last harvest.
+    has_passed: bool,
+    lines: Lines,
+    findings: Findings,
+}
+
+impl Stage {
+    pub(super) fn new(settings: &Settings, inspection: &Inspection, run: &Run) -> Self {
+        Stage {
+            inspection: *inspection,
+            slots_of: Dispatcher::new(run),
+            slots: Vec::with_capacity(SLOTS + 2),
+            scans: SubAnalyzer::new(settings, run),
+            cells: (0..PARTITIONS).map(|_| None).collect(),
+            buffer: Vec::new(),
+            chunk: None,
+            marked: 0,
+            passed: 0,
+            has_passed: false,
+            lines: Lines::default(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// Follows the orders, and leaves none.
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>) {
+        for item in items.drain(..) {
+            match item {
+                Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
+                    let Some(chunk) = self.chunk.take() else { continue };
+                    let record = record(&chunk, at, len, time_ns, wire_len, link);
+                    self.packet(self.marked + u64::from(behind), partition, &record);
+                    self.chunk = Some(chunk);
+                }
+                Item::Chunk(chunk) => self.chunk = Some(chunk),
+                Item::Mark { number, time_ns } => self.mark(number, time_ns),
+            }
+        }
+    }
+
+    /// A packet of a partition that is this stage's.
+    #[inline]
+    pub(super) fn packet(&mut self, number: u64, partition: u8, record: &Record<'_>) {
+        self.passed = number + 1;
+        let Self { slots_of, slots, inspection, .. } = self;
+        slots_of.record(record, |_, slot| slots.push(slot));
+        if slots.len() >= SLOTS {
+            self.scans.process(slots);
+            slots.clear();
+        }
+        let Ok(datagram) = datagram(record) else { return };
+        let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
+            let partition = Partition::new(&inspection.conversations, &inspection.fragments);
+            Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
+        });
+        let mut records = Records {
+            key: Key::packet(number, partition),
+            partition,
+            named,
+            events: inspection.events,
+            lines: &mut self.lines,
+            findings: &mut self.findings,
+        };
+        state.datagram(record.time_ns, record.wire_len, &datagram, &mut self.buffer, &mut records);
+    }
+
+    /// Time passes, before the packet of this number.
+    pub(super) fn mark(&mut self, number: u64, time_ns: u64) {
+        self.marked = number;
+        self.passed = number;
+        self.has_passed = true;
+        self.each(number, |partition, records| partition.expire(time_ns, records));
+    }
+
+    fn each(&mut self, number: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
+        for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
+            let Some(cell) = cell else { continue };
+            let Cell { partition: state, named, most_bytes } = &mut **cell;
+            let bytes = [state.conversations().reserved_bytes(), state.fragments().reserved_bytes()];
+            most_bytes.iter_mut().zip(bytes).for_each(|(most, bytes)| *most = bytes.max(*most));
+            let mut records = Records {
+                key: Key::mark(number, partition),
+                partition,
+                named,
+                events: self.inspection.events,
+                lines: &mut self.lines,
+                findings: &mut self.findings,
+            };
+            act(state, &mut records);
+        }
+    }
+
+    /// Bytes of lines that wait to be taken.
+    pub(super) fn waiting(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there is anything to be taken that others wait for.
+    pub(super) fn has_news(&self) -> bool {
+        self.has_passed || !self.lines.is_empty() || !self.scans.reports().is_empty()
+    }
+
+    /// Takes what was found so far.
+    pub(super) fn take(&mut self) -> Harvest {
+        self.scans.process(&self.slots);
+        self.slots.clear();
+        self.has_passed = false;
+        Harvest {
+            lines: std::mem::take(&mut self.lines),
+            reports: self.scans.take_reports().collect(),
+            passed: self.passed,
+        }
+    }
+
+    /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
+    pub(super) fn finish(&mut self, packets: u64, max_time: u64) -> (PartialResult, Findings) {
+        self.scans.process(&self.slots);
+        self.slots.clear();
+        self.each(packets + 1, |partition, records| partition.finish(records));
+        self.passed = u64::MAX;
+        let mut findings = std::mem::take(&mut self.findings);
+        for cell in self.cells.drain(..).flatten() {
+            let Cell { partition, most_bytes, .. } = *cell;
+            findings.conversations.add(partition.conversations().counts());
+            findings.fragments.add(partition.fragments().counts());
+            findings.others += partition.others();
+            findings.malformed += partition.malformed();
+            findings.conversation_bytes += most_bytes[0] as u64;
+            findings.fragment_bytes += most_bytes[1] as u64;
+        }
+        (self.scans.finish(max_time), findings)
+    }
+}

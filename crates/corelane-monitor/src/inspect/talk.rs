@@ -1,0 +1,86 @@
+//! What is kept of a conversation that has brought payload.
+
+use corelane_net::conversation::{Application, Conversation, Side};
+use corelane_net::protocol::tls::ClientHello;
+use corelane_net::protocol::{Carrier, Identified, Keeping, community_id};
+
+/// A protocol session with what its events have in common.
+#[derive(Debug)]
+pub(super) struct Talk {
+    pub(super) keeping: Keeping,
+    pub(super) name: Name,
+    /// What it was found to be at first.
+    pub(super) identified: Option<Identified>,
+    /// A ClientHello whose answer is still to come, with the packet it came in.
+    pub(super) hello: Option<(Box<ClientHello>, u64)>,
+    /// Requests, hellos and queries so far.
+    pub(super) transactions: u64,
+}
+
+/// What a conversation is called in all its events.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) flow_id: u64,
+    pub(super) community_id: Box<str>,
+}
+
+impl Name {
+    /// The name of the conversation that is the `count`th of its partition to get one.
+    pub(super) fn new(conversation: &Conversation, partition: u8, count: u64) -> Self {
+        let (a, b) = (conversation.end(Side::Originator), conversation.end(Side::Responder));
+        let community_id: Box<str> =
+            community_id(conversation.protocol(), (a.ip(), a.port()), (b.ip(), b.port())).into();
+        let words = [conversation.first_ns(), count << 8 | u64::from(partition), u64::from(a.port()) << 16];
+        Name { flow_id: flow_id(&community_id, words), community_id }
+    }
+}
+
+/// A number of 53 bits, which all readers of JSON can take, and never 0. Not keyed, so that every run finds the same.
+fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
+    let bytes = community_id.as_bytes().chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    let mixed = bytes.chain(words).fold(0_u64, |state, word| {
+        // The finalizer of SplitMix64.
+        let state = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        state ^ state >> 31
+    });
+    (mixed >> 11).max(1)
+}
+
+impl Talk {
+    pub(super) fn new(conversation: &Conversation, name: Name) -> Self {
+        let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
+        Talk { keeping: Keeping::new(carrier), name, identified: None, hello: None, transactions: 0 }
+    }
+}
+
+impl Application for Talk {
+    #[inline]
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]) {
+        self.keeping.data(side, time_ns, bytes);
+    }
+
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
+        self.keeping.gap(side, time_ns, missing);
+    }
+
+    fn end(&mut self, side: Side, time_ns: u64) {
+        self.keeping.end(side, time_ns);
+    }
+
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        let hello = |(hello, _): &(Box<ClientHello>, u64)| size_of::<ClientHello>() + hello.heap_bytes();
+        self.keeping.heap_bytes() + self.name.community_id.len() + self.hello.as_ref().map_or(0, hello)
+    }
+
+    #[inline]
+    fn wants(&self, side: Side) -> bool {
+        self.keeping.wants(side)
+    }
+}

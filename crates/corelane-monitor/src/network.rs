@@ -1,0 +1,149 @@
+//! Networks: an address and how many of its bits count.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// All addresses of one family that begin with the same bits. Written `10.0.0.0/8`, `2001:db8::/32`, or as one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// With zeros in the bits that do not count.
+    address: IpAddr,
+    prefix: u8,
+}
+
+/// `address` without the bits behind the first `prefix`.
+fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+impl Network {
+    /// Whether the address is one of these. An IPv4 address is never one of IPv6.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4() && masked(address, self.prefix) == self.address
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    /// The bits that do not count may be anything: who writes 192.168.7.1/24 means the network of that host.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| format!("'{address}' is no IP address"))?;
+        let all = bits(address);
+        let prefix = match prefix {
+            None => all,
+            Some(prefix) => match prefix.parse() {
+                Ok(bits) if bits <= all && prefix.bytes().all(|digit| digit.is_ascii_digit()) => bits,
+                _ => return Err(format!("'{prefix}' is no prefix length: must be 0 to {all}")),
+            },
+        };
+        Ok(Network { address: masked(address, prefix), prefix })
+    }
+}
+
+/// Whose attempts and probes are as if they had not been made: they fail for nobody, and count for no scan. Packets, bytes and
+/// flows are counted all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// Attempts and probes from here.
+    pub sources: Vec<Network>,
+    /// Attempts and probes to there.
+    pub targets: Vec<Network>,
+}
+
+impl Ignored {
+    /// Nobody.
+    pub const fn none() -> Self {
+        Ignored { sources: Vec::new(), targets: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.targets.is_empty()
+    }
+
+    pub(crate) fn has(&self, source: IpAddr, target: IpAddr) -> bool {
+        let is_in = |address, networks: &[Network]| networks.iter().any(|network| network.contains(address));
+        is_in(source, &self.sources) || is_in(target, &self.targets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn networks_are_read_and_written() {
+        for (text, written) in [
+            ("10.0.0.1", "10.0.0.1/32"),
+            ("10.1.2.3/8", "10.0.0.0/8"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("192.168.7.255/25", "192.168.7.128/25"),
+            ("::1", "::1/128"),
+            ("2001:db8:ffff::/33", "2001:db8:8000::/33"),
+            ("ff02::1/0", "::/0"),
+        ] {
+            assert_eq!(network(text).to_string(), written);
+            assert_eq!(network(written), network(text));
+        }
+        for (wrong, part) in [
+            ("", "'' is no IP address"),
+            ("10.0.0", "'10.0.0' is no IP address"),
+            ("10.0.0.1/33", "0 to 32"),
+            ("::1/129", "0 to 128"),
+            ("10.0.0.1/", "'' is no prefix length"),
+            ("10.0.0.1/+8", "'+8'"),
+            ("10.0.0.1/8/8", "'8/8'"),
+            ("10.0.0.1/255.0.0.0", "'255.0.0.0'"),
+            ("example.org", "'example.org'"),
+            (" 10.0.0.1", "' 10.0.0.1'"),
+        ] {
+            let error = wrong.parse::<Network>().expect_err(wrong);
+            assert!(error.contains(part), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_network_has_the_addresses_of_its_prefix_and_family() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        for (of, first, last, before, behind) in [
+            ("10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0"),
+            ("10.0.0.6/31", "10.0.0.6", "10.0.0.7", "10.0.0.5", "10.0.0.8"),
+            ("10.0.0.6", "10.0.0.6", "10.0.0.6", "10.0.0.5", "10.0.0.7"),
+            ("2001:db8::/32", "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db7:ffff::", "2001:db9::"),
+        ] {
+            let network = network(of);
+            assert!(network.contains(ip(first)) && network.contains(ip(last)), "{of}");
+            assert!(!network.contains(ip(before)) && !network.contains(ip(behind)), "{of}");
+        }
+        assert!(network("0.0.0.0/0").contains(ip("255.1.2.3")) && !network("0.0.0.0/0").contains(ip("::1")));
+        assert!(network("::/0").contains(ip("ff::1")) && !network("::/0").contains(ip("10.0.0.1")));
+    }
+}

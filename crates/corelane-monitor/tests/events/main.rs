@@ -1,0 +1,7 @@
+//! The second analysis from outside: captures in, events out.
+
+mod broken;
+mod limits;
+mod order;
+mod support;
+mod truth;

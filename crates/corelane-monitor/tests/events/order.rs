@@ -1,0 +1,166 @@
+//! The same bytes however the work is spread, evictions included; and the scan detector's report.
+
+use crate::support::{Run, captures, of, of_bytes, plan};
+use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings, run_single};
+use corelane_net::capture::{Options, Reader};
+use corelane_net::conversation::{LEAST_BYTES, Limits};
+use corelane_net::defrag;
+use corelane_net::synth::Conversations;
+use std::fs;
+use std::io::{self, Read};
+
+/// Each queue with some numbers of stages and capacities, and batches.
+fn plans() -> Vec<Plan> {
+    let counts = [1, 2, 3, 7, 16].into_iter().cycle();
+    let capacities = [2, 64, 2048, 3].into_iter().cycle();
+    let queues = (0..3).flat_map(|_| QueueKind::ALL);
+    let mut plans: Vec<_> = queues.zip(counts.zip(capacities)).map(|(queue, (n, c))| plan(n, queue, c)).collect();
+    for (n, capacity, batch) in [(2, 2, 1), (3, 64, 7), (1, 2048, 50)] {
+        for queue in QueueKind::ALL.into_iter().filter(|queue| queue.has_batch()) {
+            plans.push(Plan { batch: Some(batch), ..plan(n, queue, capacity) });
+        }
+    }
+    plans
+}
+
+fn scarce() -> Inspection {
+    Inspection {
+        conversations: Limits::new(LEAST_BYTES),
+        fragments: defrag::Limits { datagrams: 2, bytes: 16 << 10, ..defrag::Limits::default() },
+        ..Inspection::default()
+    }
+}
+
+fn same(name: &str, plan: &Plan, run: &Run, alone: &Run) {
+    assert!(run.text == alone.text, "{name}, {plan:?}: other events: {}", first_difference(&run.text, &alone.text));
+    assert_eq!(run.findings, alone.findings, "{name}, {plan:?}");
+    assert_eq!(run.report(), alone.report(), "{name}, {plan:?}");
+}
+
+fn first_difference(a: &[u8], b: &[u8]) -> String {
+    let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
+    let (a, b) = (lines(a), lines(b));
+    let at = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    format!("{} and {} lines, line {at}: {:?} and {:?}", a.len(), b.len(), a.get(at), b.get(at))
+}
+
+fn check(name: &str, capture: &[u8], inspection: &Inspection, plans: &[Plan]) -> Run {
+    let single = Plan { analyzers: 0, ..Plan::default() };
+    let alone = of_bytes(capture, inspection, &single);
+    for plan in plans {
+        same(name, plan, &of_bytes(capture, inspection, plan), &alone);
+    }
+    // The scan detector does not notice.
+    let reader = Reader::from_bytes(capture.to_vec()).expect("a capture");
+    let mut report = run_single([reader], &Settings::default(), &Progress::new(), |_, _| {});
+    report.analyzer_packets.clear();
+    assert_eq!(alone.report(), report, "{name}");
+    alone
+}
+
+#[test]
+fn made_up_conversations() {
+    let plans = plans();
+    for (seed, trouble) in [(1, 0), (2, 20), (3, 100)] {
+        let traffic = Conversations { seed, conversations: 1500, trouble, spoofed: 500 };
+        // Each queue with some plan, and over the seeds every plan.
+        let some: Vec<_> = plans.iter().skip(seed as usize - 1).step_by(3).cloned().collect();
+        let run = check("generated", &traffic.capture(), &Inspection::default(), &some);
+        let seen = run.findings.seen;
+        assert!(seen.http_requests > 1000 && seen.client_hellos > 200 && seen.dns_queries[0] > 500, "{seen:?}");
+        assert_eq!(run.findings.conversations.evicted, 0);
+        assert!(trouble == 0 || run.findings.conversations.gaps > 0);
+        assert!(run.findings.fragments.whole > 0);
+    }
+}
+
+#[test]
+fn evictions_are_the_same_everywhere() {
+    let traffic = Conversations { seed: 4, conversations: 6000, trouble: 10, spoofed: 70_000 };
+    let plans: Vec<_> = plans().into_iter().step_by(6).collect();
+    let run = check("scarce", &traffic.capture(), &scarce(), &plans);
+    assert!(run.findings.conversations.evicted > 1000, "{:?}", run.findings.conversations);
+    let ended = run.events().filter(|event| event["flow"]["reason"] == "forced").count() as u64;
+    assert_eq!(ended, run.findings.conversations.evicted);
+}
+
+#[test]
+fn real_captures() {
+    let Some(folder) = captures() else { return };
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let plans = plans();
+    let mut captures = 0;
+    for (number, path) in files.iter().filter(|path| path.to_string_lossy().contains(".pcap")).enumerate() {
+        let bytes = fs::read(path).expect("a file");
+        // Some plans for each, so that all have their turn.
+        let count = if bytes.len() < 100 << 10 { 5 } else { 2 };
+        let some: Vec<_> = plans.iter().cycle().skip(number * 5).take(count).cloned().collect();
+        check(&path.to_string_lossy(), &bytes, &Inspection::default(), &some);
+        check(&path.to_string_lossy(), &bytes, &scarce(), &some[..1]);
+        captures += 1;
+    }
+    assert!(captures >= 30, "{captures}");
+}
+
+/// Gives a few bytes at a time, as a pipe may.
+struct Trickle(io::Cursor<Vec<u8>>, usize);
+
+impl Read for Trickle {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1 = self.1 * 7 % 10_007 + 1;
+        let some = buffer.len().min(self.1);
+        self.0.read(&mut buffer[..some])
+    }
+}
+
+#[test]
+fn bytes_that_come_bit_by_bit() {
+    let capture = Conversations { seed: 5, conversations: 3000, trouble: 10, spoofed: 0 }.capture();
+    assert!(capture.len() > 4 << 20, "several chunks: {}", capture.len());
+    let alone = of_bytes(&capture, &Inspection::default(), &Plan { analyzers: 0, ..Plan::default() });
+    for (analyzers, queue) in
+        [(0, QueueKind::Lane), (1, QueueKind::Lane), (3, QueueKind::McRing), (2, QueueKind::Locked)]
+    {
+        let plan = plan(analyzers, queue, 64);
+        for bit_by_bit in [true, false] {
+            let cursor = io::Cursor::new(capture.clone());
+            let reader = if bit_by_bit {
+                Reader::from_read(Trickle(cursor, 1), None, &Options::default())
+            } else {
+                Reader::from_read(cursor, None, &Options::default())
+            };
+            same("a stream", &plan, &of(reader.expect("a capture"), &Inspection::default(), &plan), &alone);
+        }
+    }
+}
+
+#[test]
+fn several_captures_are_one() {
+    let capture = Conversations { seed: 6, conversations: 300, trouble: 0, spoofed: 0 }.capture();
+    // A pcap file has a header of 24 bytes; cut between two records, as good as anywhere.
+    let mut at = 24;
+    while at < capture.len() / 2 {
+        at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().expect("4 bytes")) as usize;
+    }
+    let second = [&capture[..24], &capture[at..]].concat();
+    let whole = of_bytes(&capture, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+    for analyzers in [0, 1, 3] {
+        let mut text = Vec::new();
+        let readers = [&capture[..at], &second].map(|bytes| Reader::from_bytes(bytes.to_vec()).expect("a capture"));
+        let plan = plan(analyzers, QueueKind::Lane, 64);
+        let out = |lines: &[u8]| text.extend_from_slice(lines);
+        let ran = corelane_monitor::inspect(
+            readers,
+            &Settings::default(),
+            &Inspection::default(),
+            &plan,
+            &Progress::new(),
+            |_, error| panic!("{error}"),
+            out,
+        );
+        assert_eq!(ran.expect("a plan").1, whole.findings);
+        assert!(text == whole.text);
+    }
+}

@@ -1,0 +1,56 @@
+//! Runs of both analyses, and what they gave.
+
+use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, Report, Settings, Source, inspect};
+use corelane_net::capture::Reader;
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What a run gave.
+pub(crate) struct Run {
+    pub(crate) report: Report,
+    pub(crate) findings: Findings,
+    pub(crate) text: Vec<u8>,
+}
+
+impl Run {
+    pub(crate) fn events(&self) -> impl Iterator<Item = Value> {
+        self.text.split_inclusive(|&byte| byte == b'\n').map(|line| serde_json::from_slice(line).expect("JSON"))
+    }
+
+    /// The report with what alone depends on the plan left out.
+    pub(crate) fn report(&self) -> Report {
+        Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..self.report.clone() }
+    }
+}
+
+pub(crate) fn of<S: Source + Send>(source: S, inspection: &Inspection, plan: &Plan) -> Run {
+    let mut text = Vec::new();
+    let out = |lines: &[u8]| text.extend_from_slice(lines);
+    let damage = |_, _| {};
+    let ran = inspect([source], &Settings::default(), inspection, plan, &Progress::new(), damage, out);
+    let (report, findings) = ran.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+    Run { report, findings, text }
+}
+
+pub(crate) fn of_bytes(capture: &[u8], inspection: &Inspection, plan: &Plan) -> Run {
+    of(Reader::from_bytes(capture.to_vec()).expect("a capture"), inspection, plan)
+}
+
+pub(crate) fn plan(analyzers: usize, queue: QueueKind, capacity: usize) -> Plan {
+    Plan { analyzers, queue, capacity, ..Plan::default() }
+}
+
+/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
+pub(crate) fn captures() -> Option<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("CORELANE_CAPTURES")
+        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
+    if folder.join("TRUTH.json").is_file() {
+        return Some(folder);
+    }
+    // Not by a macro, whose output the test harness would keep to itself.
+    let line = format!("SKIPPED: no TRUTH.json in {} (set CORELANE_CAPTURES)\n", folder.display());
+    io::stderr().write_all(line.as_bytes()).expect("standard error");
+    None
+}

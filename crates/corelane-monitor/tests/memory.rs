@@ -1,0 +1,134 @@
+//! All memory of a run stays under its limit, and what is found under a limit is the same everywhere.
+//!
+//! The process's most memory counts, so this is a program of its own.
+
+use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Sharing, Source, inspect, limit_memory, run};
+use corelane_net::capture::{LinkType, Reader, Record};
+use corelane_net::synth::{self, Config};
+use std::convert::Infallible;
+use std::fs;
+use std::io::Write;
+use std::sync::Mutex;
+
+/// A source that probes all ports of hosts, and SYNs of sources that do not exist to one host, by turns.
+struct Flood {
+    packets: u64,
+    at: u64,
+}
+
+const PORTS: u64 = 65_536;
+
+impl Source for Flood {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let count = (self.packets - self.at).min(max as u64);
+        let mut frame = [0; 40];
+        frame[0] = 0x45;
+        frame[2..4].copy_from_slice(&40_u16.to_be_bytes());
+        frame[9] = 6;
+        frame[32..34].copy_from_slice(&[0x50, 0x02]);
+        for number in self.at..self.at + count {
+            let sweep = number.is_multiple_of(2);
+            let step = number / 2;
+            let spoofed = (step as u32).wrapping_mul(0x9e37_79b1);
+            let (source, destination, port) = if sweep {
+                (0x0a00_0001, 0xc0a8_0000 + (step / PORTS) as u32, (step % PORTS) as u16)
+            } else {
+                (spoofed, 0xc633_6401, 80)
+            };
+            frame[12..16].copy_from_slice(&source.to_be_bytes());
+            frame[16..20].copy_from_slice(&destination.to_be_bytes());
+            frame[20..22].copy_from_slice(&(40_000 + (step % 20_000) as u16).to_be_bytes());
+            frame[22..24].copy_from_slice(&port.to_be_bytes());
+            let time_ns = 1_700_000_000_000_000_000 + number * 1000;
+            sink(Record { time_ns, wire_len: 54, link: LinkType::RAW, data: &frame });
+        }
+        self.at += count;
+        Ok(count as usize)
+    }
+}
+
+/// The most memory that this process has had, in bytes.
+fn most() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// One at a time: the memory is the process's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn a_sweep_and_a_flood_stay_under_the_limit() {
+    let _alone = ALONE.lock();
+    // With 1000 hosts it takes minutes: 131 million packets.
+    let hosts = std::env::var("CORELANE_SWEEP_HOSTS").ok().and_then(|hosts| hosts.parse::<u64>().ok()).unwrap_or(30);
+    let packets = 2 * PORTS * hosts;
+    for (limit, inspecting) in [(192 << 20, true), (128 << 20, false)] {
+        let plan = Plan { analyzers: 2, ..Plan::default() };
+        let (mut settings, mut inspection) = (Settings::default(), Inspection::default());
+        let inspection = inspecting.then_some(&mut inspection);
+        let source = Flood { packets, at: 0 };
+        let report = match inspection {
+            None => {
+                limit_memory(limit, &plan, &mut settings, None).expect("enough");
+                run([source], &settings, &plan, &Progress::new(), |_, never| match never {}).expect("a plan")
+            }
+            Some(inspection) => {
+                // The queues are the plan's, and the least does not hold them.
+                let limit = limit + (2 << 20);
+                limit_memory(limit, &plan, &mut settings, Some(inspection)).expect("enough");
+                let progress = Progress::new();
+                let ran = inspect([source], &settings, inspection, &plan, &progress, |_, never| match never {}, |_| {});
+                ran.expect("a plan").0
+            }
+        };
+        assert_eq!(report.packets, packets);
+        assert!(report.refused.attempts > packets / 4, "{:?}", report.refused);
+        assert!(!report.alerts.is_empty(), "a sweep is seen all the same");
+        let Some(most) = most() else {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: the system does not say how much memory was used");
+            return;
+        };
+        let _ = writeln!(std::io::stderr(), "limit {} MiB, used {} MiB", limit >> 20, most >> 20);
+        assert!(most <= 194 << 20, "{most} of {limit}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_the_same_everywhere() {
+    let _alone = ALONE.lock();
+    let capture =
+        synth::capture(Config { packets: 100_000, hosts: 4000, ..Config::default() }).expect("a valid configuration");
+    let settings = Settings { table_bytes: Some(3 << 20), ..Settings::default() };
+    let found = |plan: &Plan| {
+        let reader = Reader::from_bytes(capture.clone()).expect("a capture");
+        let report = run([reader], &settings, plan, &Progress::new(), |_, error| panic!("{error}")).expect("a plan");
+        Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..report }
+    };
+    let alone = found(&Plan { analyzers: 0, ..Plan::default() });
+    assert!(alone.refused.flow_packets > 1000 && alone.refused.attempts > 100, "{:?}", alone.refused);
+    // A flow that is not kept is no probe, and its packets are counted once whoever looks at them.
+    assert_eq!(alone.probe_scans, []);
+    let reader = Reader::from_bytes(capture.clone()).expect("a capture");
+    let without = Settings { probes: false, ..settings.clone() };
+    let without = run([reader], &without, &Plan::default(), &Progress::new(), |_, error| panic!("{error}"));
+    assert_eq!(without.expect("a plan").refused.flow_packets, alone.refused.flow_packets);
+    for (analyzers, sharing) in
+        [(1, Sharing::Fixed), (3, Sharing::Fixed), (2, Sharing::Restless), (7, Sharing::Restless)]
+    {
+        assert_eq!(found(&Plan { analyzers, sharing, capacity: 64, ..Plan::default() }), alone, "{analyzers}");
+    }
+    // With room for all nothing is refused, and the document has no word of it.
+    let all = run(
+        [Reader::from_bytes(capture.clone()).expect("a capture")],
+        &Settings { table_bytes: Some(4 << 30), ..Settings::default() },
+        &Plan::default(),
+        &Progress::new(),
+        |_, _| {},
+    );
+    let mut json = Vec::new();
+    all.expect("a plan").write_json(&mut json).expect("memory");
+    assert!(!String::from_utf8(json).expect("UTF-8").contains("refused"));
+}
