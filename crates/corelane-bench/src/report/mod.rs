@@ -129,22 +129,28 @@ fn render(records: &[Record]) -> String {
     out
 }
 
-/// The facts of each machine, once.
+/// What was measured from one commit.
+type Commit<'a> = (&'a str, Vec<&'a str>);
+
+/// The facts of each machine, once, and what was measured there.
 fn machines(out: &mut String, records: &[&Record]) {
-    let mut seen: Vec<(&Machine, Vec<&str>)> = Vec::new();
+    let mut seen: Vec<(&Machine, Vec<Commit>)> = Vec::new();
     for record in records {
-        let same = |machine: &Machine| {
-            machine.cpu == record.machine.cpu
-                && machine.commit == record.machine.commit
-                && machine.kernel == record.machine.kernel
-        };
-        match seen.iter_mut().find(|(machine, _)| same(machine)) {
+        // The counter's rate is measured anew by each run, and printed to 10 MHz.
+        let rate = |machine: &Machine| (machine.counter_hz / 1e7).round();
+        let facts = |machine: &Machine| Machine { commit: String::new(), counter_hz: rate(machine), ..machine.clone() };
+        let same = |machine: &Machine| facts(machine) == facts(&record.machine);
+        let at = seen.iter().position(|(machine, _)| same(machine)).unwrap_or_else(|| {
+            seen.push((&record.machine, Vec::new()));
+            seen.len() - 1
+        });
+        let commits = &mut seen[at].1;
+        match commits.iter_mut().find(|(commit, _)| *commit == record.machine.commit) {
             Some((_, experiments)) => experiments.push(&record.experiment),
-            None => seen.push((&record.machine, vec![&record.experiment])),
+            None => commits.push((&record.machine.commit, vec![&record.experiment])),
         }
     }
-    let several = seen.len() > 1;
-    for (machine, experiments) in seen {
+    for (machine, commits) in seen {
         out.push_str("<table>\n");
         let mut row = |name: &str, value: &str| {
             let _ = writeln!(out, "<tr><th>{name}</th><td>{}</td></tr>", escape(value));
@@ -170,9 +176,8 @@ fn machines(out: &mut String, records: &[&Record]) {
         row("a cycle", &format!("of the counter: {rate:.2} GHz, {constant}"));
         row("hardware counters", machine.counters.as_ref().map_or_else(String::as_str, |()| "yes"));
         row("built by", &format!("{}, {}", machine.compiler, machine.build));
-        row("commit", &machine.commit);
-        if several {
-            row("experiments", &experiments.join(", "));
+        for (i, (commit, experiments)) in commits.iter().enumerate() {
+            row(if i == 0 { "commit" } else { "" }, &format!("{commit}: {}", experiments.join(", ")));
         }
         out.push_str("</table>\n");
     }

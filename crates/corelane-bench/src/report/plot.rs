@@ -60,6 +60,12 @@ fn colour(series: &SeriesRecord) -> &'static str {
         _ if own && (name.starts_with("cvq") || name.starts_with("bcvq")) => "c-fastforward",
         _ if own && (name.starts_with("bwq") || name.starts_with("bbwq")) => "c-locked",
         _ if own && name.starts_with("ticket") => "c-bqueue",
+        // Ways to wait.
+        _ if own && name == "adaptive" => "c-lane",
+        _ if own && name == "park" => "c-bqueue",
+        _ if own && name.starts_with("spinpark") => "c-multiline",
+        _ if own && name == "spin" => "c-fastforward",
+        _ if own && name == "yield" => "c-mcring",
         _ if own => "c-other",
         _ => "c-crate",
     }
@@ -109,10 +115,16 @@ impl Svg {
     }
 }
 
+/// The room that the longest of these names takes, and at least so much.
+fn room_for<'a>(names: impl IntoIterator<Item = &'a str>, least: f64) -> f64 {
+    // Of 12 pixels of height few letters are wider than 7, and bold ones.
+    let longest = names.into_iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    (longest as f64 * 6.9 + 18.0).clamp(least, WIDTH / 2.0)
+}
+
 /// A row a contender, best first: the dot is the median, the line goes from the least to the most.
 fn ranks(panel: &PanelRecord) -> String {
     const ROW: f64 = 20.0;
-    const LEFT: f64 = 200.0;
     const RIGHT: f64 = 70.0;
     const TOP: f64 = 26.0;
     let Some(&x) = panel.xs().first() else { return String::new() };
@@ -121,7 +133,8 @@ fn ranks(panel: &PanelRecord) -> String {
     let summaries = rows.iter().chain(&roofs).filter_map(|(_, point)| point.summary());
     let ruler = Ruler::new(panel.y.scale, summaries.flat_map(|summary| [summary.least, summary.most]));
     let bottom = TOP + ROW * rows.len() as f64;
-    let at = |value: f64| ruler.place(value).map(|place| LEFT + place * (WIDTH - LEFT - RIGHT));
+    let left = room_for(rows.iter().map(|(series, _)| series.name.as_str()), 200.0);
+    let at = |value: f64| ruler.place(value).map(|place| left + place * (WIDTH - left - RIGHT));
 
     let mut svg = Svg::new(bottom + 44.0, &panel.title);
     for Mark { value, label } in ruler.marks() {
@@ -132,7 +145,7 @@ fn ranks(panel: &PanelRecord) -> String {
     }
     let direction = if panel.higher_is_better { "more is better" } else { "less is better" };
     svg.text(
-        LEFT + (WIDTH - LEFT - RIGHT) / 2.0,
+        left + (WIDTH - left - RIGHT) / 2.0,
         bottom + 36.0,
         "axis middle",
         &format!("{}{} ({direction})", panel.y.label, if panel.y.scale == Scale::Log { ", logarithmic" } else { "" }),
@@ -147,9 +160,9 @@ fn ranks(panel: &PanelRecord) -> String {
     for (i, (series, point)) in rows.iter().enumerate() {
         let y = TOP + ROW * (i as f64 + 0.5);
         let class = colour(series);
-        svg.text(LEFT - 10.0, y + 4.0, &format!("name end t-{class}"), &series.name);
+        svg.text(left - 10.0, y + 4.0, &format!("name end t-{class}"), &series.name);
         if let Some(stopped) = &point.stopped {
-            svg.text(LEFT + 6.0, y + 4.0, "stopped", stopped);
+            svg.text(left + 6.0, y + 4.0, "stopped", stopped);
         }
         let Some(summary) = point.summary() else { continue };
         let (Some(least), Some(median), Some(most)) = (at(summary.least), at(summary.median), at(summary.most)) else {
@@ -173,23 +186,23 @@ fn ranks(panel: &PanelRecord) -> String {
 /// A line a contender, its name at its end.
 fn lines(panel: &PanelRecord) -> String {
     const LEFT: f64 = 76.0;
-    const RIGHT: f64 = 214.0;
-    const TOP: f64 = 14.0;
+    const TOP: f64 = 30.0;
     const LABEL: f64 = 13.5;
     let Some(axis) = &panel.x else { return String::new() };
-    let height = (LABEL * panel.series.len() as f64 + 40.0).max(360.0);
+    let height = (LABEL * panel.series.len() as f64 + 56.0).max(376.0);
+    let right = room_for(panel.series.iter().map(|series| series.name.as_str()), 214.0);
     let bottom = height - 46.0;
     let xs = panel.xs();
     let across = Ruler::new(axis.scale, xs.iter().copied());
     let summaries = panel.series.iter().flat_map(|series| &series.points).filter_map(|point| point.summary());
     let up = Ruler::new(panel.y.scale, summaries.map(|summary| summary.median));
-    let at_x = |x: f64| across.place(x).map(|place| LEFT + 14.0 + place * (WIDTH - LEFT - RIGHT - 28.0));
+    let at_x = |x: f64| across.place(x).map(|place| LEFT + 14.0 + place * (WIDTH - LEFT - right - 28.0));
     let at_y = |y: f64| up.place(y).map(|place| bottom - place * (bottom - TOP));
 
     let mut svg = Svg::new(height, &panel.title);
     for Mark { value, label } in up.marks() {
         if let Some(y) = at_y(value) {
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), "grid");
+            svg.line((LEFT, y), (WIDTH - right, y), "grid");
             let label = if panel.y.label == "ns" && panel.y.scale == Scale::Log { time(value) } else { label };
             svg.text(LEFT - 8.0, y + 4.0, "mark end", &label);
         }
@@ -205,15 +218,11 @@ fn lines(panel: &PanelRecord) -> String {
             last = x;
         }
     }
-    svg.text(LEFT + (WIDTH - LEFT - RIGHT) / 2.0, bottom + 38.0, "axis middle", &axis.label);
+    svg.text(LEFT + (WIDTH - LEFT - right) / 2.0, bottom + 38.0, "axis middle", &axis.label);
     let direction = if panel.higher_is_better { "more is better" } else { "less is better" };
     let log = if panel.y.scale == Scale::Log { ", logarithmic" } else { "" };
-    let _ = write!(
-        svg.out,
-        "<text class=\"axis middle\" transform=\"translate(12 {:.1}) rotate(-90)\">{}{log} ({direction})</text>",
-        (TOP + bottom) / 2.0,
-        escape(&panel.y.label)
-    );
+    // Across, above the plot: some are longer than it is high.
+    svg.text(4.0, 14.0, "axis", &format!("{}{log} ({direction})", panel.y.label));
 
     // Grey first, so that the family is drawn over it.
     let mut order: Vec<&SeriesRecord> = panel.series.iter().collect();
@@ -276,19 +285,19 @@ fn lines(panel: &PanelRecord) -> String {
             );
         }
         if let Some(((_, x, y), place)) = name_of(i) {
-            let start = WIDTH - RIGHT + 6.0;
+            let start = WIDTH - right + 6.0;
             let _ = write!(
                 svg.out,
                 "<path d=\"M{:.1} {y:.1}L{:.1} {y:.1}L{start:.1} {place:.1}\" class=\"leader\"/>",
                 x + 5.0,
-                WIDTH - RIGHT - 8.0
+                WIDTH - right - 8.0
             );
             svg.text(start + 4.0, place + 4.0, &format!("name t-{}", colour(series)), &series.name);
         }
         svg.out += "</g>";
     }
     if !stopped_at.is_empty() {
-        svg.text(WIDTH - RIGHT + 10.0, bottom + 18.0, "stopped", "× stopped: see the figures");
+        svg.text(WIDTH - right + 10.0, bottom + 18.0, "stopped", "× stopped: see the figures");
     }
     svg.end()
 }
