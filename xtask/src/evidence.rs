@@ -161,8 +161,8 @@ impl Records {
         if let Some(schedules) = run.schedules {
             let _ = write!(text, ", {} schedules", grouped(schedules));
         }
-        if let Some(count) = run.judged {
-            let _ = write!(text, ", {} {}", grouped(count), column.judges());
+        if let (Some(count), Some(what)) = (run.judged, column.judges()) {
+            let _ = write!(text, ", {} {what}", grouped(count));
         }
         text
     }

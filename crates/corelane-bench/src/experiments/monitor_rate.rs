@@ -51,6 +51,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             here: "1 to 4; none is one thread for all",
             paper: Some("B-Queue: 1 to 7 queues"),
         },
+        Parameter {
+            name: "MCRingBuffer's unfinished batches",
+            here: "shown to a stage that would wait (mcring)",
+            paper: Some("B-Queue: kept, or pushed out by garbage that a timer injects"),
+        },
     ],
     plan,
 };
@@ -121,11 +126,6 @@ fn conversations(plan: &mut Plan) {
             looked_into(setting, &alone)
         });
     }
-    panel.leave_out(
-        "MCRingBuffer(sane), MCRingBuffer(deadlock)",
-        "the printed queue keeps an unfinished batch to itself; the paper runs it as it is, or with garbage that a timer injects. \
-         mcring shows every item without either, and is the one that stages of the monitor may be joined by",
-    );
 }
 
 /// Analyses the whole capture; the value is the rate, as often as there are x.

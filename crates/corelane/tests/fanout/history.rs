@@ -1,7 +1,8 @@
 //! Recorded histories of a dispatcher and its workers, judged by a checker of linearizability.
 //!
 //! A worker's queue is first-in first-out, of its own, and which one a job went to is known from who took it. So the dispatcher's calls are steps at
-//! those queues: a job enters one of them, in the order of the jobs; `Full` has found each of them full, one after the other. No worker leaves
+//! those queues: a job enters one of them, in the order of the jobs; `Full` has found each of them full, one after the other, and the
+//! dispatcher's end closes them one after the other. No worker leaves
 //! here: a job that comes back stands in two queues in turn, and nobody can tell which the first was. That each job is taken once then,
 //! and in which order, is what [`membership`](crate::membership), [`accounting`](crate::accounting) and [`sequences`](crate::sequences) say.
 
@@ -46,9 +47,9 @@ enum Step {
     Take(usize, u64),
     Empty(usize),
     Backlog(usize, usize),
-    IsClosed(bool),
+    IsClosed(usize, bool),
     Closed(usize),
-    Gone,
+    Gone(usize),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,7 +58,8 @@ struct State {
     queues: [Vec<u64>; WORKERS],
     /// The next job.
     next: u64,
-    gone: bool,
+    /// By queue: the dispatcher is, as far as its worker can tell.
+    gone: [bool; WORKERS],
 }
 
 struct Workers;
@@ -80,7 +82,7 @@ impl Specification for Workers {
             Step::Dispatch(worker, job) => {
                 next.queues[worker].push(job);
                 next.next += 1;
-                job == state.next && !state.gone && next.queues[worker].len() <= state.bound
+                job == state.next && !state.gone[worker] && next.queues[worker].len() <= state.bound
             }
             Step::Full(worker, after) => after == state.next && state.queues[worker].len() == state.bound,
             Step::Take(worker, job) => {
@@ -88,13 +90,13 @@ impl Specification for Workers {
                 next.queues[worker].drain(..usize::from(is_first));
                 is_first
             }
-            Step::Empty(worker) => state.queues[worker].is_empty() && !state.gone,
-            Step::Closed(worker) => state.queues[worker].is_empty() && state.gone,
+            Step::Empty(worker) => state.queues[worker].is_empty() && !state.gone[worker],
+            Step::Closed(worker) => state.queues[worker].is_empty() && state.gone[worker],
             Step::Backlog(worker, count) => count <= state.queues[worker].len(),
-            Step::IsClosed(answer) => answer == state.gone,
-            Step::Gone => {
-                next.gone = true;
-                !state.gone
+            Step::IsClosed(worker, answer) => answer == state.gone[worker],
+            Step::Gone(worker) => {
+                next.gone[worker] = true;
+                !state.gone[worker]
             }
         };
         if holds { (true, next) } else { (false, state.clone()) }
@@ -132,9 +134,9 @@ fn judge(bound: usize, events: &[Event<Call>]) -> Result<(), Wrong> {
             Call::Taken(worker, ref jobs) => jobs.iter().for_each(|&job| step(Step::Take(worker, job))),
             Call::Empty(worker) => step(Step::Empty(worker)),
             Call::Backlog(worker, count) => step(Step::Backlog(worker, count)),
-            Call::IsClosed(_, answer) => step(Step::IsClosed(answer)),
+            Call::IsClosed(worker, answer) => step(Step::IsClosed(worker, answer)),
             Call::Closed(worker) => step(Step::Closed(worker)),
-            Call::Gone => step(Step::Gone),
+            Call::Gone => (0..WORKERS).for_each(|worker| step(Step::Gone(worker))),
         }
     }
     if is_linearizable::<Workers>(steps) { Ok(()) } else { Err(Wrong::Order) }
