@@ -438,12 +438,12 @@ impl<T> Shared<Ring<T>> {
         if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
             told = self.publish_position(&run);
         }
-        // No further than to the next publication of the position.
+        // No further than to the next publication of the position. A power of two: a division would take as long as the rest.
         let every = ring.release_every.max(1);
         let published = |ahead| ring.published(at.wrapping_add(ahead));
         // SAFETY: only the consumer reaches its notes, and nothing in here does a second time.
         let found = ring.notes.with_mut(|notes| unsafe {
-            (*notes).find(run, ring.take, every - at % every, ring.last_block(), published)
+            (*notes).find(run, ring.take, every - (at & (every - 1)), ring.last_block(), published)
         });
         if found.is_empty() && found.next != told {
             told = self.publish_position(&found);
