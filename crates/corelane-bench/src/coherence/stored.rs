@@ -103,6 +103,19 @@ mod tests {
     }
 
     #[test]
+    fn the_lane_moves_few_lines_more_than_its_payload_fills() {
+        let Stored(kept) = Stored::load();
+        let mut compared = 0;
+        for case in cases::all().iter().filter(|case| case.queue == "lane" && case.run.starts_with("filled")) {
+            let [out, ..] = kept["lane"][&run(case)];
+            let fills = case.bytes as f64 / 64.0;
+            assert!(out <= 1.25 * fills, "{}: {out} lines an item, which fills {fills}", run(case));
+            compared += 1;
+        }
+        assert!(compared >= 11, "{compared}");
+    }
+
+    #[test]
     fn every_queue_of_ours_is_kept() {
         let Stored(mut kept) = Stored::load();
         for case in cases::all().iter().filter(|case| matches!(case.part, Part::Table | Part::FollowUps)) {

@@ -39,18 +39,20 @@ impl<T> Block<T> {
     const LEAST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
     /// Items in a block.
     pub(super) const ITEMS: usize = {
-        let in_a_line = LINE.saturating_sub(Self::LEAST) / Self::ITEM;
-        // An item that fills a line to three quarters is best alone in it. Smaller and larger ones would waste up to half
-        // of it, where seven behind one header waste an eighth. Items of 16 and 24 bytes waste a quarter of a line and stay
-        // in it all the same: seven and five of them in two lines went through at a fifth of the rate between CPUs that are
-        // far apart, where both ends go for the one header. Between near ones single items gained by half, batches lost as much.
-        let alone = in_a_line == 1 && Self::ITEM >= 40;
-        if cfg!(loom) {
-            2
-        } else if in_a_line >= 2 || alone {
-            in_a_line
-        } else {
-            7
+        // The fewest lines of which they leave at most an eighth to the header and to nobody: one for 8 bytes and for 56, two for 16, 24
+        // and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of one line for items of 16 and 24 bytes
+        // a round trip was a sixth shorter, and a stream went through at half to eight tenths of the rate.
+        let mut lines = 1;
+        loop {
+            let items = (lines * LINE).saturating_sub(Self::LEAST) / Self::ITEM;
+            if cfg!(loom) {
+                break 2;
+            } else if items * Self::ITEM * 8 >= lines * LINE * 7 && Self::ITEM < LINE {
+                break items;
+            } else if lines == 4 {
+                break 7;
+            }
+            lines += 1;
         }
     };
     pub(super) const ALIGN: usize = if align_of::<Slot<T>>() > LINE { align_of::<Slot<T>>() } else { LINE };
@@ -152,6 +154,29 @@ impl<T> Block<T> {
                 let slot = Self::item(block, i).cast_mut();
                 slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
             }
+        }
+    }
+
+    /// Takes along the lines of the block that starts here, but for the first: a word of each is written, it does not matter what.
+    ///
+    /// # Safety
+    /// The block is living, and its slots are the caller's, to write there, with nothing in them.
+    #[inline(always)]
+    unsafe fn take_along(block: *mut u8) {
+        #[cfg(not(loom))]
+        {
+            // What is in front of the items is never used.
+            let mut at = if Self::FIRST < LINE { LINE } else { Self::FIRST - Self::FIRST % LINE };
+            while at < Self::STRIDE {
+                // SAFETY: lines are aligned, and this one lies in the block, behind its first slot. Volatile, as nobody ever reads it.
+                unsafe { block.add(at).cast::<usize>().write_volatile(0) };
+                at += LINE;
+            }
+        }
+        #[cfg(loom)]
+        for i in 0..if Self::IS_LINE { 0 } else { Self::ITEMS } {
+            // SAFETY: the caller's.
+            unsafe { (*Self::item(block, i)).with_mut(|_| ()) };
         }
     }
 
@@ -413,7 +438,8 @@ impl<T> Run<T> {
     /// Consumer: leaves this block, which is full and used up, for the next of the run; there is one.
     #[inline(always)]
     fn go_on(&mut self) {
-        leave::<T>(self.line, self.delta);
+        // SAFETY: the block is used up, and released no sooner than with an item of the next one.
+        unsafe { leave::<T>(self.line, self.delta) };
         self.step();
         let ahead = self.line.wrapping_add(Block::<T>::FETCH_AHEAD);
         // Not behind the run: there it would take the line away from the producer that still fills it.
@@ -444,14 +470,19 @@ impl<T> Run<T> {
     }
 }
 
-/// Stores the header of a block that is full and used up once more, unchanged, to take the line along: the producer then finds
-/// it in one place, the consumer's cache, and not in both. Also where the header has a line to itself, which a consumer that takes full
-/// blocks unchecked need not touch: without it a tenth fewer lines moved, and items of 64 bytes went through at three quarters of the rate.
+/// Stores the header of a block that is full and used up once more, unchanged, and a word in each further line, to take the lines along: the
+/// producer then finds each in one place, the consumer's cache, and not in both.
+///
+/// # Safety
+/// The block is one of a living queue, all its items were popped by the caller, and their slots have not been released.
 #[inline(always)]
-pub(super) fn leave<T>(line: *mut u8, delta: usize) {
+pub(super) unsafe fn leave<T>(line: *mut u8, delta: usize) {
     let header = line.addr().wrapping_add(Block::<T>::FULL).wrapping_add(delta);
-    // SAFETY: `line` is the current block of a living queue.
-    unsafe { Block::<T>::header(line) }.store(header, Relaxed);
+    // SAFETY: the caller's; what was popped and not released is the consumer's.
+    unsafe {
+        Block::<T>::header(line).store(header, Relaxed);
+        Block::<T>::take_along(line);
+    }
 }
 
 /// What a consumer keeps in mind from one run to the next.

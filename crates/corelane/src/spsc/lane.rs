@@ -7,16 +7,17 @@
 //!
 //! # How it works
 //!
-//! The ring consists of blocks; a block is one cache line for items up to 28 bytes, and a few lines that hold 7 items
-//! beyond. A block starts with a header: the place behind the last item published in it, in bytes since the queue was made.
+//! The ring consists of blocks; a block is one cache line for small items, and beyond a few lines of which items fill seven eighths: two
+//! lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place behind the last item published in it, in bytes since the queue was made.
 //! It tells how many items are there, and of which lap.
 //!
 //! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line moves
 //!    from core to core where an index queue moves two. The consumer reads the header of its current block: it covers every
 //!    item of the block.
 //! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a block
-//!    stores its header once more, unchanged: the producer then finds the line in one place, the consumer's cache, and not
-//!    in both, which on some processors is what an upgrade from shared to exclusive waits for.
+//!    stores its header once more, unchanged, and a word in each further line, as the slots are its own until it releases them: the producer
+//!    then finds each line in one place, the consumer's cache, and not in both, which on some processors is what an upgrade from shared to
+//!    exclusive waits for.
 //! 3. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
 //!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it knew of.
 //! 4. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
@@ -42,6 +43,15 @@
 //! | the same, but single items announced in a word of their own and the header stored once a block | 905 |
 //! | the same as the third, but no header stored a second time (step 2) | 709 |
 //!
+//! The further lines of step 2, single items, medians of 7 rounds, M items/s:
+//!
+//! | bytes an item | near CPUs: only the header stored again | a word in each line | far CPUs: only the header | each line | rtrb, near and far |
+//! |---|---|---|---|---|---|
+//! | 32 | 97 to 119 | 359 | 18 | 265 | 70, 24 |
+//! | 64 | 75 | 243 | 15 | 190 | 68, 15 |
+//! | 128 | 37 to 45 | 127 | 10 | 91 | 35 to 129, 9 |
+//! | 256 | 32 to 38 | 41 | 7 | 33 | 24, 6 |
+//!
 //! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away from
 //! the consumer that is still reading.
 //!
@@ -64,8 +74,8 @@
 //!
 //! # Memory
 //!
-//! Blocks of 64 bytes for `(64 - 8) / size` items, or of 7 items rounded up to whole lines; their number is a power of two,
-//! so between once and twice the capacity plus one block.
+//! Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to whole lines; their number is a
+//! power of two, so between once and twice the capacity plus one block.
 
 use super::blocks::{Block, Notes, Place, Run, leave, position};
 use super::buffer::{Buffer, drop_all};
@@ -430,7 +440,9 @@ impl<T> Shared<Ring<T>> {
         let ring = &self.body;
         let run = ring.run_at(next, line, lap);
         if run.line != line {
-            leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr()));
+            // SAFETY: the block that ends there is used up. Its position may have been published, with the last pop from it, but the producer
+            // comes there only when an item of the next block was popped, too: `Ring::new`.
+            unsafe { leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr())) };
         }
         let (at, popped) = run.place();
         // The end of a block is the start of the next one.

@@ -614,7 +614,7 @@ impl<T> Shared<Chain<T>> {
     fn next_run(&self, next: *mut u8, line: *mut u8, told: *mut u8) -> (Run<T>, *mut u8) {
         let chain = &self.body;
         // SAFETY: only the consumer reaches what it keeps in mind, and nothing in here does a second time. It stands in its
-        // segment, which is alive.
+        // segment, which is alive, and its own up to there until it gives it back: so are the blocks that it leaves.
         chain.reader.with_mut(|reader| unsafe {
             let reader = &mut *reader;
             let mut run = chain.run_at(reader.segment, next, line);
