@@ -47,14 +47,15 @@ impl<const BOUND: usize> Specification for Fifo<BOUND> {
     fn apply(call: &Call, state: &Self::State) -> (bool, Self::State) {
         let (items, closed) = state;
         let mut next = state.clone();
+        // A batch that does nothing says why: it does not succeed.
         let holds = match call {
             Call::Push(pushed) => {
                 next.0.extend(pushed);
-                !closed && next.0.len() <= BOUND
+                !pushed.is_empty() && !closed && next.0.len() <= BOUND
             }
             Call::Full => !closed && items.len() == BOUND,
             Call::PushClosed => *closed,
-            Call::Pop(popped) => popped.iter().all(|&item| next.0.pop_front() == Some(item)),
+            Call::Pop(popped) => !popped.is_empty() && popped.iter().all(|&item| next.0.pop_front() == Some(item)),
             Call::Empty => !closed && items.is_empty(),
             Call::PopClosed => *closed && items.is_empty(),
             Call::Close => {
@@ -239,6 +240,10 @@ fn the_checker_refuses_what_is_wrong() {
         &[push(&[1]), pop(&[1]), pop(&[1])],
         &[push(&[1]), Close, PopClosed],
         &[push(&[1, 2, 3])],
+        &[push(&[])],
+        &[push(&[1, 2]), push(&[])],
+        &[pop(&[])],
+        &[push(&[1]), pop(&[])],
         &[Close, push(&[1])],
         &[IsClosed(true)],
         &[PushClosed],
