@@ -624,6 +624,10 @@ fn a_close_races_reservations() {
 
 #[test]
 fn a_parked_consumer_is_woken() {
+    watchdog::guard(parked_consumers_are_woken);
+}
+
+fn parked_consumers_are_woken() {
     fn wake(expected: Result<&[u8], Drained>, wake: impl FnOnce(Producer<Park>) -> Option<Producer<Park>>) {
         let (tx, mut rx) = queue_with(64, None, usize::MAX, Park);
         thread::scope(|scope| {
@@ -663,6 +667,10 @@ fn a_parked_consumer_is_woken() {
 
 #[test]
 fn a_parked_producer_is_woken() {
+    watchdog::guard(parked_producers_are_woken);
+}
+
+fn parked_producers_are_woken() {
     fn wake(len: usize, expected: Result<(), PushError>, wake: impl FnOnce(Consumer<Park>) -> Option<Consumer<Park>>) {
         let (mut tx, rx) = queue_with(64, Some(256), usize::MAX, Park);
         while tx.try_push(&[7; 8]).is_ok() {}
@@ -711,90 +719,100 @@ fn no_wake_up_is_lost() {
 
 #[test]
 fn timed_calls_are_neither_early_nor_for_ever() {
-    fn on_time(time: Duration, call: impl FnOnce()) {
-        let since = Instant::now();
-        call();
-        let took = since.elapsed();
-        assert!(took >= time && took <= time + Duration::from_secs(1), "{took:?} for {time:?}");
-    }
-    fn timed<W: Strategy>(wait: W) {
-        let (mut tx, mut rx) = queue_with(64, Some(64), 0, wait);
-        for time in [Duration::ZERO, Duration::from_millis(12)] {
-            on_time(time, || assert_eq!(rx.pop_timeout(time), Err(PopTimeoutError::Timeout)));
+    watchdog::guard(|| {
+        fn on_time(time: Duration, call: impl FnOnce()) {
+            let since = Instant::now();
+            call();
+            let took = since.elapsed();
+            assert!(took >= time && took <= time + Duration::from_secs(1), "{took:?} for {time:?}");
         }
-        while tx.try_push(b"").is_ok() {}
-        for time in [Duration::ZERO, Duration::from_millis(12)] {
-            on_time(time, || assert_eq!(tx.push_timeout(b"", time), Err(PushError::Full)));
+        fn timed<W: Strategy>(wait: W) {
+            let (mut tx, mut rx) = queue_with(64, Some(64), 0, wait);
+            for time in [Duration::ZERO, Duration::from_millis(12)] {
+                on_time(time, || assert_eq!(rx.pop_timeout(time), Err(PopTimeoutError::Timeout)));
+            }
+            while tx.try_push(b"").is_ok() {}
+            for time in [Duration::ZERO, Duration::from_millis(12)] {
+                on_time(time, || assert_eq!(tx.push_timeout(b"", time), Err(PushError::Full)));
+            }
+            assert_eq!(rx.pop_timeout(Duration::MAX), Ok(&b""[..]));
+            assert_eq!(tx.push_timeout(&[0; 100], Duration::from_secs(100)), Err(PushError::TooLarge));
         }
-        assert_eq!(rx.pop_timeout(Duration::MAX), Ok(&b""[..]));
-        assert_eq!(tx.push_timeout(&[0; 100], Duration::from_secs(100)), Err(PushError::TooLarge));
-    }
-    timed(Spin);
-    timed(Yield);
-    timed(Park);
-    timed(Adaptive);
+        timed(Spin);
+        timed(Yield);
+        timed(Park);
+        timed(Adaptive);
+    });
 }
 
 #[test]
 fn a_stream_and_a_lane_are_waited_for_together() {
-    let parker = Parker::new();
-    let tuning = Tuning::default();
-    let (mut bytes, mut from_bytes) =
-        stream::channel_with::<_, NoStats>(Options::new().tuning(tuning).wait(Park).consumer_parker(&parker)).unwrap();
-    let (mut items, mut from_items) =
-        spsc::lane::channel_with::<u64, _, NoStats>(5, Options::new().wait(Park).consumer_parker(&parker)).unwrap();
-    for turn in 0..20 {
-        thread::scope(|scope| {
-            let sleeper =
-                scope.spawn(|| wait::any(&mut [&mut from_bytes as &mut dyn Waitable, &mut from_items], &Park, None));
-            if turn % 4 == 0 {
-                thread::sleep(NAP);
-            }
+    watchdog::guard(|| {
+        let parker = Parker::new();
+        let tuning = Tuning::default();
+        let (mut bytes, mut from_bytes) =
+            stream::channel_with::<_, NoStats>(Options::new().tuning(tuning).wait(Park).consumer_parker(&parker))
+                .unwrap();
+        let (mut items, mut from_items) =
+            spsc::lane::channel_with::<u64, _, NoStats>(5, Options::new().wait(Park).consumer_parker(&parker)).unwrap();
+        for turn in 0..20 {
+            thread::scope(|scope| {
+                let sleeper = scope
+                    .spawn(|| wait::any(&mut [&mut from_bytes as &mut dyn Waitable, &mut from_items], &Park, None));
+                if turn % 4 == 0 {
+                    thread::sleep(NAP);
+                }
+                if turn % 2 == 0 {
+                    bytes.push(b"x").unwrap();
+                } else {
+                    items.push(7).unwrap();
+                }
+                assert_eq!(sleeper.join().unwrap(), Some(turn % 2));
+            });
             if turn % 2 == 0 {
-                bytes.push(b"x").unwrap();
+                assert!(from_bytes.try_pop().is_ok());
             } else {
-                items.push(7).unwrap();
+                assert!(from_items.try_pop().is_ok());
             }
-            assert_eq!(sleeper.join().unwrap(), Some(turn % 2));
-        });
-        if turn % 2 == 0 {
-            assert!(from_bytes.try_pop().is_ok());
-        } else {
-            assert!(from_items.try_pop().is_ok());
         }
-    }
-    assert_eq!(wait::any(&mut [&mut bytes], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+        assert_eq!(wait::any(&mut [&mut bytes], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+    });
 }
 
 #[test]
 fn bytes_are_copied_through_writer_and_reader() {
-    let text = message(5, 300_000);
-    let (tx, mut rx) = queue(1000, Some(5_000));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut tx = tx;
-            let mut random = Random::new(9);
-            let mut left = &text[..];
-            while !left.is_empty() {
-                let (now, later) = left.split_at(random.below(3_000).min(left.len()));
-                tx.writer().write_all(now).unwrap();
-                left = later;
-            }
-            tx.writer().flush().unwrap();
+    watchdog::guard(|| {
+        let text = message(5, 300_000);
+        let (tx, mut rx) = queue(1000, Some(5_000));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut tx = tx;
+                let mut random = Random::new(9);
+                let mut left = &text[..];
+                while !left.is_empty() {
+                    let (now, later) = left.split_at(random.below(3_000).min(left.len()));
+                    tx.writer().write_all(now).unwrap();
+                    left = later;
+                }
+                tx.writer().flush().unwrap();
+            });
+            let mut got = Vec::new();
+            rx.reader().read_to_end(&mut got).unwrap();
+            assert!(got == text);
         });
-        let mut got = Vec::new();
-        rx.reader().read_to_end(&mut got).unwrap();
-        assert!(got == text);
+        let mut text = String::new();
+        let (mut tx2, mut rx2) = queue(64, None);
+        for part in ["first li", "ne\n", "", "second line\nthi", "rd"] {
+            tx2.push(part.as_bytes()).unwrap();
+        }
+        tx2.close();
+        assert_eq!(
+            rx2.reader().lines().map(Result::unwrap).collect::<Vec<_>>(),
+            ["first line", "second line", "third"]
+        );
+        assert_eq!(rx2.reader().read_to_string(&mut text).unwrap(), 0);
+        assert_eq!(tx2.writer().write(b"late").unwrap_err().kind(), ErrorKind::BrokenPipe);
     });
-    let mut text = String::new();
-    let (mut tx2, mut rx2) = queue(64, None);
-    for part in ["first li", "ne\n", "", "second line\nthi", "rd"] {
-        tx2.push(part.as_bytes()).unwrap();
-    }
-    tx2.close();
-    assert_eq!(rx2.reader().lines().map(Result::unwrap).collect::<Vec<_>>(), ["first line", "second line", "third"]);
-    assert_eq!(rx2.reader().read_to_string(&mut text).unwrap(), 0);
-    assert_eq!(tx2.writer().write(b"late").unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
