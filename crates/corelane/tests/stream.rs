@@ -26,6 +26,8 @@ use std::{mem, thread};
 
 /// Long enough for the other thread to fall asleep.
 const NAP: Duration = Duration::from_millis(8);
+/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+const SLACK: Duration = Duration::from_secs(30);
 const STARTS: [usize; 2] = [0, usize::MAX - 30];
 
 type Ends<W> = (Producer<W>, Consumer<W>);
@@ -724,7 +726,7 @@ fn timed_calls_are_neither_early_nor_for_ever() {
             let since = Instant::now();
             call();
             let took = since.elapsed();
-            assert!(took >= time && took <= time + Duration::from_secs(1), "{took:?} for {time:?}");
+            assert!(took >= time && took <= time + SLACK, "{took:?} for {time:?}");
         }
         fn timed<W: Strategy>(wait: W) {
             let (mut tx, mut rx) = queue_with(64, Some(64), 0, wait);
