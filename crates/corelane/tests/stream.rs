@@ -139,52 +139,58 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
         let len = random.length(segment);
         let bytes = message(call, len);
         let now = inside(&model);
-        let judge = |result: &Result<(), PushError>| match result {
+        // `told` is what the producer knows to be inside: it may know of less room than there is, but `Full` must follow from that.
+        let judge = |result: &Result<(), PushError>, told: usize| match result {
             Ok(()) => assert!(now + weight(len) <= most),
-            Err(PushError::Full) => assert!(limit.is_some() && weight(len) <= most),
+            Err(PushError::Full) => {
+                assert!(limit.is_some() && weight(len) <= most && told + weight(len) > most, "{told} bytes inside");
+            }
             Err(PushError::TooLarge) => assert!(weight(len) > most),
             Err(other) => panic!("{other}"),
         };
         match random.below(14) {
             0..4 => {
                 let result = tx.try_push(&bytes);
-                judge(&result);
+                judge(&result, tx.bytes());
                 if result.is_ok() {
                     model.push_back(bytes);
                 }
             }
-            4 => match tx.reserve(len) {
-                Err(error) => judge(&Err(error)),
-                Ok(mut reserved) => {
-                    assert_eq!(reserved.len(), len);
-                    match random.below(4) {
-                        0 => {
-                            reserved.append(&bytes);
-                            drop(reserved);
-                        }
-                        1 => mem::forget(reserved),
-                        2 => {
-                            let part = random.below(len + 1);
-                            assert_eq!(reserved.append(&bytes[..part]), part);
-                            assert_eq!(reserved.append(&bytes[part..]), len - part);
-                            assert_eq!(reserved.append(b"more"), 0);
-                            reserved.commit_written().unwrap();
-                            model.push_back(bytes);
-                        }
-                        _ => {
-                            let fewer = random.below(len + 1);
-                            let memory = reserved.as_uninit_mut();
-                            assert!(memory.len() == len && is_aligned(memory.as_ptr()));
-                            memory[..fewer].iter_mut().zip(&bytes).for_each(|(to, from)| {
-                                to.write(*from);
-                            });
-                            // SAFETY: so many bytes were just written.
-                            unsafe { reserved.commit(fewer) }.unwrap();
-                            model.push_back(bytes[..fewer].to_vec());
+            4 => {
+                let told = tx.bytes();
+                match tx.reserve(len) {
+                    Err(error) => judge(&Err(error), told),
+                    Ok(mut reserved) => {
+                        assert_eq!(reserved.len(), len);
+                        match random.below(4) {
+                            0 => {
+                                reserved.append(&bytes);
+                                drop(reserved);
+                            }
+                            1 => mem::forget(reserved),
+                            2 => {
+                                let part = random.below(len + 1);
+                                assert_eq!(reserved.append(&bytes[..part]), part);
+                                assert_eq!(reserved.append(&bytes[part..]), len - part);
+                                assert_eq!(reserved.append(b"more"), 0);
+                                reserved.commit_written().unwrap();
+                                model.push_back(bytes);
+                            }
+                            _ => {
+                                let fewer = random.below(len + 1);
+                                let memory = reserved.as_uninit_mut();
+                                assert!(memory.len() == len && is_aligned(memory.as_ptr()));
+                                memory[..fewer].iter_mut().zip(&bytes).for_each(|(to, from)| {
+                                    to.write(*from);
+                                });
+                                // SAFETY: so many bytes were just written.
+                                unsafe { reserved.commit(fewer) }.unwrap();
+                                model.push_back(bytes[..fewer].to_vec());
+                            }
                         }
                     }
                 }
-            },
+            }
             5 => {
                 let batch = (0..random.below(9)).map(|i| message(call + i, random.length(segment))).collect::<Vec<_>>();
                 let pushed = tx.push_batch(&batch);
