@@ -81,6 +81,20 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
+    /// Tells this fault from others, and from what it was before its text changed. Of one length and the same everywhere, as it is
+    /// kept: FNV-1a.
+    pub(crate) fn digest(&self) -> String {
+        let parts = [Some(&self.file), self.after.as_ref(), Some(&self.find), Some(&self.replace)];
+        // No text has a byte 0xff: it ends a part, and one that is not there has another in front.
+        let bytes = parts.into_iter().flat_map(|part| {
+            let text = part.map_or(&[0xff][..], |part| part.as_bytes());
+            text.iter().copied().chain([0xff])
+        });
+        let hash = bytes
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        format!("{hash:016x}")
+    }
+
     /// The source with the fault.
     fn apply(&self, source: &str) -> Result<String> {
         let from = match &self.after {
@@ -353,7 +367,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 continue;
             }
         };
-        records.saw_mutant(&mutant.name, by, &seen);
+        records.saw_mutant(&mutant.name, &mutant.digest(), by, &seen);
         if arguments.record {
             records.write(&root)?;
         }
@@ -416,9 +430,8 @@ mod tests {
         assert_eq!(found("shuttle lane::a", &[]), (Ok(true), 0));
     }
 
-    #[test]
-    fn a_text_must_be_there_once() {
-        let mutant = |after: Option<&str>, find: &str| Mutant {
+    fn mutant(after: Option<&str>, find: &str) -> Mutant {
+        Mutant {
             name: "q/m".into(),
             queue: "q".into(),
             fault: "a fault".into(),
@@ -427,7 +440,33 @@ mod tests {
             find: find.into(),
             replace: "x".into(),
             tests: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_the_text_and_of_nothing_else() {
+        let one = mutant(Some("a"), "b");
+        assert_eq!(one.digest(), "d3b045874d084922");
+        assert_eq!(
+            Mutant { fault: "another".into(), queue: "r".into(), ..mutant(Some("a"), "b") }.digest(),
+            one.digest()
+        );
+        let others = [
+            mutant(None, "b"),
+            mutant(Some(""), "b"),
+            mutant(Some("ab"), ""),
+            mutant(Some("a"), "c"),
+            Mutant { file: "other".into(), ..mutant(Some("a"), "b") },
+            Mutant { replace: "y".into(), ..mutant(Some("a"), "b") },
+        ];
+        let mut digests: Vec<_> = others.iter().chain([&one]).map(Mutant::digest).collect();
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), others.len() + 1);
+    }
+
+    #[test]
+    fn a_text_must_be_there_once() {
         let source = "fn a() { b } fn c() { b }";
         assert!(mutant(None, "b").apply(source).is_err());
         assert!(mutant(None, "d").apply(source).is_err());
