@@ -55,6 +55,13 @@ const TARGETS: &[Target] = &[
     shuttle("shuttle_pool", "corelane-pool"),
 ];
 
+impl Target {
+    /// Whether a run may differ from the last one: loom's do not, nor do shuttle's, which draws its schedules from fixed seeds.
+    pub(crate) fn is_on_real_threads(&self) -> bool {
+        !self.is_loom && !self.is_shuttle
+    }
+}
+
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
 /// after a minus. Written `target prefix prefix +word -word`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,8 +133,11 @@ impl How {
     }
 
     /// As tests on real threads, for mutants: hardly optimized, as they are built anew for each fault. What counts cache lines is as it always is.
+    /// What is slow is no hang: that would be a kill.
     pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
-        let how = Self::default().with("CARGO_TARGET_DIR", root.join("target/mutants/tests").display());
+        let how = Self::default()
+            .with("CARGO_TARGET_DIR", root.join("target/mutants/tests").display())
+            .with("CORELANE_TEST_PATIENCE", 5);
         if counts_lines {
             // They are counted, or it is an error.
             return how.with("CORELANE_EMULATOR", "required");
@@ -371,6 +381,16 @@ mod tests {
         assert!(Tests::parse("loom lane:: +::b").unwrap().choose(names.clone()).is_err());
         assert!(Tests::parse("loom lane:: -a -slow").unwrap().choose(names).is_err());
         assert!(Tests::parse("looms lane::").is_err());
+    }
+
+    #[test]
+    fn tests_on_real_threads_have_time() {
+        for counts_lines in [false, true] {
+            let how = How::real_threads(Path::new("root"), counts_lines);
+            assert!(how.variables.contains(&("CORELANE_TEST_PATIENCE".to_owned(), "5".to_owned())));
+        }
+        let is_real = |tests| Tests::parse(tests).unwrap().target.is_on_real_threads();
+        assert!(is_real("contract lane::") && is_real("coherence") && !is_real("loom") && !is_real("shuttle"));
     }
 
     #[test]

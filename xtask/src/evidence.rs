@@ -1,10 +1,10 @@
 //! The records of what was seen, `docs/evidence.toml`, and the table that is made of them, `docs/evidence.md`.
 //!
 //! A record is a command that ran, at which commit, and what it came to. The table has nothing else to say: a cell without a record is
-//! empty.
+//! empty. What was seen of a mutant expires when its text changes, and what was seen of a row's tests when others are chosen.
 
 use crate::cargo::{End, Outcome, Tests};
-use crate::rows::ROWS;
+use crate::rows::{ROWS, Row};
 use crate::tool::Column;
 use crate::{Result, mutants, root, tree};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub(crate) struct Seen {
     date: String,
     /// With a `+` if files had been changed since.
     commit: String,
+    /// What had been changed.
+    #[serde(skip)]
+    changes: String,
 }
 
 impl Seen {
@@ -41,7 +44,19 @@ impl Seen {
         let changed = output("git", &["status", "--porcelain", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"]);
         let mark = if changed.is_empty() { "" } else { "+" };
         let commit = output("git", &["rev-parse", "--short=9", "HEAD"]) + mark;
-        Self { date: output("date", &["-u", "+%Y-%m-%d"]), commit }
+        let changes = format!(
+            "{changed}\n{}",
+            output("git", &["diff", "HEAD", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"])
+        );
+        Self { date: output("date", &["-u", "+%Y-%m-%d"]), commit, changes }
+    }
+
+    /// An error unless these sources are still there: what was built since is of no commit that can be named.
+    pub(crate) fn still(&self, now: &Self) -> Result<()> {
+        if (&self.commit, &self.changes) == (&now.commit, &now.changes) {
+            return Ok(());
+        }
+        Err(format!("the sources have changed while they were built: from {} to {}", self.commit, now.commit))
     }
 }
 
@@ -97,6 +112,9 @@ struct Mutant {
     /// The test that found it; none if it survived.
     #[serde(skip_serializing_if = "Option::is_none")]
     killed_by: Option<String>,
+    /// Of its text. Older records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     #[serde(flatten)]
     seen: Seen,
 }
@@ -111,18 +129,33 @@ pub(crate) struct Records {
     mutants: BTreeMap<String, Mutant>,
 }
 
+/// Mutants whose text changed after they were seen, and before digests were kept.
+const CHANGED_BEFORE: [&str; 2] = ["fastflow/a-slot-not-cleared", "fastflow/slot-relaxed"];
+
 impl Records {
+    /// What was seen of the mutants as they are now.
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        match fs::read_to_string(root.join(RECORDS)) {
-            Ok(text) => toml::from_str(&text).map_err(|error| format!("{RECORDS}: {error}")),
-            Err(_) => Ok(Self::default()),
-        }
+        let mut records: Self = match fs::read_to_string(root.join(RECORDS)) {
+            Ok(text) => toml::from_str(&text).map_err(|error| format!("{RECORDS}: {error}"))?,
+            Err(_) => Self::default(),
+        };
+        let present = mutants::all(root)?.into_iter().map(|mutant| (mutant.digest(), mutant.name));
+        records.expire(&present.map(|(digest, name)| (name, digest)).collect());
+        Ok(records)
     }
 
-    /// Writes the records, without those of rows and mutants that are no more.
+    /// Forgets mutants that are no more, or have another text now, by their present digests.
+    fn expire(&mut self, present: &BTreeMap<String, String>) {
+        self.mutants.retain(|name, mutant| {
+            if mutant.digest.is_none() && !CHANGED_BEFORE.contains(&name.as_str()) {
+                mutant.digest = present.get(name).cloned();
+            }
+            mutant.digest.is_some() && mutant.digest.as_ref() == present.get(name)
+        });
+    }
+
+    /// Writes the records, without those of rows that are no more.
     pub(crate) fn write(&mut self, root: &Path) -> Result<()> {
-        let names: Vec<_> = mutants::all(root)?.into_iter().map(|mutant| mutant.name).collect();
-        self.mutants.retain(|name, _| names.contains(name));
         for rows in self.runs.values_mut() {
             rows.retain(|name, _| ROWS.iter().any(|row| row.name == *name));
         }
@@ -135,8 +168,9 @@ impl Records {
         self.runs.entry(column.key().to_owned()).or_default().insert(row.to_owned(), run);
     }
 
-    pub(crate) fn saw_mutant(&mut self, name: &str, killed_by: Option<String>, seen: &Seen) {
-        self.mutants.insert(name.to_owned(), Mutant { killed_by, seen: seen.clone() });
+    pub(crate) fn saw_mutant(&mut self, name: &str, digest: &str, killed_by: Option<String>, seen: &Seen) {
+        let mutant = Mutant { killed_by, digest: Some(digest.to_owned()), seen: seen.clone() };
+        self.mutants.insert(name.to_owned(), mutant);
     }
 
     /// The test that has found a mutant, as [`Tests`] reads it.
@@ -145,8 +179,14 @@ impl Records {
         Some(killed_by.split_once(": ").map_or(killed_by, |(tests, _)| tests))
     }
 
-    fn cell(&self, column: Column, row: &str) -> String {
-        let Some(run) = self.runs.get(column.key()).and_then(|rows| rows.get(row)) else { return String::new() };
+    /// The run of those tests that the row has now.
+    fn run(&self, column: Column, row: &Row) -> Option<&Run> {
+        let present = row.tests(column.kind()).ok()??.to_string();
+        self.runs.get(column.key())?.get(row.name).filter(|run| run.tests == present)
+    }
+
+    fn cell(&self, column: Column, row: &Row) -> String {
+        let Some(run) = self.run(column, row) else { return String::new() };
         if let Some(failed) = &run.failed {
             return format!("**failed**: {failed}");
         }
@@ -196,18 +236,19 @@ impl Records {
                 family = row.family;
                 let _ = writeln!(page, "| *{family}* |{}|", " |".repeat(Column::ALL.len()));
             }
-            let cells = Column::ALL.map(|column| self.cell(column, row.name)).join(" | ");
+            let cells = Column::ALL.map(|column| self.cell(column, row)).join(" | ");
             let killed = self.killed(row.name, mutants.get(row.name).copied().unwrap_or(0));
             let _ = writeln!(page, "| `{}` | {cells} | {killed} |", row.name);
         }
         page.push_str("\n## What each column says\n\n");
         for column in Column::ALL {
             let _ = writeln!(page, "- **{}**. {}", column.title(), column.meaning());
-            let Some(runs) = self.runs.get(column.key()).filter(|runs| !runs.is_empty()) else {
+            let runs: Vec<_> = ROWS.iter().filter_map(|row| self.run(column, row)).collect();
+            if runs.is_empty() {
                 page.push_str("  Nothing was run.\n");
                 continue;
-            };
-            let mut seen: Vec<_> = runs.values().map(|run| (&*run.seen.date, &*run.seen.commit)).collect();
+            }
+            let mut seen: Vec<_> = runs.iter().map(|run| (&*run.seen.date, &*run.seen.commit)).collect();
             seen.sort_unstable();
             seen.dedup();
             let seen: Vec<_> = seen.iter().map(|(date, commit)| format!("{date} at {commit}")).collect();
@@ -231,12 +272,13 @@ const HEAD: &str = "<!-- Made by `cargo xtask evidence` from docs/evidence.toml.
 # Evidence
 
 What was run over each queue, and what it came to. A figure is the number of tests that passed; an empty cell says that there is no such
-test, or that nobody ran it. The commands are below the table.
+test, or that nobody ran it as it is now. The commands are below the table.
 
 ";
 
 const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, each of which some test must find: an ordering weakened, a look dropped, a wake-up
-  too early. `xtask/mutants` has them, with what is broken in each. A mutant that does not compile counts as nothing. `cargo xtask mutants --record`.
+  too early. `xtask/mutants` has them, with what is broken in each. A mutant that does not compile counts as nothing, nor does a failure on
+  real threads that comes once only; one whose text has changed since counts as not run. `cargo xtask mutants --record`.
 ";
 
 /// With a space between thousands.
@@ -252,9 +294,11 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// Writes the table from the records.
+/// Writes the table from the records, and those without what has expired.
 pub(crate) fn write(root: &Path) -> Result<String> {
-    let page = Records::read(root)?.page(&mutants::count(root)?);
+    let mut records = Records::read(root)?;
+    records.write(root)?;
+    let page = records.page(&mutants::count(root)?);
     tree::write(&root.join(TABLE), page.as_bytes())?;
     Ok(page)
 }
@@ -275,6 +319,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn seen(commit: &str, changes: &str) -> Seen {
+        Seen { date: "2026-01-01".into(), commit: commit.into(), changes: changes.into() }
+    }
+
+    fn row(name: &str) -> &'static Row {
+        ROWS.iter().find(|row| row.name == name).unwrap()
+    }
+
     fn run(passed: usize) -> Run {
         Run {
             passed,
@@ -284,7 +336,7 @@ mod tests {
             schedules: None,
             judged: None,
             tests: "contract lane::".into(),
-            seen: Seen { date: "2026-01-01".into(), commit: "abc".into() },
+            seen: seen("abc", ""),
         }
     }
 
@@ -296,34 +348,85 @@ mod tests {
     #[test]
     fn a_cell_without_a_record_is_empty_and_a_failure_is_told() {
         let mut records = Records::default();
-        assert_eq!(records.cell(Column::Contract, "lane"), "");
+        let (lane, linked) = (row("lane"), row("linked"));
+        assert_eq!(records.cell(Column::Contract, lane), "");
         assert_eq!(records.killed("lane", 3), "");
+        let of = |column: Column, row: &Row| row.tests(column.kind()).unwrap().unwrap().to_string();
+        let models =
+            Run { tests: of(Column::Loom, lane), executions: Some(12345), preemptions: Some((1, 3)), ..run(5) };
         records.saw(Column::Contract, "lane", run(7));
-        records.saw(Column::Loom, "lane", Run { executions: Some(12345), preemptions: Some((1, 3)), ..run(5) });
-        records.saw(Column::Loom, "linked", Run { failed: Some("a".into()), ..run(5) });
-        assert_eq!(records.cell(Column::Contract, "lane"), "7");
-        assert_eq!(records.cell(Column::Loom, "lane"), "5, 12\u{202f}345 executions, preemptions ≤ 1 to 3");
-        assert!(records.cell(Column::Loom, "linked").contains("failed"));
+        records.saw(Column::Loom, "lane", models);
+        let failed = Run { tests: of(Column::Loom, linked), failed: Some("a".into()), ..run(5) };
+        records.saw(Column::Loom, "linked", failed);
+        assert_eq!(records.cell(Column::Contract, lane), "7");
+        assert_eq!(records.cell(Column::Loom, lane), "5, 12\u{202f}345 executions, preemptions ≤ 1 to 3");
+        assert!(records.cell(Column::Loom, linked).contains("failed"));
+    }
+
+    #[test]
+    fn a_run_of_other_tests_than_the_row_has_now_is_none() {
+        let mut records = Records::default();
+        records.saw(Column::Contract, "lane", Run { tests: "contract lane:: -slow".into(), ..run(7) });
+        assert_eq!(records.cell(Column::Contract, row("lane")), "");
+        assert!(!records.page(&BTreeMap::new()).contains("abc"));
+        records.saw(Column::Contract, "lane", run(7));
+        assert_eq!(records.cell(Column::Contract, row("lane")), "7");
+        assert!(records.page(&BTreeMap::new()).contains("abc"));
     }
 
     #[test]
     fn a_mutant_that_was_not_run_is_not_killed() {
         let mut records = Records::default();
-        let seen = run(0).seen;
-        records.saw_mutant("lane/a", Some("loom lane::b".into()), &seen);
-        records.saw_mutant("lane/c", None, &seen);
-        records.saw_mutant("lanes/c", Some("loom".into()), &seen);
+        let seen = seen("abc", "");
+        records.saw_mutant("lane/a", "1", Some("loom lane::b".into()), &seen);
+        records.saw_mutant("lane/c", "2", None, &seen);
+        records.saw_mutant("lanes/c", "3", Some("loom".into()), &seen);
         assert_eq!(records.killed("lane", 3), "1 of 3, **1 survived**, 1 not run");
+    }
+
+    #[test]
+    fn a_kill_expires_when_the_text_changes() {
+        let digests = |digests: &[(&str, &str)]| {
+            digests.iter().map(|&(name, digest)| (name.to_owned(), digest.to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let mut records = Records::default();
+        for (name, digest) in [("lane/a", "1"), ("lane/b", "2"), ("lane/gone", "3")] {
+            records.saw_mutant(name, digest, Some("loom lane::a".into()), &seen("abc", ""));
+        }
+        records.expire(&digests(&[("lane/a", "1"), ("lane/b", "of another text")]));
+        assert_eq!(records.killed("lane", 2), "1 of 2, 1 not run");
+        assert_eq!((records.killer("lane/a"), records.killer("lane/b")), (Some("loom lane::a"), None));
+        // Records without a digest get the present one, once, but for those that are known to have changed.
+        let name = CHANGED_BEFORE[0];
+        let old = format!(
+            "[mutants.\"lane/a\"]\nkilled_by = \"loom\"\ndate = \"a\"\ncommit = \"b\"\n\n[mutants.\"{name}\"]\ndate = \"a\"\ncommit = \"b\"\n"
+        );
+        let mut records: Records = toml::from_str(&old).unwrap();
+        records.expire(&digests(&[("lane/a", "1"), (name, "2")]));
+        assert_eq!(records.mutants.keys().collect::<Vec<_>>(), ["lane/a"]);
+        let mut records: Records = toml::from_str(&toml::to_string(&records).unwrap()).unwrap();
+        records.expire(&digests(&[("lane/a", "of another text")]));
+        assert!(records.mutants.is_empty());
+    }
+
+    #[test]
+    fn what_is_built_of_changing_sources_is_an_error() {
+        let before = seen("abc", "");
+        before.still(&Seen { date: "2026-01-02".into(), ..seen("abc", "") }).unwrap();
+        before.still(&seen("abd", "")).unwrap_err();
+        before.still(&seen("abc+", "a change")).unwrap_err();
+        seen("abc+", "a change").still(&seen("abc+", "another")).unwrap_err();
     }
 
     #[test]
     fn records_come_back_as_they_were_written() {
         let mut records = Records::default();
         records.saw(Column::Contract, "lane", run(7));
-        records.saw_mutant("lane/a", None, &run(0).seen);
+        records.saw_mutant("lane/a", "1", None, &seen("abc", ""));
         let text = toml::to_string(&records).unwrap();
         let read: Records = toml::from_str(&text).unwrap();
-        assert_eq!(read.cell(Column::Contract, "lane"), "7");
+        assert_eq!(read.cell(Column::Contract, row("lane")), "7");
         assert_eq!(read.killed("lane", 1), "0 of 1, **1 survived**");
+        assert_eq!(read.mutants["lane/a"].digest.as_deref(), Some("1"));
     }
 }

@@ -143,7 +143,7 @@ impl Column {
         }
     }
 
-    fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Fuzzed => Kind::Fuzzed,
             Self::Histories => Kind::Histories,
@@ -254,6 +254,7 @@ pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<
             let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
                 NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
             })?;
+            seen.still(&Seen::now(&root))?;
             binaries.push((tests.target, binary));
         }
         let (_, binary) = binaries.iter().find(|(target, _)| *target == tests.target).expect("just built");

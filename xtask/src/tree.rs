@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// What of the workspace its tests need.
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
-/// What of it the tests of queues depend on.
-const JUDGED: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates/corelane", "crates/corelane-pool"];
+/// What of it the tests of queues depend on: `coherence` is the benchmarks' crate's.
+const JUDGED: [&str; 5] =
+    ["Cargo.toml", "Cargo.lock", "crates/corelane", "crates/corelane-pool", "crates/corelane-bench"];
 
 /// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there begin where the last
 /// one ended; files that are there only go. Returns a text that tells the crates of the queues from others.
@@ -65,4 +66,37 @@ fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
 
 fn failed(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_that_tests_of_queues_depend_on_are_told_from_others() {
+        let root = std::env::temp_dir().join(format!("corelane-tree-{}", std::process::id()));
+        let (from, to) = (root.join("from"), root.join("to"));
+        let change = |file: &str, text: &str| write(&from.join(file), text.as_bytes()).unwrap();
+        for part in PARTS {
+            let is_file = part.contains('.');
+            change(&if is_file { part.to_owned() } else { format!("{part}/file") }, "a");
+        }
+        let sources = || copy(&from, &to).unwrap();
+        let mut last = sources();
+        for (file, is_judged) in [
+            ("Cargo.lock", true),
+            ("crates/corelane/src/a.rs", true),
+            ("crates/corelane-pool/src/a.rs", true),
+            ("crates/corelane-bench/tests/coherence.rs", true),
+            ("crates/corelane-net/src/a.rs", false),
+            ("README.md", false),
+        ] {
+            change(file, "b");
+            let now = sources();
+            assert_eq!(now != last, is_judged, "{file}");
+            assert_eq!(fs::read_to_string(to.join(file)).unwrap(), "b");
+            last = now;
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
 }

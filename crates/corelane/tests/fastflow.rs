@@ -9,6 +9,8 @@ mod histories;
 mod one_to_one;
 #[path = "support/sequences.rs"]
 mod sequences;
+#[path = "support/watchdog.rs"]
+mod watchdog;
 
 use corelane::error::ChannelError;
 use corelane::spsc::fastflow;
@@ -47,29 +49,31 @@ fn pointers_arrive_in_order() {
 
 #[test]
 fn pointers_cross_threads() {
-    for size in [1, 5, 512] {
-        let (mut tx, mut rx) = fastflow::channel(size);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                for number in 0..200_000_u64 {
-                    tx.push(Box::new(number)).unwrap();
-                    if number % 1000 == 0 {
-                        thread::yield_now();
+    watchdog::guard(|| {
+        for size in [1, 5, 512] {
+            let (mut tx, mut rx) = fastflow::channel(size);
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    for number in 0..200_000_u64 {
+                        tx.push(Box::new(number)).unwrap();
+                        if number % 1000 == 0 {
+                            thread::yield_now();
+                        }
                     }
+                });
+                for number in 0..200_000 {
+                    let got = loop {
+                        match rx.pop() {
+                            Some(got) => break got,
+                            None => thread::yield_now(),
+                        }
+                    };
+                    assert_eq!(*got, number);
                 }
+                assert_eq!(rx.pop(), None);
             });
-            for number in 0..200_000 {
-                let got = loop {
-                    match rx.pop() {
-                        Some(got) => break got,
-                        None => thread::yield_now(),
-                    }
-                };
-                assert_eq!(*got, number);
-            }
-            assert_eq!(rx.pop(), None);
-        });
-    }
+        }
+    });
 }
 
 /// Through more buffers than the cache holds.

@@ -185,6 +185,9 @@ fn the_checker_refuses_what_is_wrong() {
         (empty, &[Push(0), Pop(0), Pop(0)]),
         (empty, &[Push(0), Full(1)]),
         (empty, &[Push(0), Refused(1)]),
+        (empty, &[Push(0), Push(1), Refused(1)]),
+        (empty, &[Push(0), Push(1), Pop(0), Refused(2)]),
+        (empty, &[Push(0), Push(1), Take(0), Free(0), Refused(2)]),
         (empty, &[Push(0), Push(1), Push(2)]),
         (empty, &[Push(0), Empty(0)]),
         (empty, &[Push(0), Nothing(0)]),
@@ -212,6 +215,16 @@ fn the_checker_refuses_what_is_wrong() {
         is_linearizable::<OneToOne>(start.into_iter().chain(popped).chain(pushed))
     };
     assert!(refused(5) && !refused(8));
+    // A batch counts its own item, which is still in the store buffer, and is refused; the other end sees it later. It counts none that was
+    // freed before it began.
+    let early = |popped: usize, last: Step| {
+        let start = [(0, 1, Start { bound: 2, lag: 0, late: 0, inside: 1 })];
+        let pushed = [(4, 11, Push(1)), (4, 11, Refused(2))];
+        let others = [(popped, popped + 1, Pop(0)), (7, 8, last), (12, 13, Pop(1))];
+        is_linearizable::<OneToOne>(start.into_iter().chain(pushed).chain(others))
+    };
+    assert!(early(5, Empty(1)) && early(5, Nothing(1)) && early(5, Inside(0)));
+    assert!(!early(2, Empty(1)) && !early(2, Inside(1)));
     // A batch of two that is under way: its second item may be popped at once, but not before its first.
     let batch = |popped: [u64; 2]| {
         let [one, two] = popped.map(Pop);

@@ -2,8 +2,8 @@
 //!
 //! A worker's queue is first-in first-out, of its own, and which one a job went to is known from who took it. So the dispatcher's calls are steps at
 //! those queues: a job enters one of them, in the order of the jobs; `Full` has found each of them full, one after the other, and the
-//! dispatcher's end closes them one after the other. No worker leaves
-//! here: a job that comes back stands in two queues in turn, and nobody can tell which the first was. That each job is taken once then,
+//! dispatcher's end closes them one after the other. `Full` counts what the dispatcher has put there, seen by the worker or not: a publication
+//! is a store and the look for room a load, with no fence in between. No worker leaves here: a job that comes back stands in two queues in turn, and nobody can tell which the first was. That each job is taken once then,
 //! and in which order, is what [`membership`](crate::membership), [`accounting`](crate::accounting) and [`sequences`](crate::sequences) say.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
@@ -43,7 +43,8 @@ enum Step {
     /// Before all others: how many jobs a queue holds.
     Start(usize),
     Dispatch(usize, u64),
-    Full(usize, u64),
+    /// After so many jobs for this worker in all, visible or not.
+    Full(usize, usize),
     Take(usize, u64),
     Empty(usize),
     Backlog(usize, usize),
@@ -56,6 +57,8 @@ enum Step {
 struct State {
     bound: usize,
     queues: [Vec<u64>; WORKERS],
+    /// How many jobs have left each queue.
+    taken: [usize; WORKERS],
     /// The next job.
     next: u64,
     /// By queue: the dispatcher is, as far as its worker can tell.
@@ -84,10 +87,11 @@ impl Specification for Workers {
                 next.next += 1;
                 job == state.next && !state.gone[worker] && next.queues[worker].len() <= state.bound
             }
-            Step::Full(worker, after) => after == state.next && state.queues[worker].len() == state.bound,
+            Step::Full(worker, total) => total.checked_sub(state.taken[worker]) == Some(state.bound),
             Step::Take(worker, job) => {
                 let is_first = state.queues[worker].first() == Some(&job);
                 next.queues[worker].drain(..usize::from(is_first));
+                next.taken[worker] += 1;
                 is_first
             }
             Step::Empty(worker) => state.queues[worker].is_empty() && !state.gone[worker],
@@ -130,7 +134,12 @@ fn judge(bound: usize, events: &[Event<Call>]) -> Result<(), Wrong> {
                     step(Step::Dispatch(*takers.get(&job).ok_or(Wrong::Lost(job))?, job));
                 }
             }
-            Call::Full(after) => (0..WORKERS).for_each(|worker| step(Step::Full(worker, after))),
+            Call::Full(after) => {
+                for worker in 0..WORKERS {
+                    let total = takers.iter().filter(|&(&job, &taker)| job < after && taker == worker).count();
+                    step(Step::Full(worker, total));
+                }
+            }
             Call::Taken(worker, ref jobs) => jobs.iter().for_each(|&job| step(Step::Take(worker, job))),
             Call::Empty(worker) => step(Step::Empty(worker)),
             Call::Backlog(worker, count) => step(Step::Backlog(worker, count)),
@@ -286,6 +295,9 @@ fn the_judge_refuses_what_is_wrong() {
         &[dispatched(&[0, 1]), taken(0, &[1]), taken(0, &[0])],
         &[dispatched(&[0]), Empty(0), taken(0, &[0])],
         &[dispatched(&[0, 1]), Full(2), taken(0, &[0, 1])],
+        &[dispatched(&[0, 1, 2]), Full(3), taken(0, &[0, 1]), taken(1, &[2])],
+        &[dispatched(&[0, 1, 2, 3]), taken(0, &[0]), Full(4), taken(0, &[1]), taken(1, &[2, 3])],
+        &[dispatched(&[0, 1, 2]), Full(3), dispatched(&[3]), taken(0, &[0, 1]), taken(1, &[2, 3])],
         &[dispatched(&[0, 1, 2]), taken(0, &[0, 1, 2])],
         &[dispatched(&[0]), Backlog(0, 2), taken(0, &[0])],
         &[dispatched(&[0]), Gone, Closed(0), taken(0, &[0])],
@@ -295,4 +307,21 @@ fn the_judge_refuses_what_is_wrong() {
     ] {
         assert_eq!(verdict(wrong), Err(Wrong::Order), "{wrong:?}");
     }
+    // A batch is refused for its own job, which is still in the store buffer: its worker finds nothing, and sees the job later. But room
+    // that there was before the batch began is found.
+    let early = |one_taken: usize| {
+        judge(
+            2,
+            &[
+                (2, 3, dispatched(&[0, 1, 2])),
+                (6, 13, dispatched(&[3])),
+                (6, 13, Full(4)),
+                (one_taken, one_taken + 1, taken(1, &[2])),
+                (9, 10, Empty(1)),
+                (14, 15, taken(1, &[3])),
+                (16, 17, taken(0, &[0, 1])),
+            ],
+        )
+    };
+    assert_eq!((early(7), early(4)), (Ok(()), Err(Wrong::Order)));
 }

@@ -29,6 +29,10 @@ use corelane::fanout::{Builder, Dispatcher, Queue, Route, Worker};
 use corelane::wait::{DefaultStrategy, Strategy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+const SLACK: Duration = Duration::from_secs(30);
 
 /// A kind of queue under test.
 pub(crate) trait Case: 'static {

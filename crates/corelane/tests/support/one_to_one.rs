@@ -4,6 +4,9 @@
 //! step of its own, somewhere within the whole call, and if it ended early that is a step behind them. A batch that is popped gives its slots
 //! back when it likes, in steps of their own: it may have found nothing more, while the producer still finds the queue full. `Full` may come
 //! early by the release lag.
+//!
+//! A batch that ends early has looked for room behind its items, and counts them all. Its publication is a store and its look a load, with no fence
+//! in between: it may be refused for items that no consumer sees yet. So that step may come before them.
 
 use todc_utils::Specification;
 
@@ -22,7 +25,7 @@ pub(crate) enum Step {
     Push(u64),
     /// No push after so many in all.
     Full(u64),
-    /// No further push: full or closed.
+    /// No further push after so many in all, visible or not: full or closed.
     Refused(u64),
     PushClosed,
     /// The item of this number, and its slot is free.
@@ -81,7 +84,7 @@ impl Specification for OneToOne {
                 number == pushed && occupied < bound && !closed
             }
             Step::Full(after) => after == pushed && is_full && !closed,
-            Step::Refused(after) => after == pushed && (is_full || closed),
+            Step::Refused(after) => after >= pushed && ((after - freed).saturating_add(lag) >= bound || closed),
             Step::PushClosed | Step::IsClosed(true) => closed,
             Step::Pop(number) => {
                 next.popped += 1;
