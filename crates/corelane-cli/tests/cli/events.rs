@@ -156,7 +156,7 @@ fn damage_costs_what_is_damaged() {
 fn a_limit_of_memory_is_heard() {
     let folder = Folder::new();
     let file = file(&folder);
-    for (options, least) in [(&["--protocols"][..], "needs 193M"), (&[], "needs 65M")] {
+    for (options, least) in [(&["--protocols"][..], "needs 192M"), (&[], "needs 64M")] {
         let outcome = monitor(&[&file], &[options, &["--memory-limit", "1M", "--analyzers", "1"]].concat());
         outcome.code(2).one_line(&["--memory-limit: too little", least]);
     }
