@@ -111,7 +111,7 @@ impl Stage {
             key: Key::packet(number, partition),
             partition,
             named,
-            events: inspection.events,
+            wanted: inspection.events,
             lines: &mut self.lines,
             findings: &mut self.findings,
         };
@@ -136,7 +136,7 @@ impl Stage {
                 key: Key::mark(number, partition),
                 partition,
                 named,
-                events: self.inspection.events,
+                wanted: self.inspection.events,
                 lines: &mut self.lines,
                 findings: &mut self.findings,
             };
