@@ -207,6 +207,7 @@ impl Stages<'_> {
                         stage.packet(number, partition, &record);
                     }
                 });
+                stage.pass(dispatcher.packets() + 1);
                 take(&mut stage, &mut main);
                 progress.set(dispatcher.packets(), dispatcher.bytes());
                 read
@@ -271,7 +272,7 @@ fn dispatch<S: Source, D: Design<Item>>(
                 let partition = partition(&mut dispatcher, &record);
                 feed.record(dispatcher.packets(), partition, &record);
             });
-            feed.send();
+            feed.pause(dispatcher.packets() + 1);
             progress.set(dispatcher.packets(), dispatcher.bytes());
             read
         },

@@ -52,7 +52,7 @@ pub(super) struct Stage {
     /// The number of the last mark.
     marked: u64,
     passed: u64,
-    /// There was a mark since the last harvest.
+    /// That came from the Dispatcher since the last harvest.
     has_passed: bool,
     lines: Lines,
     findings: Findings,
@@ -88,6 +88,7 @@ impl Stage {
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
                 Item::Mark { number, time_ns } => self.mark(number, time_ns),
+                Item::Passed { number } => self.pass(number),
             }
         }
     }
@@ -124,6 +125,12 @@ impl Stage {
         self.passed = number;
         self.has_passed = true;
         self.each(number, |partition, records| partition.expire(time_ns, records));
+    }
+
+    /// The next packet has this number at least.
+    pub(super) fn pass(&mut self, number: u64) {
+        self.passed = self.passed.max(number);
+        self.has_passed = true;
     }
 
     fn each(&mut self, number: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
