@@ -5,7 +5,7 @@ use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, OutputError, Stream, same_file};
+use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{
@@ -212,15 +212,25 @@ struct Eve {
 
 impl Outputs {
     fn create(arguments: &MonitorArguments) -> Result<Self, String> {
-        let create = |path: &Option<PathBuf>| {
-            let Some(path) = path else { return Ok(None) };
+        let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
+        // Before any of them is emptied.
+        for path in [eve, timing].into_iter().flatten() {
             if arguments.files.iter().any(|file| same_file(file, path)) {
                 return Err(format!("{}: is an input, and would be overwritten", path.display()));
             }
+        }
+        if let (Some(eve), Some(timing)) = (eve, timing)
+            && eve.as_os_str() != "-"
+            && is_one_output(eve, timing)
+        {
+            return Err(format!("{}: cannot hold both the events and the timing", timing.display()));
+        }
+        let create = |path: &Option<PathBuf>| {
+            let Some(path) = path else { return Ok(None) };
             Output::create(path).map(Some).map_err(|error| error.to_string())
         };
         let format = arguments.outputs.format;
-        let eve = create(&arguments.outputs.eve)?;
+        let eve = create(eve)?;
         let taken = eve.as_ref().is_some_and(Output::is_stdout);
         if taken && format == Format::Json {
             return Err("the report as JSON and the events cannot both go to the standard output".to_owned());
@@ -235,7 +245,7 @@ impl Outputs {
             probes: arguments.outputs.probes,
             report: (!taken).then(Output::stdout),
             eve,
-            timing: create(&arguments.outputs.timing)?,
+            timing: create(timing)?,
         })
     }
 
