@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let (mut settings, plan) = (settings(arguments), plan(arguments));
+    if let Some(refusal) = fruitless(arguments) {
+        return refused(refusal);
+    }
     let mut inspection = inspection(arguments);
     if let Some(limit) = arguments.spread.memory_limit
         && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
@@ -104,6 +107,13 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let events = events(arguments);
     let inspection = Inspection { events, ..Inspection::default() };
     (outputs.protocols || events.need_inspection()).then_some(inspection)
+}
+
+/// Why what was asked for would be done for nothing, if so.
+fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
+    let outputs = &arguments.outputs;
+    (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
+        .then_some("--protocols is shown in text only; for machines use --eve")
 }
 
 /// The events to be written.
