@@ -36,6 +36,8 @@ struct Cell {
     most_bytes: [usize; 2],
 }
 
+/// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a hundred times its size.
+pub(super) const ENOUGH: usize = 64 << 10;
 /// Slots that are gathered for the scan detector.
 const SLOTS: usize = 256;
 
@@ -76,8 +78,8 @@ impl Stage {
         }
     }
 
-    /// Follows the orders, and leaves none.
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>) {
+    /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Stage)) {
         for item in items.drain(..) {
             match item {
                 Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
@@ -89,6 +91,9 @@ impl Stage {
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
                 Item::Mark { number, time_ns } => self.mark(number, time_ns),
                 Item::Passed { number } => self.pass(number),
+            }
+            if self.waiting() >= ENOUGH {
+                send(self);
             }
         }
     }
