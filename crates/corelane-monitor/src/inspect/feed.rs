@@ -11,7 +11,7 @@ use super::item::{Chunk, Item};
 use crate::slot::{analyzer_of, partition_v4, partition_v6};
 use corelane::spsc::{Consumer, Design, Producer};
 use corelane_net::capture::{Memory, Record};
-use corelane_net::decode::{datagram, mapped};
+use corelane_net::decode::datagram;
 use std::sync::Arc;
 
 /// Packets between two marks at most.
@@ -49,10 +49,11 @@ impl Marks {
 #[cold]
 pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
     let datagram = datagram(record).ok()?;
-    let v4 = |address: u128| (address == mapped(address as u32)).then_some(address as u32);
-    Some(match (v4(datagram.source), v4(datagram.destination)) {
-        (Some(source), Some(destination)) => partition_v4(source, destination),
-        _ => partition_v6(datagram.source, datagram.destination),
+    // The same function as of the packet's first fragment, whose ports the Dispatcher has read.
+    Some(if datagram.is_v4 {
+        partition_v4(datagram.source as u32, datagram.destination as u32)
+    } else {
+        partition_v6(datagram.source, datagram.destination)
     })
 }
 

@@ -204,6 +204,30 @@ fn what_was_found_is_out_before_more_comes() {
 }
 
 #[test]
+fn fragments_between_mapped_addresses_come_together() {
+    let mut udp = vec![156, 64, 0, 53, 0, 37, 0, 0];
+    udp.extend(b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01");
+    let mapped = |host: u8| [&[0; 10][..], &[0xff, 0xff, 10, 0, 0, host]].concat();
+    let fragment = |host: u8, offset: u8, more: u8, payload: &[u8]| {
+        let mut frame = vec![0x60, 0, 0, 0, 0, 8 + payload.len() as u8, 44, 64];
+        frame.extend([mapped(1), mapped(host)].concat());
+        frame.extend([17, 0, 0, offset | more, 0, 0, 0, host]);
+        frame.extend(payload);
+        frame
+    };
+    let hosts = 2..22;
+    let frames: Vec<_> =
+        hosts.flat_map(|host| [fragment(host, 0, 1, &udp[..16]), fragment(host, 16, 0, &udp[16..])]).collect();
+    for analyzers in [0, 2] {
+        let (_, out) = mpsc::channel();
+        let source = Live { frames: frames.clone(), out, expected: 0, seen: Arc::default() };
+        let run = of(source, &Inspection::default(), &plan(analyzers, QueueKind::Lane, 64));
+        assert_eq!(run.findings.fragments.whole, 20);
+        assert_eq!(run.events().filter(|event| event["event_type"] == "dns").count(), 20);
+    }
+}
+
+#[test]
 fn several_captures_are_one() {
     let capture = Conversations { seed: 6, conversations: 300, trouble: 0, spoofed: 0 }.capture();
     // A pcap file has a header of 24 bytes; cut between two records, as good as anywhere.
