@@ -170,7 +170,7 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "ITEMS")]
     pub(crate) queue_batch: Option<usize>,
 
-    /// What the thread that reads does while the others are busy
+    /// What the thread that reads does while the others are busy; with --eve and --protocols it analyses nothing either way
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
     pub(crate) sharing: SharingName,
 
@@ -209,7 +209,8 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "BYTES", value_parser = some)]
     pub(crate) count_sources: Option<NonZeroU64>,
 
-    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS and DNS say
+    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS and DNS say. In text only; for machines
+    /// there is --eve
     #[arg(long)]
     pub(crate) protocols: bool,
 

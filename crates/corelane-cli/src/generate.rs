@@ -4,13 +4,11 @@ use crate::args::GenArguments;
 use crate::exit::{Exit, complain, refused};
 use crate::input::Watch;
 use crate::interrupt::Interrupt;
-use crate::output::{Output, same_file};
+use crate::output::{Output, is_one_output};
 use crate::progress::{Gauge, Meter, Shows};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::synth::{Config, Generator, LINK, truth_json};
-use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Frames between two looks at the interrupt.
@@ -104,12 +102,6 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         complain(error);
         Exit::Partial
     })
-}
-
-/// Whether what is written to both gets mixed up. Devices may take everything.
-fn is_one_output(a: &Path, b: &Path) -> bool {
-    let is_device = fs::metadata(a).is_ok_and(|facts| !facts.is_file());
-    (a == b && !is_device) || same_file(a, b)
 }
 
 /// Leaves no file that looks whole and is not.

@@ -5,7 +5,7 @@ use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, OutputError, Stream, same_file};
+use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{
@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let (mut settings, plan) = (settings(arguments), plan(arguments));
+    if let Some(refusal) = fruitless(arguments) {
+        return refused(refusal);
+    }
     let mut inspection = inspection(arguments);
     if let Some(limit) = arguments.spread.memory_limit
         && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
@@ -104,6 +107,13 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let events = events(arguments);
     let inspection = Inspection { events, ..Inspection::default() };
     (outputs.protocols || events.need_inspection()).then_some(inspection)
+}
+
+/// Why what was asked for would be done for nothing, if so.
+fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
+    let outputs = &arguments.outputs;
+    (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
+        .then_some("--protocols is shown in text only; for machines use --eve")
 }
 
 /// The events to be written.
@@ -212,15 +222,25 @@ struct Eve {
 
 impl Outputs {
     fn create(arguments: &MonitorArguments) -> Result<Self, String> {
-        let create = |path: &Option<PathBuf>| {
-            let Some(path) = path else { return Ok(None) };
+        let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
+        // Before any of them is emptied.
+        for path in [eve, timing].into_iter().flatten() {
             if arguments.files.iter().any(|file| same_file(file, path)) {
                 return Err(format!("{}: is an input, and would be overwritten", path.display()));
             }
+        }
+        if let (Some(eve), Some(timing)) = (eve, timing)
+            && eve.as_os_str() != "-"
+            && is_one_output(eve, timing)
+        {
+            return Err(format!("{}: cannot hold both the events and the timing", timing.display()));
+        }
+        let create = |path: &Option<PathBuf>| {
+            let Some(path) = path else { return Ok(None) };
             Output::create(path).map(Some).map_err(|error| error.to_string())
         };
         let format = arguments.outputs.format;
-        let eve = create(&arguments.outputs.eve)?;
+        let eve = create(eve)?;
         let taken = eve.as_ref().is_some_and(Output::is_stdout);
         if taken && format == Format::Json {
             return Err("the report as JSON and the events cannot both go to the standard output".to_owned());
@@ -235,7 +255,7 @@ impl Outputs {
             probes: arguments.outputs.probes,
             report: (!taken).then(Output::stdout),
             eve,
-            timing: create(&arguments.outputs.timing)?,
+            timing: create(timing)?,
         })
     }
 

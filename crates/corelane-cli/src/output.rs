@@ -1,7 +1,7 @@
 //! Where results go: the standard output or a file, with the errors that matter told apart.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -168,10 +168,32 @@ fn through<W: Write>(to: W, body: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     buffered.flush()
 }
 
-/// Whether both names lead to one file that exists.
+/// Whether both names lead to one file that exists, also by links of either kind.
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        // Names of their own do not tell: hard links have as many as one likes.
+        match (fs::metadata(a), fs::metadata(b)) {
+            (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            _ => false,
+        }
+    }
+    #[cfg(not(unix))]
     match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b && a.is_file(),
         _ => false,
     }
+}
+
+/// Whether what is written to both gets mixed up, also if it is not there yet. Devices may take everything.
+pub(crate) fn is_one_output(a: &Path, b: &Path) -> bool {
+    let is_device = fs::metadata(a).is_ok_and(|facts| !facts.is_file());
+    !is_device && (a == b || same_file(a, b) || place(a).is_some_and(|of_a| place(b) == Some(of_a)))
+}
+
+/// Where a file would be created.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
 }

@@ -1,6 +1,7 @@
 //! A limit for all memory, and what each part may have of it.
 //!
-//! 1. What does not depend on the traffic comes off first: the program, its queues, and what is on its way between the stages.
+//! 1. What does not depend on the traffic comes off first: the program, a part of the limit for its queues, and what is on its way between the stages.
+//!    The queues' share is the limit's alone: a plan whose queues need more is refused, and all others have the same left over.
 //! 2. The rest is divided evenly over the 256 partitions, and the share of a partition over its fragments, its conversations and the tables of
 //!    the scan detector. So what happens in a partition depends on its own packets alone.
 //! 3. Fragments and conversations give up what is old ([`conversation`]). The scan detector forgets nothing, as its answer is exact: a table that
@@ -95,28 +96,28 @@ const PROGRAM: u64 = 24 << 20;
 const ON_THE_WAY: u64 = 72 << 20;
 /// An item or slot and, in the same number, a state report.
 const QUEUED: u64 = 64;
+/// The part of a limit that is the queues': one of so many.
+const FOR_QUEUES: u64 = 24;
 
-/// Divides a limit in bytes among all that a run keeps.
+/// Divides a limit in bytes among all that a run keeps. The settings and the inspection get the same whatever the plan is.
 ///
 /// # Errors
-/// The least that is possible, if the limit is less.
+/// The least that is possible with this plan, if the limit is less.
 pub fn limit_memory(
     limit: u64,
     plan: &Plan,
     settings: &mut Settings,
     inspection: Option<&mut Inspection>,
 ) -> Result<(), u64> {
-    let queues = (plan.analyzers as u64 + 1).saturating_mul(plan.capacity as u64).saturating_mul(QUEUED);
-    let (least, fixed) = match inspection {
-        None => (LEAST, PROGRAM + queues),
-        Some(_) => (LEAST_INSPECTING, PROGRAM + ON_THE_WAY + queues),
-    };
-    let least = least.saturating_add(queues);
-    if limit < least {
-        return Err(least);
+    let queues = (plan.analyzers as u64).saturating_add(1).saturating_mul(plan.capacity as u64).saturating_mul(QUEUED);
+    let (least, on_the_way) = if inspection.is_some() { (LEAST_INSPECTING, ON_THE_WAY) } else { (LEAST, 0) };
+    // Not what the queues come to: what is found under a limit would depend on the plan.
+    let for_queues = limit / FOR_QUEUES;
+    if limit < least || queues > for_queues {
+        return Err(least.max(queues.saturating_mul(FOR_QUEUES)));
     }
     let partitions = PARTITIONS as u64;
-    let share = (limit - fixed) / partitions;
+    let share = (limit - PROGRAM - on_the_way - for_queues) / partitions;
     let Some(inspection) = inspection else {
         settings.table_bytes = Some(share * partitions);
         return Ok(());

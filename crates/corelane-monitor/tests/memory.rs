@@ -76,8 +76,6 @@ fn a_sweep_and_a_flood_stay_under_the_limit() {
                 run([source], &settings, &plan, &Progress::new(), |_, never| match never {}).expect("a plan")
             }
             Some(inspection) => {
-                // The queues are the plan's, and the least does not hold them.
-                let limit = limit + (2 << 20);
                 limit_memory(limit, &plan, &mut settings, Some(inspection)).expect("enough");
                 let progress = Progress::new();
                 let ran = inspect([source], &settings, inspection, &plan, &progress, |_, never| match never {}, |_| {});
@@ -92,7 +90,32 @@ fn a_sweep_and_a_flood_stay_under_the_limit() {
             return;
         };
         let _ = writeln!(std::io::stderr(), "limit {} MiB, used {} MiB", limit >> 20, most >> 20);
-        assert!(most <= 194 << 20, "{most} of {limit}");
+        assert!(most <= 192 << 20, "{most} of {limit}");
+    }
+}
+
+#[test]
+fn what_a_limit_leaves_does_not_depend_on_the_plan() {
+    let divided = |limit, analyzers, capacity, inspecting: bool| {
+        let plan = Plan { analyzers, capacity, ..Plan::default() };
+        let (mut settings, mut inspection) = (Settings::default(), Inspection::default());
+        let divided = limit_memory(limit, &plan, &mut settings, inspecting.then_some(&mut inspection));
+        divided.map(|()| (settings, inspection))
+    };
+    for (limit, inspecting) in [(64 << 20, false), (192 << 20, true), (1 << 30, false), (1 << 30, true)] {
+        let alone = divided(limit, 0, Plan::CAPACITY, inspecting).expect("enough");
+        assert!(alone.0.table_bytes.is_some_and(|bytes| bytes > limit / 16), "{alone:?}");
+        for (analyzers, capacity) in [(1, Plan::CAPACITY), (3, 2), (4, Plan::CAPACITY), (7, 2048), (30, 512)] {
+            let spread = divided(limit, analyzers, capacity, inspecting);
+            assert_eq!(spread.as_ref(), Ok(&alone), "{limit}, {analyzers} analyzers, {capacity} items");
+        }
+        // Queues that are too large for their part are refused, with a limit that is enough for just them.
+        for (analyzers, capacity) in [(255, 1 << 20), (1, 1 << 24)] {
+            let least = divided(limit, analyzers, capacity, inspecting).expect_err("too little");
+            assert!(least > limit && divided(least, analyzers, capacity, inspecting).is_ok(), "{least}");
+            assert_eq!(divided(least - 1, analyzers, capacity, inspecting), Err(least));
+        }
+        assert!(divided(u64::MAX, usize::MAX, usize::MAX, inspecting).is_err());
     }
 }
 

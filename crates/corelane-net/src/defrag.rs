@@ -111,6 +111,7 @@ pub struct Whole<'a> {
 struct Key {
     source: u128,
     destination: u128,
+    is_v4: bool,
     id: u32,
     /// 0 in IPv6, where only the first fragment says it.
     protocol: u8,
@@ -217,9 +218,9 @@ impl Defragmenter {
         let fragment = datagram.fragment.expect("only fragments are put together");
         self.counts.fragments += 1;
         self.expire(time_ns);
-        let is_v6 = datagram.source >> 32 != 0xffff;
-        let protocol = if is_v6 { 0 } else { datagram.protocol };
-        let key = Key { source: datagram.source, destination: datagram.destination, id: fragment.id, protocol };
+        let Datagram { source, destination, is_v4, .. } = *datagram;
+        let protocol = if is_v4 { datagram.protocol } else { 0 };
+        let key = Key { source, destination, is_v4, id: fragment.id, protocol };
         let end = match self.judge(&fragment, datagram) {
             Ok(end) => end,
             Err(count) => {
@@ -228,7 +229,7 @@ impl Defragmenter {
             }
         };
         let number = self.find_or_begin(key, time_ns);
-        let kept = self.insert(number, is_v6, &fragment, end, datagram.payload)?;
+        let kept = self.insert(number, !is_v4, &fragment, end, datagram.payload)?;
         let incomplete = &mut self.incomplete[number];
         if kept > 0 {
             incomplete.frames += 1;
@@ -250,6 +251,7 @@ impl Defragmenter {
             datagram: Datagram {
                 source: key.source,
                 destination: key.destination,
+                is_v4: key.is_v4,
                 protocol: whole.protocol,
                 fragment: None,
                 payload: buffer,

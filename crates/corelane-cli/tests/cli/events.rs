@@ -131,6 +131,18 @@ fn the_summary_tells_the_protocols() {
 }
 
 #[test]
+fn protocols_that_nobody_would_see_are_refused() {
+    let folder = Folder::new();
+    let (file, eve) = (file(&folder), folder.path("eve.json"));
+    let eve = eve.to_str().unwrap();
+    for options in [&["--protocols"][..], &["--protocols", "--eve", eve, "--eve-types", "alert"]] {
+        let outcome = monitor(&[&file], options).code(2).one_line(&["--protocols is shown in text only", "--eve"]);
+        assert_eq!(outcome.stdout, "");
+    }
+    monitor(&[&file], &["--protocols", "--eve", eve]).code(0).silent();
+}
+
+#[test]
 fn a_reader_of_events_may_go_away() {
     let folder = Folder::new();
     let trace = folder.file("trace.pcap", &generated(400_000).0);
@@ -156,8 +168,8 @@ fn damage_costs_what_is_damaged() {
 fn a_limit_of_memory_is_heard() {
     let folder = Folder::new();
     let file = file(&folder);
-    for (options, least) in [(&["--protocols"][..], "needs 193M"), (&[], "needs 65M")] {
-        let outcome = monitor(&[&file], &[options, &["--memory-limit", "1M", "--analyzers", "1"]].concat());
+    for (options, least) in [(&["--protocols"][..], "needs 192M"), (&[], "needs 64M")] {
+        let outcome = run(corelane(["monitor", "--memory-limit", "1M", "--analyzers", "1"]).args(options).arg(&file));
         outcome.code(2).one_line(&["--memory-limit: too little", least]);
     }
     let command = ["monitor", "--eve", "-", "--eve-types", "http,dns,flow"];

@@ -92,6 +92,47 @@ fn files_that_cannot_be_created_are_found_before_the_analysis() {
 }
 
 #[test]
+fn a_file_is_used_once_whatever_its_names_are() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(1000).0);
+    let mut names = Vec::new();
+    if fs::hard_link(&file, folder.path("hard")).is_ok() {
+        names.push(folder.path("hard"));
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&file, folder.path("soft")).unwrap();
+        names.push(folder.path("soft"));
+    }
+    let free = folder.path("free.json");
+    for name in &names {
+        let name = name.to_str().unwrap();
+        let (eve, timing) = (["--eve", name], ["--eve", free.to_str().unwrap(), "--timing", name]);
+        for options in [&eve[..], &timing] {
+            monitor(&[&file], options).code(2).one_line(&[name, "is an input"]);
+            assert!(!free.exists(), "nothing is created before all is known to be right");
+            assert_eq!(monitor(&[&file], &[]).code(0).packets(), 1000);
+        }
+    }
+    // Neither is there yet, one of them or both are.
+    fs::create_dir(folder.path("side")).unwrap();
+    let (plain, around) = (folder.path("z.json"), folder.path("side/../z.json"));
+    for there in [false, true] {
+        for other in [&plain, &around] {
+            let options = ["--eve", plain.to_str().unwrap(), "--timing", other.to_str().unwrap()];
+            monitor(&[&file], &options).code(2).one_line(&["z.json: cannot hold both the events and the timing"]);
+            assert_eq!(fs::read(&plain).ok(), there.then(|| b"kept".to_vec()));
+        }
+        fs::write(&plain, "kept").unwrap();
+    }
+    let apart = ["--eve", plain.to_str().unwrap(), "--timing", free.to_str().unwrap()];
+    monitor(&[&file], &apart).code(0).silent();
+    if Path::new("/dev/null").exists() {
+        monitor(&[&file], &["--eve", "/dev/null", "--timing", "/dev/null"]).code(0).silent();
+    }
+}
+
+#[test]
 fn a_full_disk_is_told_and_costs_only_what_was_to_go_there() {
     let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else { return skipped("there is no /dev/full") };
     let folder = Folder::new();

@@ -359,8 +359,12 @@ impl<A: Family> Tables<A> {
             let begins = flow.packets() == 1;
             let key = A::source_key(chunk, i);
             let sources = &mut self.sources[usize::from(chunk[i].partition())];
-            let sent = sources.entry(&common.run, &key, key.hash(&common.run.keys));
-            if let Some((bytes, connections)) = sent.add(wire_len, begins, every) {
+            let refused = sources.refused();
+            let due = sources.entry(&common.run, &key, key.hash(&common.run.keys)).add(wire_len, begins, every);
+            // Of a source that was not taken there is nothing to report, or the MainAnalyzer would keep what is kept nowhere else.
+            if let Some((bytes, connections)) = due
+                && sources.refused() == refused
+            {
                 common.outbox.push(A::sent_report(&key, bytes, connections));
             }
         }
@@ -484,8 +488,10 @@ impl<A: Family> Tables<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Counting;
     use crate::table::{Align32, Align64, Entry};
     use corelane_net::decode::{TCP, Transport};
+    use std::num::NonZeroU64;
 
     const SYN: Transport<u32> = Transport {
         source: 9,
@@ -536,6 +542,22 @@ mod tests {
         assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);
         assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered, None)]);
+    }
+
+    #[test]
+    fn a_source_that_was_not_taken_is_not_reported() {
+        let run = Run::new();
+        let counting = NonZeroU64::new(1).map(|every| Counting { every, top: 10 });
+        for (table_bytes, taken) in [(None, 1000), (Some(0), 0)] {
+            let settings = Settings { counting, table_bytes, ..Settings::default() };
+            let mut analyzer = SubAnalyzer::new(&settings, &run);
+            for source in 0..1000 {
+                analyzer.process(&[Slot::v4(&run.keys, 0, 60, &Transport { source, ..SYN })]);
+            }
+            let reported = analyzer.take_reports().count();
+            let refused = analyzer.finish(0).refused.source_packets;
+            assert_eq!((reported, refused), (taken, 1000 - taken as u64));
+        }
     }
 
     #[test]

@@ -65,6 +65,31 @@ struct Srv<'a> {
     name: &'a str,
 }
 
+/// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a message may make a hundred times
+/// its size of text.
+const ANSWERS: usize = 16 << 10;
+
+impl Answer<'_> {
+    /// Bytes of JSON, or a few more.
+    fn text_len(&self) -> usize {
+        // Keys, numbers, and all else that is short.
+        const FRAME: usize = 128;
+        let soa = self.soa.as_ref().map_or(0, |soa| escaped_len(soa.mname) + escaped_len(soa.rname));
+        let srv = self.srv.as_ref().map_or(0, |srv| escaped_len(srv.name));
+        FRAME + escaped_len(self.rrname) + self.rdata.as_deref().map_or(0, escaped_len) + soa + srv
+    }
+}
+
+/// Bytes of a text in JSON.
+fn escaped_len(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
 /// Writes the event.
 pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
     let has = |flag: u16| message.flags & flag != 0;
@@ -85,7 +110,12 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) 
         queries: (message.questions.iter())
             .map(|question| Query { rrname: &question.name, rrtype: question.kind_name() })
             .collect(),
-        answers: message.answers.iter().map(answer).collect(),
+        answers: (message.answers.iter().map(answer))
+            .scan(0, |text, answer| {
+                *text += answer.text_len();
+                (*text <= ANSWERS).then_some(answer)
+            })
+            .collect(),
     };
     header.begin(line, "dns");
     key(line, "dns", &fields);

@@ -3,14 +3,15 @@
 //! 1. Bytes that lie in the memory of a capture stay where they are. Others, which a reader lends only until it reads on, are copied to the end of the
 //!    chunk in work; its items are kept until it is full, or nothing more is at hand, and go out behind it.
 //! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
-//! 3. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
+//! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered goes out.
+//! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
 //!    [`AHEAD`] strides behind.
 
 use super::item::{Chunk, Item};
 use crate::slot::{analyzer_of, partition_v4, partition_v6};
 use corelane::spsc::{Consumer, Design, Producer};
 use corelane_net::capture::{Memory, Record};
-use corelane_net::decode::{datagram, mapped};
+use corelane_net::decode::datagram;
 use std::sync::Arc;
 
 /// Packets between two marks at most.
@@ -48,10 +49,11 @@ impl Marks {
 #[cold]
 pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
     let datagram = datagram(record).ok()?;
-    let v4 = |address: u128| (address == mapped(address as u32)).then_some(address as u32);
-    Some(match (v4(datagram.source), v4(datagram.destination)) {
-        (Some(source), Some(destination)) => partition_v4(source, destination),
-        _ => partition_v6(datagram.source, datagram.destination),
+    // The same function as of the packet's first fragment, whose ports the Dispatcher has read.
+    Some(if datagram.is_v4 {
+        partition_v4(datagram.source as u32, datagram.destination as u32)
+    } else {
+        partition_v6(datagram.source, datagram.destination)
     })
 }
 
@@ -94,6 +96,8 @@ pub(super) struct Feed<D: Design<Item>> {
     marks: Marks,
     /// The number of the last mark.
     marked: u64,
+    /// The stages know that there is nothing more of lesser numbers.
+    passed: u64,
     /// The strides that the output stage is done with.
     credits: Consumer<u64>,
     done: u64,
@@ -109,6 +113,7 @@ impl<D: Design<Item>> Feed<D> {
             copied: Vec::new(),
             marks: Marks::default(),
             marked: 0,
+            passed: 0,
             credits,
             done: 0,
             broken: false,
@@ -180,8 +185,18 @@ impl<D: Design<Item>> Feed<D> {
         }
     }
 
-    /// Sends all that was gathered: nothing more may come for a while.
-    pub(super) fn send(&mut self) {
+    /// Tells every stage that the next packet has this number at least, and sends all that was gathered: nothing more may come for a while.
+    /// Without that a stage whose partitions are quiet would hold back what the others have found, until the next mark.
+    pub(super) fn pause(&mut self, number: u64) {
+        if number > self.passed {
+            self.passed = number;
+            self.outlets.iter_mut().for_each(|outlet| outlet.gathered.push(Item::Passed { number }));
+        }
+        self.send();
+    }
+
+    /// Sends all that was gathered.
+    fn send(&mut self) {
         let chunk = match &self.memory {
             Some(memory) => Some(Chunk::Memory(memory.clone())),
             None if self.copied.is_empty() => None,

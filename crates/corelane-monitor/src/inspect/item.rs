@@ -22,6 +22,8 @@ pub(crate) enum Item {
     Chunk(Chunk),
     /// Time passes, before the packet of this number.
     Mark { number: u64, time_ns: u64 },
+    /// The next packet has this number at least, and no time has passed.
+    Passed { number: u64 },
 }
 
 /// Bytes of packets, shared by the stages.

@@ -15,9 +15,14 @@ impl Key {
         Key(number << 9 | 1 << 8 | u64::from(partition))
     }
 
-    /// The number of the packet.
+    /// The number of the packet, or of the one that the mark is before.
     pub(super) fn number(self) -> u64 {
         self.0 >> 9
+    }
+
+    /// The number of the packet; a mark is none.
+    pub(super) fn packet_number(self) -> Option<u64> {
+        (self.0 >> 8 & 1 == 1).then(|| self.number())
     }
 }
 

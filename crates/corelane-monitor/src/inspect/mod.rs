@@ -28,6 +28,7 @@
 //!
 //! An event has a key (`lines.rs`): the number of the packet, or of the mark, that brought it about, then its partition; those of one key stay as
 //! they are. A stage's keys ascend, and it says how far it has come. The output stage lets out what no stage can come before any more.
+//! The Dispatcher tells it so at each mark, and when nothing more may come for a while: a stage whose partitions are quiet holds nothing back.
 //! So the events are the same bytes for every number of stages, every queue, capacity and batch, evictions included.
 //!
 //! # Why nobody waits in a circle

@@ -5,7 +5,7 @@ use super::feed::{AHEAD, Feed, Marks, STRIDE, partition_by_addresses};
 use super::findings::Findings;
 use super::item::Item;
 use super::merge::Merge;
-use super::stage::{Harvest, Stage};
+use super::stage::{ENOUGH, Harvest, Stage};
 use crate::dispatch::Dispatcher;
 use crate::main_analyzer::MainAnalyzer;
 use crate::pipeline::{Pins, Plan, PlanError, QueueKind, join, spawn};
@@ -24,8 +24,6 @@ use std::thread;
 
 /// Items that a stage takes at a time at most.
 const BATCH: usize = 256;
-/// Bytes of lines after which a stage sends them, though there is more to do.
-const ENOUGH: usize = 64 << 10;
 /// Harvests in a queue at most: each is a batch's.
 const HARVESTS: usize = 64;
 /// Records that are read at a time.
@@ -206,7 +204,11 @@ impl Stages<'_> {
                     if let Some(partition) = partition {
                         stage.packet(number, partition, &record);
                     }
+                    if stage.waiting() >= ENOUGH {
+                        take(&mut stage, &mut main);
+                    }
                 });
+                stage.pass(dispatcher.packets() + 1);
                 take(&mut stage, &mut main);
                 progress.set(dispatcher.packets(), dispatcher.bytes());
                 read
@@ -271,7 +273,7 @@ fn dispatch<S: Source, D: Design<Item>>(
                 let partition = partition(&mut dispatcher, &record);
                 feed.record(dispatcher.packets(), partition, &record);
             });
-            feed.send();
+            feed.pause(dispatcher.packets() + 1);
             progress.set(dispatcher.packets(), dispatcher.bytes());
             read
         },
@@ -292,10 +294,10 @@ fn application<D: Design<Item> + Design<Harvest>>(
     let mut send = |stage: &mut Stage| drop(harvests.push(stage.take()));
     while inlet.wait_for_item().is_ok() {
         let popped = inlet.pop_into(&mut items, BATCH);
-        stage.follow(&mut items);
+        stage.follow(&mut items, &mut send);
         sent += popped;
         // Now and then, and where there is nothing else to do.
-        if (sent >= 4 * BATCH || stage.waiting() >= ENOUGH || inlet.is_empty()) && stage.has_news() {
+        if (sent >= 4 * BATCH || inlet.is_empty()) && stage.has_news() {
             send(&mut stage);
             sent = 0;
         }

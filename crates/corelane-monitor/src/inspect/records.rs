@@ -14,7 +14,8 @@ pub(super) struct Records<'a> {
     pub(super) partition: u8,
     /// Conversations of the partition that have a name.
     pub(super) named: &'a mut u64,
-    pub(super) events: Events,
+    /// The events to be written.
+    pub(super) wanted: Events,
     pub(super) lines: &'a mut Lines,
     pub(super) findings: &'a mut Findings,
 }
@@ -26,16 +27,15 @@ impl Observer<Talk> for Records<'_> {
     }
 
     fn progress(&mut self, conversation: &Conversation, talk: &mut Talk) {
-        for event in talk.keeping.take() {
-            self.event(conversation, talk, event);
-        }
+        self.events(conversation, talk, self.key.packet_number());
     }
 
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>) {
         let payload = talk.is_some();
         let (name, protocol, client, transactions) = match talk {
             Some(mut talk) => {
-                self.progress(conversation, &mut talk);
+                // Not what the packet in work brings about, if there is one: it is another conversation's, which needs the memory or the ports.
+                self.events(conversation, &mut talk, None);
                 self.unanswered_hello(conversation, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
@@ -44,7 +44,7 @@ impl Observer<Talk> for Records<'_> {
             None => (self.name(conversation), None, Side::Originator, 0),
         };
         self.findings.over(conversation, protocol, payload);
-        if self.events.has(Events::FLOW) {
+        if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, payload, transactions, ending };
             let header = header(conversation, client, &name, conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
@@ -58,8 +58,14 @@ impl Records<'_> {
         Name::new(conversation, self.partition, *self.named)
     }
 
-    fn event(&mut self, conversation: &Conversation, talk: &mut Talk, event: Event) {
-        let number = self.key.number();
+    /// Hears what a conversation said, by the packet of this number if one made it heard.
+    fn events(&mut self, conversation: &Conversation, talk: &mut Talk, number: Option<u64>) {
+        for event in talk.keeping.take() {
+            self.event(conversation, talk, event, number);
+        }
+    }
+
+    fn event(&mut self, conversation: &Conversation, talk: &mut Talk, event: Event, number: Option<u64>) {
         let seen = &mut self.findings.seen;
         match event {
             Event::Identified(identified) => {
@@ -73,10 +79,10 @@ impl Records<'_> {
                     seen.http_responses += 1;
                     seen.http_interim += u64::from(response.interim);
                 }
-                if self.events.has(Events::HTTP) {
+                if self.wanted.has(Events::HTTP) {
                     let request_ns = exchange.request.as_ref().map_or(0, |request| request.time_ns);
                     let time_ns = exchange.response.as_ref().map_or(request_ns, |response| response.end_ns);
-                    let header = header(conversation, exchange.client, &talk.name, time_ns, Some(number));
+                    let header = header(conversation, exchange.client, &talk.name, time_ns, number);
                     self.lines.push(self.key, |line| eve::http::write(line, &header, &exchange));
                 }
             }
@@ -98,8 +104,8 @@ impl Records<'_> {
                     talk.transactions += 1;
                     seen.dns_queries[carrier] += 1;
                 }
-                if self.events.has(Events::DNS) {
-                    let header = header(conversation, message.side, &talk.name, message.time_ns, Some(number));
+                if self.wanted.has(Events::DNS) {
+                    let header = header(conversation, message.side, &talk.name, message.time_ns, number);
                     self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
                 }
             }
@@ -120,17 +126,17 @@ impl Records<'_> {
         talk: &mut Talk,
         client: Option<&ClientHello>,
         server: Option<&ServerHello>,
-        number: u64,
+        number: Option<u64>,
     ) {
         talk.transactions += 1;
         self.findings.seen.tls += 1;
-        if !self.events.has(Events::TLS) {
+        if !self.wanted.has(Events::TLS) {
             return;
         }
         let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
         let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
         let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
-        let header = header(conversation, side, &talk.name, time_ns, Some(number));
+        let header = header(conversation, side, &talk.name, time_ns, number);
         self.lines.push(self.key, |line| eve::tls::write(line, &header, client, server));
     }
 }

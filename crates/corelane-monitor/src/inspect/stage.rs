@@ -36,6 +36,8 @@ struct Cell {
     most_bytes: [usize; 2],
 }
 
+/// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a hundred times its size.
+pub(super) const ENOUGH: usize = 64 << 10;
 /// Slots that are gathered for the scan detector.
 const SLOTS: usize = 256;
 
@@ -52,7 +54,7 @@ pub(super) struct Stage {
     /// The number of the last mark.
     marked: u64,
     passed: u64,
-    /// There was a mark since the last harvest.
+    /// That came from the Dispatcher since the last harvest.
     has_passed: bool,
     lines: Lines,
     findings: Findings,
@@ -76,8 +78,8 @@ impl Stage {
         }
     }
 
-    /// Follows the orders, and leaves none.
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>) {
+    /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Stage)) {
         for item in items.drain(..) {
             match item {
                 Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
@@ -88,6 +90,10 @@ impl Stage {
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
                 Item::Mark { number, time_ns } => self.mark(number, time_ns),
+                Item::Passed { number } => self.pass(number),
+            }
+            if self.waiting() >= ENOUGH {
+                send(self);
             }
         }
     }
@@ -111,7 +117,7 @@ impl Stage {
             key: Key::packet(number, partition),
             partition,
             named,
-            events: inspection.events,
+            wanted: inspection.events,
             lines: &mut self.lines,
             findings: &mut self.findings,
         };
@@ -126,6 +132,12 @@ impl Stage {
         self.each(number, |partition, records| partition.expire(time_ns, records));
     }
 
+    /// The next packet has this number at least.
+    pub(super) fn pass(&mut self, number: u64) {
+        self.passed = self.passed.max(number);
+        self.has_passed = true;
+    }
+
     fn each(&mut self, number: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
@@ -136,7 +148,7 @@ impl Stage {
                 key: Key::mark(number, partition),
                 partition,
                 named,
-                events: self.inspection.events,
+                wanted: self.inspection.events,
                 lines: &mut self.lines,
                 findings: &mut self.findings,
             };

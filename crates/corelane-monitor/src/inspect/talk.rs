@@ -11,8 +11,8 @@ pub(super) struct Talk {
     pub(super) name: Name,
     /// What it was found to be at first.
     pub(super) identified: Option<Identified>,
-    /// A ClientHello whose answer is still to come, with the packet it came in.
-    pub(super) hello: Option<(Box<ClientHello>, u64)>,
+    /// A ClientHello whose answer is still to come, with the packet that brought it about, if one did.
+    pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos and queries so far.
     pub(super) transactions: u64,
 }
@@ -75,7 +75,7 @@ impl Application for Talk {
 
     #[inline]
     fn heap_bytes(&self) -> usize {
-        let hello = |(hello, _): &(Box<ClientHello>, u64)| size_of::<ClientHello>() + hello.heap_bytes();
+        let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
         self.keeping.heap_bytes() + self.name.community_id.len() + self.hello.as_ref().map_or(0, hello)
     }
 

@@ -2,6 +2,7 @@
 
 mod broken;
 mod limits;
+mod numbers;
 mod order;
 mod support;
 mod truth;

@@ -1,13 +1,17 @@
 //! The same bytes however the work is spread, evictions included; and the scan detector's report.
 
 use crate::support::{Run, captures, of, of_bytes, plan};
-use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings, run_single};
-use corelane_net::capture::{Options, Reader};
+use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings, Source, run_single};
+use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::defrag;
 use corelane_net::synth::Conversations;
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Each queue with some numbers of stages and capacities, and batches.
 fn plans() -> Vec<Plan> {
@@ -133,6 +137,93 @@ fn bytes_that_come_bit_by_bit() {
             };
             same("a stream", &plan, &of(reader.expect("a capture"), &Inspection::default(), &plan), &alone);
         }
+    }
+}
+
+/// Gives some packets, and no more until what they brought about is out.
+struct Live {
+    frames: Vec<Vec<u8>>,
+    out: mpsc::Receiver<usize>,
+    expected: usize,
+    seen: Arc<AtomicUsize>,
+}
+
+impl Source for Live {
+    type Error = Infallible;
+
+    fn read(&mut self, _: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        for (number, data) in (1_u64..).zip(&self.frames) {
+            let wire_len = data.len() as u32;
+            sink(Record { time_ns: 1_700_000_000_000_000_000 + number, wire_len, link: LinkType::RAW, data });
+        }
+        let count = std::mem::take(&mut self.frames).len();
+        if count == 0 {
+            // Only a run that has gone wrong waits for so long.
+            while self.seen.load(Ordering::Relaxed) < self.expected
+                && let Ok(lines) = self.out.recv_timeout(Duration::from_secs(20))
+            {
+                self.seen.fetch_add(lines, Ordering::Relaxed);
+            }
+        }
+        Ok(count)
+    }
+}
+
+#[test]
+fn what_was_found_is_out_before_more_comes() {
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
+    let frame = |host: u8| {
+        let length = 28 + query.len() as u8;
+        let mut frame = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, host];
+        frame.extend([156, 64, 0, 53, 0, length - 20, 0, 0]);
+        frame.extend(query);
+        frame
+    };
+    // With one pair of hosts all stages but one are quiet.
+    for (hosts, analyzers) in [(20, 0), (20, 1), (20, 3), (1, 2), (3, 16)] {
+        let (lines, out) = mpsc::channel();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let expected = 20;
+        let frames = (0..expected as u8).map(|number| frame(2 + number % hosts)).collect();
+        let source = Live { frames, out, expected, seen: seen.clone() };
+        let ran = corelane_monitor::inspect(
+            [source],
+            &Settings::default(),
+            &Inspection::default(),
+            &plan(analyzers, QueueKind::Lane, 64),
+            &Progress::new(),
+            |_, never| match never {},
+            move |bytes: &[u8]| {
+                // What comes at the end nobody waits for.
+                let _ = lines.send(bytes.iter().filter(|&&byte| byte == b'\n').count());
+            },
+        );
+        ran.expect("a plan");
+        assert_eq!(seen.load(Ordering::Relaxed), expected, "{hosts} hosts, {analyzers} analyzers");
+    }
+}
+
+#[test]
+fn fragments_between_mapped_addresses_come_together() {
+    let mut udp = vec![156, 64, 0, 53, 0, 37, 0, 0];
+    udp.extend(b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01");
+    let mapped = |host: u8| [&[0; 10][..], &[0xff, 0xff, 10, 0, 0, host]].concat();
+    let fragment = |host: u8, offset: u8, more: u8, payload: &[u8]| {
+        let mut frame = vec![0x60, 0, 0, 0, 0, 8 + payload.len() as u8, 44, 64];
+        frame.extend([mapped(1), mapped(host)].concat());
+        frame.extend([17, 0, 0, offset | more, 0, 0, 0, host]);
+        frame.extend(payload);
+        frame
+    };
+    let hosts = 2..22;
+    let frames: Vec<_> =
+        hosts.flat_map(|host| [fragment(host, 0, 1, &udp[..16]), fragment(host, 16, 0, &udp[16..])]).collect();
+    for analyzers in [0, 2] {
+        let (_, out) = mpsc::channel();
+        let source = Live { frames: frames.clone(), out, expected: 0, seen: Arc::default() };
+        let run = of(source, &Inspection::default(), &plan(analyzers, QueueKind::Lane, 64));
+        assert_eq!(run.findings.fragments.whole, 20);
+        assert_eq!(run.events().filter(|event| event["event_type"] == "dns").count(), 20);
     }
 }
 

@@ -41,7 +41,8 @@ impl Side {
 /// behind its question, but not always: packets overtake each other, and a missing one holds back only its own side.
 ///
 /// Times are nanoseconds since the epoch: of the packet that made the bytes available, which may be later than the one that
-/// brought them. They can go backwards as the packets' times can.
+/// brought them; at the end of a conversation that no packet closed, of its last one. They can go backwards as the packets'
+/// times can.
 pub trait Application {
     /// The next bytes of a TCP stream, in pieces of any size but never empty; of UDP the payload of one datagram a call, which may
     /// be empty.

@@ -446,8 +446,10 @@ impl<A: Application> Conversations<A> {
             Class::Closed => Reason::Finished,
             _ => reason,
         };
+        // Nothing of it came later, though the clock may have gone on with the packets of others.
+        let last_ns = entry.conversation.last_ns();
         for side in Side::BOTH {
-            if let Some(mut turn) = turn(entry, side, self.clock, &mut self.shared) {
+            if let Some(mut turn) = turn(entry, side, last_ns, &mut self.shared) {
                 turn.finish();
             }
         }

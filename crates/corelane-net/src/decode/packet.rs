@@ -12,6 +12,8 @@ pub struct Datagram<'a> {
     pub source: u128,
     /// Destination address.
     pub destination: u128,
+    /// Whether it came over IPv4. The addresses do not tell: IPv6 packets may have mapped ones too.
+    pub is_v4: bool,
     /// IP protocol number of the payload. In an IPv6 fragment that of the header the fragmentable part begins with.
     pub protocol: u8,
     /// Set if this is one fragment of several.
@@ -119,7 +121,7 @@ pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Resul
     if datagram.fragment.is_some() {
         return Err(NoPacket::Other);
     }
-    if protocol != TCP && protocol != UDP && datagram.source >> 32 != MAPPED >> 32 {
+    if protocol != TCP && protocol != UDP && !datagram.is_v4 {
         // IPv6 headers behind that of a fragment; those of whole datagrams were stepped over before.
         (protocol, data) = ip::behind_extensions(protocol, data).ok_or(NoPacket::Malformed)?;
     }

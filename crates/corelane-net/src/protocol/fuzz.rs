@@ -122,7 +122,7 @@ fn compare(bytes: &[u8], session: impl Fn() -> Session) {
 }
 
 fn inside(state: State, carrier: Carrier) -> Session {
-    Session { carrier, state, protocol: None, layers: 0 }
+    Session { carrier, state, protocol: None, layers: 0, exchanges: 0 }
 }
 
 /// A TCP connection of any protocol.
@@ -137,7 +137,7 @@ pub fn session_datagrams(bytes: &[u8]) {
 
 /// HTTP/1, whatever it looks like.
 pub fn http(bytes: &[u8]) {
-    compare(bytes, || inside(State::Http(Box::new(http::Http::new(Side::Originator))), Carrier::Stream));
+    compare(bytes, || inside(State::Http(Box::new(http::Http::new(Side::Originator, 0))), Carrier::Stream));
 }
 
 /// TLS, whatever it looks like.
@@ -166,7 +166,7 @@ pub fn http_responses(bytes: &[u8]) {
 }
 
 fn alone(bytes: &[u8], side: Side) {
-    let session = || inside(State::Http(Box::new(http::Http::new(Side::Originator))), Carrier::Stream);
+    let session = || inside(State::Http(Box::new(http::Http::new(Side::Originator, 0))), Carrier::Stream);
     let steps = [(side, Step::Data(bytes))];
     assert_eq!(run(&steps, session(), usize::MAX), run(&steps, session(), 1), "the events depend on the pieces");
 }

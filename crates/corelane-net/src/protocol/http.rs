@@ -228,19 +228,25 @@ enum Framing {
 }
 
 impl Http {
-    pub(super) fn new(client: Side) -> Self {
+    /// A connection's HTTP, of which so many exchanges came before in another one: in front of a tunnel.
+    pub(super) fn new(client: Side, number: u64) -> Self {
         let half = || Half { state: State::Start { lost: false }, buffer: Vec::new(), scanned: 0, ended: false };
         Self {
             client,
             halves: [half(), half()],
             waiting: VecDeque::new(),
             held: 0,
-            number: 0,
+            number,
             interim: 0,
             held_back_ns: None,
             response_lost: false,
             is_tunnel: false,
         }
+    }
+
+    /// The number of the next exchange.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether the connection has changed to another protocol.

@@ -77,6 +77,8 @@ pub struct Session {
     state: State,
     protocol: Option<Protocol>,
     layers: u8,
+    /// HTTP exchanges in front of the tunnel that this is in.
+    exchanges: u64,
 }
 
 #[derive(Debug)]
@@ -93,7 +95,7 @@ impl Session {
     /// A conversation of which nothing was seen yet.
     pub fn new(carrier: Carrier) -> Self {
         let state = State::Identifying(Box::new(Identifier::new()));
-        Self { carrier, state, protocol: None, layers: 0 }
+        Self { carrier, state, protocol: None, layers: 0, exchanges: 0 }
     }
 
     /// The protocol, once it is known. Inside a tunnel the one inside.
@@ -178,7 +180,10 @@ impl Session {
         self.protocol = Some(found.protocol);
         out.push(Event::Identified(found));
         let state = match found.protocol {
-            Protocol::Http1 => State::Http(Box::new(http::Http::new(found.client.unwrap_or(found.side)))),
+            Protocol::Http1 => {
+                let client = found.client.unwrap_or(found.side);
+                State::Http(Box::new(http::Http::new(client, self.exchanges)))
+            }
             Protocol::Tls => State::Tls(Box::default()),
             Protocol::Dns => State::Dns(Box::default()),
             _ => State::Over,
@@ -233,12 +238,12 @@ impl Session {
         let State::Http(mut http) = std::mem::replace(&mut self.state, next) else {
             return;
         };
-        for side in Side::BOTH {
-            let rest = http.take_rest(side);
-            http.end(side, time_ns, out);
-            if !rest.is_empty() {
-                self.data(side, time_ns, &rest, out);
-            }
+        let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
+        // What comes behind may be HTTP again, and counts on.
+        Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
+        self.exchanges = http.number();
+        for (side, rest) in rests.iter().filter(|(_, rest)| !rest.is_empty()) {
+            self.data(*side, time_ns, rest, out);
         }
         if !bytes.is_empty() {
             self.data(side, time_ns, bytes, out);

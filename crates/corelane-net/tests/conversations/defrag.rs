@@ -61,11 +61,12 @@ fn fragments_in_order_and_out_of_order() {
 fn datagrams_are_told_apart() {
     let mut bench = Bench::new();
     let first = fragment(V4, 0, b"01234567", true);
-    let mut others = [fragment(V4, 8, b"x", false); 4];
+    let mut others = [fragment(V4, 8, b"x", false); 5];
     others[0].source = V4 + 1;
     others[1].destination += 1;
     others[2].protocol = TCP;
     others[3].fragment.as_mut().unwrap().id += 1;
+    others[4].is_v4 = false;
     bench.take(&first);
     for other in &others {
         assert_eq!(bench.take(other), None);
@@ -97,6 +98,22 @@ fn headers_behind_that_of_a_v6_fragment_are_stepped_over() {
     let whole = bench.table.fragment(1, 100, &last, &mut bench.buffer).unwrap();
     let packet = packet(1, 200, &whole.datagram).unwrap();
     assert_eq!((packet.protocol, packet.source_port, packet.payload), (UDP, 53, &b"hi"[..]));
+}
+
+#[test]
+fn v6_between_mapped_addresses_is_v6() {
+    let mut payload = vec![UDP, 0, 1, 4, 0, 0, 0, 0];
+    payload.extend([0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i']);
+    let [mut first, mut last] = [fragment(V4, 0, &payload[..16], true), fragment(V4, 16, &payload[16..], false)];
+    (first.is_v4, first.protocol) = (false, 60);
+    // What an IPv6 fragment that is not the first says of the protocol may be anything.
+    (last.is_v4, last.protocol) = (false, 99);
+    let mut bench = Bench::new();
+    bench.take(&first);
+    let whole = bench.table.fragment(1, 100, &last, &mut bench.buffer).expect("it is whole");
+    assert!(!whole.datagram.is_v4);
+    let packet = packet(1, 200, &whole.datagram).expect("UDP behind a header");
+    assert_eq!((packet.source, packet.source_port, packet.payload), (V4, 53, &b"hi"[..]));
 }
 
 #[test]

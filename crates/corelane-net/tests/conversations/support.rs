@@ -28,6 +28,8 @@ pub(crate) fn data(side: Side, bytes: impl AsRef<[u8]>) -> Event {
 pub(crate) struct Notes {
     pub(crate) events: Vec<Event>,
     pub(crate) places: Vec<usize>,
+    /// The times that gaps and ends were given.
+    pub(crate) late_ns: Vec<u64>,
     /// Wants no more once it has so many events.
     pub(crate) enough: Option<usize>,
 }
@@ -65,12 +67,14 @@ impl Application for Notes {
         self.events.push(data(side, bytes));
     }
 
-    fn gap(&mut self, side: Side, _: u64, missing: u64) {
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
         assert!(self.wants(side) && missing > 0);
+        self.late_ns.push(time_ns);
         self.events.push(Event::Gap(side, missing));
     }
 
-    fn end(&mut self, side: Side, _: u64) {
+    fn end(&mut self, side: Side, time_ns: u64) {
+        self.late_ns.push(time_ns);
         self.events.push(Event::End(side));
     }
 

@@ -721,6 +721,32 @@ fn the_end_of_the_capture_hands_over_what_is_left() {
 }
 
 #[test]
+fn what_nobody_closed_ends_with_its_last_packet() {
+    let quiet = Tcp { time_ns: 7 * SECOND, ..Tcp::default() };
+    let other = Tcp { ends: [(mapped(77), 40_000), (mapped(0x0a00_0002), 80)], ..Tcp::default() };
+    for by_time in [false, true] {
+        let mut bench = Bench::new();
+        quiet.open(&mut bench);
+        // A hole, unless it would be over before the conversation is.
+        let hole = if by_time { 0 } else { 2 };
+        bench.take(&quiet.send(Responder, hole, b"cd"));
+        // Others bring the time on, by a packet and by a mark.
+        other.open(&mut bench);
+        bench.take(&other.send(Originator, 0, b"x"));
+        if by_time {
+            bench.expire(1_000_000 * SECOND);
+        } else {
+            bench.table.finish(&mut bench.log);
+        }
+        let over = bench.log.over.iter().find(|over| over.times.0 == quiet.time_ns).expect("it is over");
+        let notes = over.notes.as_ref().expect("an application");
+        assert_eq!(notes.bytes(Responder).len(), hole as usize + 2);
+        assert_eq!(notes.late_ns.len(), if by_time { 2 } else { 3 });
+        assert!(notes.late_ns.iter().all(|&time_ns| time_ns == quiet.time_ns), "{:?}: {notes:?}", over.reason);
+    }
+}
+
+#[test]
 fn sides_are_named() {
     assert_eq!(Side::Originator.other(), Side::Responder);
     assert_eq!(Side::BOTH.map(Side::index), [0, 1]);

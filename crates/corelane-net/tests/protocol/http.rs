@@ -357,6 +357,35 @@ fn an_upgrade_ends_http() {
 }
 
 #[test]
+fn numbers_go_on_behind_a_tunnel() {
+    let steps = [
+        (C, get("/before")),
+        (S, ok("0")),
+        (C, data("CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n")),
+        (S, data("HTTP/1.1 200 OK\r\n\r\n")),
+        (C, get("/1")),
+        (S, ok("a")),
+        (C, data("GET /chat HTTP/1.1\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")),
+        (S, data("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n")),
+        (C, get("/2")),
+        (S, ok("b")),
+    ];
+    let found = exchanges(&steps);
+    let numbers: Vec<_> = found.iter().map(|exchange| exchange.number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4], "{:?}", shorts(&steps));
+    // Also where what comes behind was there before the answer, and where one side's rest comes before the other is told the end.
+    let early = [
+        (C, data("CONNECT h:80 HTTP/1.1\r\n\r\nGET /1 HTTP/1.1\r\n\r\n")),
+        (S, data("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")),
+        (C, get("/2")),
+        (S, ok("b")),
+    ];
+    let numbers: Vec<_> = exchanges(&early).iter().map(|exchange| exchange.number).collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "{:?}", shorts(&early));
+    assert!(numbers.len() >= 2, "{:?}", shorts(&early));
+}
+
+#[test]
 fn what_came_before_the_verdict_has_its_time() {
     let found = exchanges(&[(C, data("\r\n")), (C, data("GET / HT")), (C, data("TP/1.1\r\n\r\n")), (S, ok(""))]);
     assert_eq!(found[0].request.as_ref().unwrap().time_ns, 2);
