@@ -7,9 +7,9 @@
 //!
 //! # How it works
 //!
-//! The ring consists of blocks; a block is one cache line for small items, and beyond a few lines of which items fill seven eighths: two
-//! lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place behind the last item published in it, in bytes since the queue was made.
-//! It tells how many items are there, and of which lap.
+//! The ring consists of blocks; a block is one cache line for small items, and beyond a few lines of which items fill
+//! seven eighths: two lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place behind
+//! the last item published in it, in bytes since the queue was made. It tells how many items are there, and of which lap.
 //!
 //! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line moves
 //!    from core to core where an index queue moves two. The consumer reads the header of its current block: it covers every
