@@ -232,11 +232,11 @@ fn a_task_waits_for_the_next() {
     }
 }
 
-/// One thread, which falls asleep when the task comes. It is not left to the end of the pool, which wakes everybody.
-#[test]
-fn a_task_wakes_the_thread_that_falls_asleep() {
-    explore(2, || {
+/// Awaits a task of a pool of one thread before the end of the pool, which wakes everybody.
+fn is_woken_by_a_task(before: fn(&ThreadPool)) {
+    explore(2, move || {
         let pool = one_thread(Queueing::Unbounded);
+        before(&pool);
         let signal = Signal::default();
         let gives = signal.clone();
         pool.execute(move || gives.give()).unwrap();
@@ -245,19 +245,17 @@ fn a_task_wakes_the_thread_that_falls_asleep() {
     });
 }
 
-/// As above, but the thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping all the
+/// The thread falls asleep when the task comes.
+#[test]
+fn a_task_wakes_the_thread_that_falls_asleep() {
+    is_woken_by_a_task(|_| ());
+}
+
+/// The thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping all the
 /// time, so the task may be offered while it is up.
 #[test]
 fn a_task_wakes_the_thread_that_sleeps_again() {
-    explore(2, || {
-        let pool = one_thread(Queueing::Unbounded);
-        pool.set_core_threads(1).unwrap();
-        let signal = Signal::default();
-        let gives = signal.clone();
-        pool.execute(move || gives.give()).unwrap();
-        signal.wait();
-        assert!(pool.join());
-    });
+    is_woken_by_a_task(|pool| pool.set_core_threads(1).unwrap());
 }
 
 /// A caller waits for room: the thread that makes it tells the caller.
