@@ -27,9 +27,7 @@ use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
 use corelane::error::ChannelError;
-use corelane::spsc::{
-    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, bqueue, mcring,
-};
+use corelane::spsc::{self, Consumer, Design, Options};
 use corelane::wait::{self, Adaptive, Parker};
 use std::collections::HashSet;
 use std::fmt;
@@ -87,6 +85,37 @@ impl QueueKind {
         matches!(self, QueueKind::BQueue | QueueKind::McRing)
     }
 }
+
+/// An expression for the design of a plan's queue: with its type, the tuning of queues of batches, and that of queues of single items.
+macro_rules! with_design {
+    ($plan:expr, |$design:ident, $batched:ident, $single:ident| $body:expr) => {
+        $crate::pipeline::with_design!(@arms $plan, $design, $batched, $single, $body;
+            Lane: (Default::default(), Default::default());
+            MultiLine: (Default::default(), Default::default());
+            FastForward: (Default::default(), Default::default());
+            Lamport: (Default::default(), Default::default());
+            Locked: (Default::default(), Default::default());
+            McRing: {
+                let tuning = |batch| ::corelane::spsc::mcring::Tuning { batch };
+                (tuning($plan.batch), tuning(Some(1)))
+            };
+            BQueue: {
+                let tuning = |batch_size| ::corelane::spsc::bqueue::Tuning { batch_size, ..Default::default() };
+                (tuning($plan.batch), tuning(Some(1)))
+            };
+        )
+    };
+    (@arms $plan:expr, $design:ident, $batched:ident, $single:ident, $body:expr; $($kind:ident: $tunings:expr;)*) => {
+        match $plan.queue {
+            $($crate::pipeline::QueueKind::$kind => {
+                type $design = ::corelane::spsc::$kind;
+                let ($batched, $single) = $tunings;
+                $body
+            })*
+        }
+    };
+}
+pub(crate) use with_design;
 
 impl fmt::Display for QueueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,25 +301,7 @@ impl Stages<'_> {
         if self.plan.analyzers == 0 {
             return Ok(run_single(sources, self.settings, progress, damage));
         }
-        match self.plan.queue {
-            QueueKind::Lane => self.run::<S, Lane>(sources, (), (), progress, damage),
-            QueueKind::MultiLine => {
-                self.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage)
-            }
-            QueueKind::FastForward => {
-                self.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage)
-            }
-            QueueKind::Lamport => self.run::<S, Lamport>(sources, (), (), progress, damage),
-            QueueKind::Locked => self.run::<S, Locked>(sources, (), (), progress, damage),
-            QueueKind::McRing => {
-                let (slots, reports) = (mcring::Tuning { batch: self.plan.batch }, mcring::Tuning { batch: Some(1) });
-                self.run::<S, McRing>(sources, slots, reports, progress, damage)
-            }
-            QueueKind::BQueue => {
-                let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
-                self.run::<S, BQueue>(sources, tuning(self.plan.batch), tuning(Some(1)), progress, damage)
-            }
-        }
+        with_design!(self.plan, |D, slots, reports| self.run::<S, D>(sources, slots, reports, progress, damage))
     }
 
     fn run<S: Source, D: Design<Slot> + Design<StateReport>>(
@@ -428,6 +439,7 @@ fn main_analysis<D: Design<StateReport>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corelane::spsc::Lane;
     use corelane_net::capture::{ReadError, Reader, Record};
     use corelane_net::synth::{self, Config};
 

@@ -8,15 +8,12 @@ use super::merge::Merge;
 use super::stage::{ENOUGH, Harvest, Stage};
 use crate::dispatch::Dispatcher;
 use crate::main_analyzer::MainAnalyzer;
-use crate::pipeline::{Pins, Plan, PlanError, QueueKind, join, spawn};
+use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::{Progress, Source};
-use corelane::spsc::{
-    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Producer, bqueue,
-    mcring,
-};
+use corelane::spsc::{self, Consumer, Design, Options, Producer};
 use corelane::wait::{self, Adaptive, Parker};
 use corelane_net::capture::Record;
 use std::sync::OnceLock;
@@ -85,26 +82,7 @@ impl Stages<'_> {
         if self.plan.analyzers == 0 {
             return Ok(self.alone(sources, progress, damage, out));
         }
-        let batch = self.plan.batch;
-        match self.plan.queue {
-            QueueKind::Lane => self.run::<S, Lane>(sources, (), (), progress, damage, out),
-            QueueKind::MultiLine => {
-                self.run::<S, MultiLine>(sources, Default::default(), Default::default(), progress, damage, out)
-            }
-            QueueKind::FastForward => {
-                self.run::<S, FastForward>(sources, Default::default(), Default::default(), progress, damage, out)
-            }
-            QueueKind::Lamport => self.run::<S, Lamport>(sources, (), (), progress, damage, out),
-            QueueKind::Locked => self.run::<S, Locked>(sources, (), (), progress, damage, out),
-            QueueKind::McRing => {
-                let (items, harvests) = (mcring::Tuning { batch }, mcring::Tuning { batch: Some(1) });
-                self.run::<S, McRing>(sources, items, harvests, progress, damage, out)
-            }
-            QueueKind::BQueue => {
-                let tuning = |batch_size| bqueue::Tuning { batch_size, ..Default::default() };
-                self.run::<S, BQueue>(sources, tuning(batch), tuning(Some(1)), progress, damage, out)
-            }
-        }
+        with_design!(self.plan, |D, items, harvests| self.run::<S, D>(sources, items, harvests, progress, damage, out))
     }
 
     fn run<S: Source, D: Design<Item> + Design<Harvest>>(
