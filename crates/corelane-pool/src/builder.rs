@@ -22,6 +22,12 @@ pub enum Queueing {
     Bounded(usize),
 }
 
+impl Queueing {
+    pub(crate) fn queues(self) -> bool {
+        !matches!(self, Self::HandOff(_))
+    }
+}
+
 /// What [`execute`](ThreadPool::execute) and [`spawn`](ThreadPool::spawn) do with a task for which there is neither a thread
 /// nor room. After a shutdown, and when no thread can be started, tasks are always returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,6 @@ pub(crate) const CHUNK: usize = 64;
 const SPARE: usize = 64;
 
 /// A queue without a bound. What every push changes comes first.
-#[derive(Default)]
 #[repr(C)]
 pub(crate) struct Chunks {
     /// Where tasks are pushed; never longer than a chunk.
@@ -24,7 +23,17 @@ pub(crate) struct Chunks {
     spare: Vec<VecDeque<Task>>,
 }
 
+/// An empty chunk.
+pub(crate) fn chunk() -> VecDeque<Task> {
+    VecDeque::with_capacity(CHUNK)
+}
+
 impl Chunks {
+    /// With the memory for the first chunk, if there will be tasks.
+    pub(crate) fn new(used: bool) -> Self {
+        Self { last: if used { chunk() } else { VecDeque::new() }, full: VecDeque::new(), spare: Vec::new() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_empty() && self.full.is_empty()
     }
@@ -37,7 +46,7 @@ impl Chunks {
     #[inline]
     pub(crate) fn push(&mut self, task: Task) {
         if self.last.len() >= CHUNK {
-            let fresh = self.spare.pop().unwrap_or_else(|| VecDeque::with_capacity(CHUNK));
+            let fresh = self.spare.pop().unwrap_or_else(chunk);
             self.full.push_back(mem::replace(&mut self.last, fresh));
         }
         self.last.push_back(task);
@@ -72,7 +81,7 @@ impl Chunks {
 
     /// Takes everything.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Task> {
-        let Self { last, full, .. } = mem::take(self);
+        let Self { last, full, .. } = mem::replace(self, Self::new(false));
         full.into_iter().flatten().chain(last)
     }
 
@@ -95,7 +104,7 @@ mod tests {
     #[test]
     fn tasks_leave_in_the_order_they_came_in() {
         let (came, order) = channel();
-        let mut chunks = Chunks::default();
+        let mut chunks = Chunks::new(true);
         let mut batch = VecDeque::new();
         let (mut pushed, mut left) = (0_usize, 0);
         for step in 0..2000_usize {
@@ -129,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_little_memory_behind() {
-        let mut chunks = Chunks::default();
+        let mut chunks = Chunks::new(true);
         (0..100_000).for_each(|_| chunks.push(Task::new(|| {})));
         let mut batch = VecDeque::new();
         while !chunks.is_empty() {

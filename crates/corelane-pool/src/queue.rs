@@ -40,7 +40,8 @@
 //!
 //! # Memory
 //!
-//! Four words a task, and a box for one that captures more than three. The queue's memory goes back after a burst.
+//! Four words a task, and a box for one that captures more than three. The queue and each thread have memory for 64 tasks from the start, 2 KiB;
+//! what a burst needs beyond goes back after it.
 
 use crate::builder::{Queueing, Rejection};
 use crate::chunks::{CHUNK, Chunks};
@@ -96,7 +97,8 @@ impl Backlog {
             Queueing::Bounded(capacity) => capacity as u64,
             Queueing::Unbounded | Queueing::HandOff(_) => u64::MAX,
         };
-        Self { accepted: 0, limit: capacity, searching: 0, sleeping: 0, tasks: Chunks::default(), capacity }
+        let tasks = Chunks::new(queueing.queues());
+        Self { accepted: 0, limit: capacity, searching: 0, sleeping: 0, tasks, capacity }
     }
 
     /// Threads that sleep, some of which may have been woken.

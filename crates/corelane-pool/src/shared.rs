@@ -345,7 +345,7 @@ impl Shared {
             state.started += 1;
             state.started - 1
         };
-        let slot = Arc::new(Slot::new(number, first));
+        let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
         let worker = Worker::new(self.clone(), slot.clone());
         // Whoever wants to wait for the thread's end waits for its handle first.
         let mut handle = lock(&slot.handle);

@@ -1,5 +1,6 @@
 //! A thread of the pool: how it begins, what it counts, how it ends.
 
+use crate::chunks::chunk;
 use crate::shared::Shared;
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
 use crate::sync::{Acquire, Arc, JoinHandle, Mutex, Padded, Relaxed, Release, lock, thread_local};
@@ -45,10 +46,12 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(number: usize, first: Option<Task>) -> Self {
+    /// With memory for a batch, if the pool has a queue.
+    pub(crate) fn new(number: usize, first: Option<Task>, queues: bool) -> Self {
+        let batch = if queues { chunk() } else { VecDeque::new() };
         Self {
             tally: Padded::default(),
-            batch: Padded(Mutex::new(VecDeque::new())),
+            batch: Padded(Mutex::new(batch)),
             batched: PlainUsize::new(0),
             first: Mutex::new(first),
             handle: Mutex::new(None),

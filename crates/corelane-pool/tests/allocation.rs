@@ -6,6 +6,7 @@ use corelane_pool::ThreadPool;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 use std::thread::yield_now;
 
 /// Counts what each thread asks for.
@@ -50,10 +51,29 @@ fn calls_for<const N: usize>(pool: &ThreadPool, tasks: usize) -> usize {
     CALLS.get() - before
 }
 
+/// Who queues the first tasks does not pay for the queue.
+#[test]
+fn the_first_tasks_need_no_memory() {
+    for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 64).expect("a thread")] {
+        let (begun, begins) = channel();
+        let (go, goes) = channel::<()>();
+        let task = move || {
+            begun.send(()).expect("the test waits");
+            goes.recv().expect_err("the test says nothing");
+        };
+        pool.execute(task).expect("it is running");
+        begins.recv().expect("the thread has begun");
+        let before = CALLS.get();
+        (0..64).for_each(|_| pool.execute(|| {}).expect("it is running"));
+        assert_eq!(CALLS.get() - before, 0);
+        drop(go);
+    }
+}
+
 #[test]
 fn a_task_of_three_words_needs_no_memory() {
     for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 8).expect("a thread")] {
-        // The thread, the first chunk, and the nodes of the queue that the thread sleeps in.
+        // The thread, and the nodes of the queue that it sleeps in.
         calls_for::<2>(&pool, 1000);
         assert_eq!(calls_for::<2>(&pool, 1000), 0);
         assert_eq!(calls_for::<3>(&pool, 1000), 1000, "the test counts");
