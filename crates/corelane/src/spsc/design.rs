@@ -5,6 +5,7 @@ use super::control::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot};
 use core::fmt::Debug;
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr;
 
@@ -191,6 +192,16 @@ pub unsafe trait RawConsumer<T>: Send {
         n
     }
 
+    /// Moves items to `each`, one by one, and frees their slots: as many as can be without another look at the producer, but at most
+    /// `most`, and none only if nothing is readable or `most` is 0. If `each` panics, what it was given is popped, and no more.
+    #[inline(always)]
+    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize
+    where
+        Self: Sized,
+    {
+        release_each(self, most, each)
+    }
+
     /// Items popped since the queue was made, plus the start, wrapping.
     fn position(&self) -> usize;
 
@@ -216,6 +227,38 @@ pub unsafe trait RawConsumer<T>: Send {
         self.control().close_by_consumer(position);
         // SAFETY: the caller's.
         unsafe { ptr::drop_in_place(self) };
+    }
+}
+
+/// Slots are given back in runs of so many items at most while a caller is given one item after the other.
+const GIVEN: usize = 32;
+
+/// [`RawConsumer::release_each`], by its other calls.
+#[inline(always)]
+pub(super) fn release_each<T, R: RawConsumer<T>>(raw: &mut R, most: usize, each: &mut impl FnMut(T)) -> usize {
+    let run = raw.readable().min(most).min(GIVEN);
+    let run = raw.adjacent(run);
+    let mut given = Given { raw, count: 0, items: PhantomData };
+    for i in 0..run {
+        given.count += 1;
+        // SAFETY: readable, and counted as popped before anything can fail.
+        each(unsafe { (*given.raw.slot(i)).with(|slot| (*slot).assume_init_read()) });
+    }
+    run
+}
+
+/// Items of a run that were moved out of their slots; releases these.
+struct Given<'a, T, R: RawConsumer<T>> {
+    raw: &'a mut R,
+    count: usize,
+    items: PhantomData<T>,
+}
+
+impl<T, R: RawConsumer<T>> Drop for Given<'_, T, R> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: so many items were readable, and have been moved out.
+        unsafe { self.raw.release(self.count) };
     }
 }
 

@@ -649,8 +649,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// Pops up to `max` items and gives them to `each`, one by one. Returns how many; 0 if the queue is empty, whether closed or not.
     ///
-    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs of up to 32, and
-    /// when this returns. If `each` panics, the item that it was given is popped, and those that it was not given are still inside.
+    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs, of up to 32 items or as
+    /// from single pops, and when this returns. If `each` panics, the item that it was given is popped, and those that it was not given are still inside.
     ///
     /// ```
     /// let (mut tx, mut rx) = corelane::spsc::channel(8);
@@ -662,18 +662,10 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let mut popped = 0;
         while popped < max {
-            let run = self.raw.readable().min(max - popped).min(32);
+            let run = self.raw.release_each(max - popped, &mut each);
             if run == 0 {
                 break;
             }
-            let run = self.raw.adjacent(run);
-            let mut given = Given { raw: &mut *self.raw, count: 0, items: PhantomData };
-            for i in 0..run {
-                given.count += 1;
-                // SAFETY: readable, and counted as popped before anything can fail.
-                each(unsafe { (*given.raw.slot(i)).with(|slot| (*slot).assume_init_read()) });
-            }
-            drop(given);
             self.stats.popped(run);
             popped += run;
         }
@@ -866,21 +858,6 @@ impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
 impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peeked").finish_non_exhaustive()
-    }
-}
-
-/// Items of a run that were moved out of their slots; releases these.
-struct Given<'a, T, R: RawConsumer<T>> {
-    raw: &'a mut R,
-    count: usize,
-    items: PhantomData<T>,
-}
-
-impl<T, R: RawConsumer<T>> Drop for Given<'_, T, R> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: so many items were readable, and have been moved out.
-        unsafe { self.raw.release(self.count) };
     }
 }
 

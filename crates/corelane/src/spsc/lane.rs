@@ -80,7 +80,7 @@
 use super::blocks::{Block, Notes, Place, Run, leave, position};
 use super::buffer::{Buffer, drop_all};
 use super::control::Control;
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};
 use crate::error::ChannelError;
 use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Release, Slot, UnsafeCell};
 use core::fmt;
@@ -528,6 +528,18 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
             self.told = self.run.next;
         }
         moved
+    }
+
+    #[inline(always)]
+    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize {
+        if self.exact {
+            return release_each(self, most, each);
+        }
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        // SAFETY: an item is readable, so the run is not empty.
+        unsafe { self.run.give(most, each) }
     }
 
     #[inline(always)]

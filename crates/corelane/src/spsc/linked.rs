@@ -713,6 +713,15 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
     }
 
     #[inline(always)]
+    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize {
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        // SAFETY: an item is readable, so the run is not empty.
+        unsafe { self.run.give(most, each) }
+    }
+
+    #[inline(always)]
     fn position(&self) -> usize {
         position::<T>(self.run.place())
     }

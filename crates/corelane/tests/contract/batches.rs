@@ -160,10 +160,13 @@ pub(crate) fn drain_gives_at_most_max_in_order<C: Case>() {
 }
 
 pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
-    for stop in [0, 1, 6, 7, 31, 32, 58] {
-        let ledger = Ledger::new(60);
-        let (mut tx, mut rx) = queue_from::<_, C>(100, usize::MAX - 3);
-        assert_eq!(tx.push_iter(&mut (0..60).map(|id| ledger.item(id))), 60);
+    let few = [0, 1, 6, 7, 31, 32, 58].map(|stop| (100, 60, stop));
+    // Of so many items the lane's consumer takes many blocks at once.
+    let many = [26, 27, 28, 298].map(|stop| (2000, 300, stop));
+    for (capacity, items, stop) in few.into_iter().chain(many) {
+        let ledger = Ledger::new(items);
+        let (mut tx, mut rx) = queue_from::<_, C>(capacity, usize::MAX - 3);
+        assert_eq!(tx.push_iter(&mut (0..items).map(|id| ledger.item(id))), items);
         let mut given = Vec::new();
         catch_unwind(AssertUnwindSafe(|| {
             rx.drain(usize::MAX, |item| {
@@ -174,16 +177,16 @@ pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
         }))
         .unwrap_err();
         assert!(given.iter().map(|item| item.id).eq(0..=stop));
-        assert_eq!(rx.len(), 59 - stop);
+        assert_eq!(rx.len(), items - 1 - stop);
         rx.drain(usize::MAX, |item| given.push(item));
-        assert!(given.iter().map(|item| item.id).eq(0..60));
+        assert!(given.iter().map(|item| item.id).eq(0..items));
         // What was given is the caller's, and there is room for as many as before.
         drop(given);
-        ledger.assert_dropped_once(60);
-        let ledger = Ledger::new(100);
-        assert_eq!(tx.push_iter(&mut (0..100).map(|id| ledger.item(id))), 100);
+        ledger.assert_dropped_once(items);
+        let ledger = Ledger::new(capacity);
+        assert_eq!(tx.push_iter(&mut (0..capacity).map(|id| ledger.item(id))), capacity);
         drop((tx, rx));
-        ledger.assert_dropped_once(100);
+        ledger.assert_dropped_once(capacity);
     }
 }
 
