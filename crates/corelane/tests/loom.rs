@@ -402,7 +402,7 @@ mod models {
             let pusher = thread::spawn(move || producer.push_slice(&[1, 2, 3]));
             consumer.close();
             let mut drained = Vec::new();
-            while consumer.pop_into(&mut drained, 4) != 0 {}
+            while consumer.drain(4, |item| drained.push(item)) != 0 {}
             let accepted = pusher.join().unwrap();
             assert_eq!(drained, (0..=accepted).collect::<Vec<_>>());
         });
