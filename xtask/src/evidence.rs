@@ -8,6 +8,7 @@ use crate::rows::{ROWS, Row};
 use crate::tool::Column;
 use crate::{Result, mutants, root, tree};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -57,6 +58,32 @@ impl Seen {
             return Ok(());
         }
         Err(format!("the sources have changed while they were built: from {} to {}", self.commit, now.commit))
+    }
+}
+
+/// Tells which records are of the very sources that are there now.
+pub(crate) struct Sources<'a> {
+    root: &'a Path,
+    /// What was found out of commits.
+    same: RefCell<BTreeMap<String, bool>>,
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn now(root: &'a Path) -> Self {
+        Self { root, same: RefCell::default() }
+    }
+
+    /// Whether nothing that the queues' tests depend on has changed since: not if that cannot be told.
+    fn are_those_of(&self, seen: &Seen) -> bool {
+        let same = || {
+            let git = |arguments: &[&str]| {
+                Command::new("git").args(arguments).arg("--").args(tree::JUDGED).current_dir(self.root).output()
+            };
+            let unchanged = git(&["diff", "--quiet", &seen.commit]).is_ok_and(|output| output.status.success());
+            unchanged
+                && git(&["ls-files", "--others", "--exclude-standard"]).is_ok_and(|output| output.stdout.is_empty())
+        };
+        !seen.commit.ends_with('+') && *self.same.borrow_mut().entry(seen.commit.clone()).or_insert_with(same)
     }
 }
 
@@ -154,14 +181,24 @@ impl Records {
         });
     }
 
-    /// Writes the records, without those of rows that are no more.
-    pub(crate) fn write(&mut self, root: &Path) -> Result<()> {
+    /// Adds to the records that are there now: another command may have written since they were read here.
+    pub(crate) fn update(root: &Path, add: impl FnOnce(&mut Self)) -> Result<()> {
+        let mut records = Self::read(root)?;
+        add(&mut records);
+        records.write(root).map(drop)
+    }
+
+    /// Writes the records, without those of rows that are no more, and the table. Returns the table.
+    fn write(&mut self, root: &Path) -> Result<String> {
         for rows in self.runs.values_mut() {
             rows.retain(|name, _| ROWS.iter().any(|row| row.name == *name));
         }
         let text = toml::to_string(self).map_err(|error| error.to_string())?;
         let head = "# Written by `cargo xtask`: what ran, when, of which sources, and what it came to.\n\n";
-        tree::write(&root.join(RECORDS), format!("{head}{text}").as_bytes())
+        tree::write(&root.join(RECORDS), format!("{head}{text}").as_bytes())?;
+        let page = self.page(&mutants::count(root)?);
+        tree::write(&root.join(TABLE), page.as_bytes())?;
+        Ok(page)
     }
 
     pub(crate) fn saw(&mut self, column: Column, row: &str, run: Run) {
@@ -177,6 +214,16 @@ impl Records {
     pub(crate) fn killer(&self, mutant: &str) -> Option<&str> {
         let killed_by = self.mutants.get(mutant)?.killed_by.as_deref()?;
         Some(killed_by.split_once(": ").map_or(killed_by, |(tests, _)| tests))
+    }
+
+    /// Whether a mutant was killed in these sources.
+    pub(crate) fn was_killed_in(&self, mutant: &str, sources: &Sources<'_>) -> bool {
+        self.mutants.get(mutant).is_some_and(|of| of.killed_by.is_some() && sources.are_those_of(&of.seen))
+    }
+
+    /// Whether a row has passed with these sources.
+    pub(crate) fn has_passed(&self, column: Column, row: &Row, sources: &Sources<'_>) -> bool {
+        self.run(column, row).is_some_and(|run| run.failed.is_none() && sources.are_those_of(&run.seen))
     }
 
     /// The run of those tests that the row has now.
@@ -296,11 +343,7 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// Writes the table from the records, and those without what has expired.
 pub(crate) fn write(root: &Path) -> Result<String> {
-    let mut records = Records::read(root)?;
-    records.write(root)?;
-    let page = records.page(&mutants::count(root)?);
-    tree::write(&root.join(TABLE), page.as_bytes())?;
-    Ok(page)
+    Records::read(root)?.write(root)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -321,6 +364,64 @@ mod tests {
 
     fn seen(commit: &str, changes: &str) -> Seen {
         Seen { date: "2026-01-01".into(), commit: commit.into(), changes: changes.into() }
+    }
+
+    #[test]
+    fn records_of_these_sources_are_told_from_others() {
+        let root = std::env::temp_dir().join(format!("corelane-sources-{}", std::process::id()));
+        let change = |file: &str, text: &str| tree::write(&root.join(file), text.as_bytes()).unwrap();
+        let git = |arguments: &str| {
+            let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            let output = Command::new("git").args(who).args(arguments.split(' ')).current_dir(&root).output().unwrap();
+            assert!(output.status.success(), "{arguments}: {output:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        for part in tree::JUDGED {
+            change(&if part.contains('.') { part.to_owned() } else { format!("{part}/a.rs") }, "a");
+        }
+        for command in ["init -q", "add .", "commit -qm a"] {
+            git(command);
+        }
+        let commit = git("rev-parse --short=9 HEAD");
+        let same = |commit: &str| Sources::now(&root).are_those_of(&seen(commit, ""));
+        assert!(same(&commit) && !same(&format!("{commit}+")) && !same("no-commit"));
+        // A commit of other things.
+        change("docs/a.md", "a");
+        for command in ["add .", "commit -qm b"] {
+            git(command);
+        }
+        assert!(same(&commit));
+        change("crates/corelane/b.rs", "a");
+        assert!(!same(&commit), "a new file");
+        for command in ["add .", "commit -qm c"] {
+            git(command);
+        }
+        assert!(!same(&commit) && same(&git("rev-parse HEAD")));
+        change("crates/corelane/b.rs", "b");
+        assert!(!same(&git("rev-parse HEAD")), "a change that is not committed");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_failed_or_was_seen_of_other_tests_has_not_passed() {
+        let here = root();
+        let sources = Sources::now(&here);
+        sources.same.borrow_mut().insert("abc".into(), true);
+        let mut records = Records::default();
+        let lane = row("lane");
+        assert!(!records.has_passed(Column::Contract, lane, &sources));
+        records.saw(Column::Contract, "lane", run(3));
+        assert!(records.has_passed(Column::Contract, lane, &sources));
+        assert!(!records.has_passed(Column::Shuttle, lane, &sources));
+        records.saw(Column::Contract, "lane", Run { failed: Some("a".into()), ..run(3) });
+        assert!(!records.has_passed(Column::Contract, lane, &sources));
+        records.saw(Column::Contract, "lane", Run { tests: "contract others::".into(), ..run(3) });
+        assert!(!records.has_passed(Column::Contract, lane, &sources));
+        records.saw_mutant("lane/a", "1", Some("loom a".into()), &seen("abc", ""));
+        records.saw_mutant("lane/b", "1", None, &seen("abc", ""));
+        records.saw_mutant("lane/c", "1", Some("loom a".into()), &seen("abc+", ""));
+        let killed = ["lane/a", "lane/b", "lane/c", "lane/d"].map(|mutant| records.was_killed_in(mutant, &sources));
+        assert_eq!(killed, [true, false, false, false]);
     }
 
     fn row(name: &str) -> &'static Row {

@@ -6,7 +6,7 @@
 //! that, so that mutants keep up with the code.
 
 use crate::cargo::{self, End, How, NotBuilt, Outcome, Tests};
-use crate::evidence::{Records, Run, Seen};
+use crate::evidence::{Records, Run, Seen, Sources};
 use crate::rows::{Kind, ROWS};
 use crate::tool::Column;
 use crate::{Result, root, tree};
@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only mutants of which docs/evidence.toml says nothing, or that they survived
     #[arg(long)]
     new: bool,
+    /// Only mutants that docs/evidence.toml does not say were killed in these very sources
+    #[arg(long)]
+    missing: bool,
     /// Names them and what is broken in each, and runs nothing
     #[arg(long)]
     list: bool,
@@ -36,9 +39,9 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Every mutant, with records.
-    pub(crate) fn all() -> Self {
-        Self { only: Vec::new(), queue: Vec::new(), new: false, list: false, record: true }
+    /// Every mutant, or those that are missing, with records.
+    pub(crate) fn all(missing: bool) -> Self {
+        Self { only: Vec::new(), queue: Vec::new(), new: false, missing, list: false, record: true }
     }
 }
 
@@ -169,6 +172,8 @@ struct Bench<'a> {
     sources: String,
     /// The tests that passed without a fault, and how long that took.
     baseline: HashMap<String, Duration>,
+    /// Rows whose models have passed on the way.
+    models: Vec<(&'static str, Run)>,
 }
 
 /// A test that takes longer than this many times what it takes without a fault hangs.
@@ -212,7 +217,7 @@ impl Bench<'_> {
     }
 
     /// Runs tests without a fault, unless these very sources have passed them before.
-    fn pass(&mut self, tests: &Tests, records: &mut Records) -> Result<()> {
+    fn pass(&mut self, tests: &Tests) -> Result<()> {
         if self.has_passed(tests) {
             return Ok(());
         }
@@ -231,7 +236,7 @@ impl Bench<'_> {
         // Where they are a row's models, this was as good a run of them as any.
         for row in &ROWS {
             if row.tests(Kind::Models)?.is_some_and(|models| models == *tests) {
-                records.saw(Column::Loom, row.name, Run::new(&outcome, tests, &self.seen));
+                self.models.push((row.name, Run::new(&outcome, tests, &self.seen)));
             }
         }
         self.baseline.insert(tests.to_string(), outcome.time);
@@ -242,7 +247,7 @@ impl Bench<'_> {
 
     /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the fault must do so a second
     /// time where threads are real, and pass without it.
-    fn try_to_kill(&mut self, mutant: &Mutant, records: &mut Records) -> Result<Fate> {
+    fn try_to_kill(&mut self, mutant: &Mutant, records: &Records) -> Result<Fate> {
         let last = records.killer(&mutant.name).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {
             let path = self.tree.join(&mutant.file);
@@ -258,7 +263,7 @@ impl Bench<'_> {
                 Err(error) => return Err(error),
             };
             if !self.has_passed(tests) {
-                self.pass(&killer, records)?;
+                self.pass(&killer)?;
             }
             return Ok(Fate::Killed(by.map_or(killer.to_string(), |by| format!("{killer}: {by}"))));
         }
@@ -334,8 +339,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !(arguments.only.is_empty() && arguments.queue.is_empty()) {
         mutants.retain(|mutant| arguments.only.contains(&mutant.name) || arguments.queue.contains(&mutant.queue));
     }
-    let mut records = Records::read(&root)?;
+    let records = Records::read(&root)?;
     mutants.retain(|mutant| !arguments.new || records.killer(&mutant.name).is_none());
+    let here = Sources::now(&root);
+    mutants.retain(|mutant| !arguments.missing || !records.was_killed_in(&mutant.name, &here));
     if arguments.list {
         mutants.iter().for_each(|mutant| println!("{}: {}", mutant.name, mutant.fault));
         return Ok(());
@@ -346,10 +353,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let count = mutants.len();
     let tree = root.join("target/mutants/tree");
     let sources = tree::copy(&root, &tree)?;
-    let mut bench = Bench { root: &root, tree, seen: seen.clone(), sources, baseline: HashMap::new() };
+    let mut bench =
+        Bench { root: &root, tree, seen: seen.clone(), sources, baseline: HashMap::new(), models: Vec::new() };
     for mutant in &mutants {
         let start = std::time::Instant::now();
-        let fate = bench.try_to_kill(mutant, &mut records);
+        let fate = bench.try_to_kill(mutant, &records);
         let time = start.elapsed();
         let by = match fate {
             Ok(Fate::Killed(by)) => {
@@ -367,9 +375,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 continue;
             }
         };
-        records.saw_mutant(&mutant.name, &mutant.digest(), by, &seen);
         if arguments.record {
-            records.write(&root)?;
+            Records::update(&root, |records| {
+                for (row, run) in bench.models.drain(..) {
+                    records.saw(Column::Loom, row, run);
+                }
+                records.saw_mutant(&mutant.name, &mutant.digest(), by, &seen);
+            })?;
         }
     }
     println!("{} of {count} mutants killed", count - survivors.len() - errors.len());

@@ -2,7 +2,7 @@
 //! and installs what it needs.
 
 use crate::cargo::{self, How, NotBuilt, Target};
-use crate::evidence::{Records, Run, Seen};
+use crate::evidence::{Records, Run, Seen, Sources};
 use crate::rows::{Kind, ROWS, Row};
 use crate::{Result, root};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
     /// Only these queues
     #[arg(long)]
     row: Vec<String>,
+    /// Only queues of which docs/evidence.toml does not say that they passed with these very sources
+    #[arg(long)]
+    missing: bool,
     /// Keeps what was seen in docs/evidence.toml
     #[arg(long)]
     record: bool,
@@ -236,6 +239,13 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
+/// The rows that have not passed with the present sources, by the records.
+pub(crate) fn missing(column: Column) -> Result<Vec<&'static Row>> {
+    let root = root();
+    let (records, sources) = (Records::read(&root)?, Sources::now(&root));
+    Ok(ROWS.iter().filter(|row| !records.has_passed(column, row, &sources)).collect())
+}
+
 /// The longest that a row's tests may take.
 const LIMIT: Duration = Duration::from_secs(3600);
 
@@ -268,9 +278,7 @@ pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<
             }
         }
         if record {
-            let mut records = Records::read(&root)?;
-            records.saw(column, row.name, run);
-            records.write(&root)?;
+            Records::update(&root, |records| records.saw(column, row.name, run))?;
         }
     }
     Ok(failures)
@@ -280,10 +288,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(name) = arguments.row.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
         return Err(format!("there is no row `{name}`"));
     }
-    let rows: Vec<_> = ROWS
-        .iter()
-        .filter(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name))
-        .collect();
+    let mut rows = if arguments.missing { missing(arguments.column)? } else { ROWS.iter().collect() };
+    rows.retain(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name));
     match run_column(arguments.column, &rows, arguments.record)? {
         0 => Ok(()),
         failures => Err(format!("{failures} of the queues failed")),

@@ -10,9 +10,18 @@ use std::path::{Path, PathBuf};
 /// What of the workspace its tests need.
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
-/// What of it the tests of queues depend on: `coherence` is the benchmarks' crate's.
-const JUDGED: [&str; 5] =
-    ["Cargo.toml", "Cargo.lock", "crates/corelane", "crates/corelane-pool", "crates/corelane-bench"];
+/// What of it the tests of queues depend on. `coherence` is the benchmarks' crate's.
+pub(crate) const JUDGED: [&str; 9] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates/corelane",
+    "crates/corelane-pool",
+    "crates/corelane-bench/coherence",
+    "crates/corelane-bench/data",
+    "crates/corelane-bench/src/coherence",
+    "crates/corelane-bench/src/contenders",
+    "crates/corelane-bench/tests/coherence.rs",
+];
 
 /// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there begin where the last
 /// one ended; files that are there only go. Returns a text that tells the crates of the queues from others.
@@ -88,6 +97,7 @@ mod tests {
             ("crates/corelane/src/a.rs", true),
             ("crates/corelane-pool/src/a.rs", true),
             ("crates/corelane-bench/tests/coherence.rs", true),
+            ("crates/corelane-bench/src/experiments/a.rs", false),
             ("crates/corelane-net/src/a.rs", false),
             ("README.md", false),
         ] {

@@ -2,7 +2,7 @@
 
 use crate::mutants;
 use crate::rows::ROWS;
-use crate::tool::{Column, call, run_column};
+use crate::tool::{Column, call, missing, run_column};
 use crate::{Result, evidence, release, root};
 
 #[derive(clap::Args)]
@@ -10,6 +10,9 @@ pub(crate) struct Arguments {
     /// Only what every change has to pass: `.ci/run`
     #[arg(long)]
     quick: bool,
+    /// Also what has passed with these very sources, by docs/evidence.toml. Without it, what was interrupted goes on
+    #[arg(long)]
+    again: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -25,14 +28,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut failures = Vec::new();
     for (number, column) in Column::ALL.into_iter().enumerate() {
         step(number + 2, column.title());
-        match run_column(column, &ROWS.iter().collect::<Vec<_>>(), true) {
+        let rows = if arguments.again { ROWS.iter().collect() } else { missing(column)? };
+        match run_column(column, &rows, true) {
             Ok(0) => {}
             Ok(rows) => failures.push(format!("{}: {rows} rows", column.title())),
             Err(error) => failures.push(format!("{}: {error}", column.title())),
         }
     }
     step(steps - 1, "mutants");
-    failures.extend(mutants::run(&mutants::Arguments::all()).err());
+    failures.extend(mutants::run(&mutants::Arguments::all(!arguments.again)).err());
     step(steps, "what a release needs");
     failures.extend(release::run().err());
     println!("\n{}", evidence::write(&root)?);
