@@ -94,21 +94,28 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
                 if track.is_over() {
                     continue;
                 }
-                let count = if round == 0 { case.least } else { track.count };
-                let setting = Setting {
-                    cpus: panel.cpus,
-                    bound: effort.bound,
-                    count,
-                    counting: panel.counting,
-                    quick: effort.quick,
+                let measure = |count| {
+                    let setting = Setting {
+                        cpus: panel.cpus,
+                        bound: effort.bound,
+                        count,
+                        counting: panel.counting,
+                        quick: effort.quick,
+                    };
+                    (case.run)(&setting)
                 };
                 let begun = Instant::now();
-                match (case.run)(&setting) {
-                    Ok(reading) if round == 0 => {
-                        track.count = enough(&reading, case.least, effort.sample);
+                let outcome = if round == 0 {
+                    calibrate(case.least, effort.sample, measure)
+                } else {
+                    measure(track.count).map(|reading| (reading, track.count))
+                };
+                match outcome {
+                    Ok((_, count)) if round == 0 => {
+                        track.count = count;
                         track.took = begun.elapsed() + effort.sample;
                     }
-                    Ok(reading) => {
+                    Ok((reading, _)) => {
                         track.readings.push(reading);
                         track.took = begun.elapsed();
                     }
@@ -168,6 +175,27 @@ fn order(panel: &Panel, round: usize) -> Vec<usize> {
         group.rotate_left(first);
     }
     groups.into_iter().flat_map(|(_, group)| group).collect()
+}
+
+/// Finds how many items a sample takes, with its last reading. So few that nothing but the start of the threads takes time say little: then it looks
+/// again, with as many as they say.
+fn calibrate(
+    least: u64,
+    sample: Duration,
+    measure: impl Fn(u64) -> Result<Reading, Failure>,
+) -> Result<(Reading, u64), Failure> {
+    let mut reading = measure(least)?;
+    let mut count = enough(&reading, least, sample);
+    while reading.wall < sample / 4 && count > 2 * reading.items {
+        let longer = measure(count)?;
+        if longer.items <= reading.items {
+            // It does no more, however many are asked for.
+            break;
+        }
+        reading = longer;
+        count = enough(&reading, least, sample);
+    }
+    Ok((reading, count))
 }
 
 /// So many items that a sample takes about the time it should.
@@ -366,6 +394,26 @@ mod tests {
         assert_eq!(enough(&at_10_ns(1000), 1_000_000, Duration::from_millis(1)), 1_000_000);
     }
 
+    /// Of a start of 100 µs and 1 ns an item; no more than a million items.
+    #[test]
+    fn what_takes_long_to_start_is_not_taken_for_slow() {
+        let runs = RefCell::new(Vec::new());
+        let starting = |count: u64| {
+            let items = count.min(1_000_000);
+            runs.borrow_mut().push(items);
+            let wall = Duration::from_nanos(100_000 + items);
+            reading(&Setting { cpus: [None; 2], bound: wall, count: items, counting: false, quick: true })
+                .map(|reading| Reading { wall, ..reading })
+        };
+        let count = |sample| calibrate(1000, Duration::from_millis(sample), &starting).unwrap().1;
+        let items = count(1);
+        assert!((800_000..=1_000_000).contains(&items), "{items}");
+        assert!(runs.borrow().len() > 1);
+        runs.borrow_mut().clear();
+        // It ends where there are no more.
+        assert!(count(100) > 1_000_000 && runs.borrow().len() <= 4, "{runs:?}");
+    }
+
     #[test]
     fn a_machine_that_changes_is_noticed() {
         let bare =
@@ -441,7 +489,7 @@ mod tests {
             },
         };
         let record = run(&experiment, &Effort::quick(), &mut Silent);
-        RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "bad", "good", "good"]));
+        RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "good", "bad", "good", "good"]));
         assert_eq!(record.panels.len(), 2);
         let panel = &record.panels[0];
         let median = |panel: &PanelRecord| panel.point("good", 0.0).unwrap().summary().unwrap().median;
