@@ -398,14 +398,14 @@ mod tests {
     #[test]
     fn what_takes_long_to_start_is_not_taken_for_slow() {
         let runs = RefCell::new(Vec::new());
-        let starting = |count: u64| {
+        let starting = &|count: u64| {
             let items = count.min(1_000_000);
             runs.borrow_mut().push(items);
             let wall = Duration::from_nanos(100_000 + items);
             reading(&Setting { cpus: [None; 2], bound: wall, count: items, counting: false, quick: true })
                 .map(|reading| Reading { wall, ..reading })
         };
-        let count = |sample| calibrate(1000, Duration::from_millis(sample), &starting).unwrap().1;
+        let count = |sample| calibrate(1000, Duration::from_millis(sample), starting).unwrap().1;
         let items = count(1);
         assert!((800_000..=1_000_000).contains(&items), "{items}");
         assert!(runs.borrow().len() > 1);
