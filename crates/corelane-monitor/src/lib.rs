@@ -64,7 +64,7 @@ mod talkers;
 
 pub use analyzer::{PartialResult, Probe, SubAnalyzer};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Inspection, Seen, inspect};
+pub use inspect::{Findings, Inspection, Seen, inspect, printed};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::{Refused, limit_memory};
 pub use network::{Ignored, Network};

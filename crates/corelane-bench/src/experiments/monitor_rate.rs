@@ -4,13 +4,16 @@ use crate::contender::Kind;
 use crate::contender::Unable;
 use crate::measure::{Failure, Metric, Outcome, Reading, Setting};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::rig::Stop;
 use corelane_monitor::eve::Events;
+use corelane_monitor::printed::{self, Printed};
 use corelane_monitor::{
     Inspection, Plan as Spread, Progress, QueueKind, Report, Rule, Settings, Sharing, inspect, run,
 };
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config, Conversations};
 use cpu_time::ProcessTime;
+use std::fmt::Display;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -24,7 +27,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             is flat. Two more threads than SubAnalyzers run: where there are fewer CPUs than that, threads share them, and \
             more SubAnalyzers cannot be faster. The last plots are of the second analysis: stages that put conversations together, tell their protocols \
             by content and read HTTP, TLS and DNS to the end, between a dispatcher and an output stage, as in the B-Queue paper's testbed. \
-            Events are found, not printed.",
+            Events are found, not printed. MCRingBuffer(deadlock) and MCRingBuffer(sane) are that paper's two forms of MCRingBuffer, as printed, on the \
+            way to the application stages; `corelane monitor` does not offer them. This traffic reaches all stages, so neither hangs, as the paper found. Where \
+            one stage gets next to nothing the first does, as a test of the monitor shows: the dispatcher waits for a stage whose last items are invisible.",
     parameters: &[
         Parameter { name: "packets", here: "4 million, generated", paper: Some("82 million, of a wireless network") },
         Parameter { name: "capacity", here: "2000", paper: Some("2,000") },
@@ -52,9 +57,24 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             paper: Some("B-Queue: 1 to 7 queues"),
         },
         Parameter {
+            name: "queues to application stages",
+            here: "8,192 items; MCRingBuffer(deadlock) and (sane): 2,048, batch 256",
+            paper: Some("B-Queue: 2,048, batch 256"),
+        },
+        Parameter {
+            name: "queues from application stages",
+            here: "64 harvests, batch 1; MCRingBuffer(deadlock) and (sane): those of mcring",
+            paper: Some("MCRingBuffer: batch 1"),
+        },
+        Parameter {
             name: "MCRingBuffer's unfinished batches",
-            here: "shown to a stage that would wait (mcring)",
-            paper: Some("B-Queue: kept, or pushed out by garbage that a timer injects"),
+            here: "mcring: shown to a stage that would wait; (deadlock): kept; (sane): pushed out by unused elements, for which a timer asks every 10 µs; at the end of the capture both: pushed out",
+            paper: Some("B-Queue: kept, or pushed out by garbage for which a timer asks every 10 µs"),
+        },
+        Parameter {
+            name: "who waits for a queue",
+            here: "spins, yields, then sleeps; MCRingBuffer(deadlock) and (sane): yields, and gives up as a hang after 2 s",
+            paper: None,
         },
     ],
     plan,
@@ -121,6 +141,13 @@ fn conversations(plan: &mut Plan) {
                 looked_into(setting, &spread)
             });
         }
+        for printed in [Printed::deadlock(stages), Printed::sane(stages)] {
+            let form = if printed.timer.is_some() { "sane" } else { "deadlock" };
+            let name = format!("MCRingBuffer({form}), batch {}", printed.batch);
+            panel.case(name, Kind::Paper, &[stages as f64], 1, move |setting: &Setting| {
+                looked_into_as_printed(setting, &Printed { bound: setting.bound, ..printed })
+            });
+        }
         let alone = Spread { analyzers: 0, ..Spread::default() };
         panel.case("single-threaded", Kind::Roofline, &[stages as f64], 1, move |setting: &Setting| {
             looked_into(setting, &alone)
@@ -135,7 +162,7 @@ fn packets(setting: &Setting, spread: &Spread, values: usize) -> Outcome {
     let make = |packets| synth::capture(Config { packets, ..Config::default() }).expect("a valid configuration");
     let settings = Settings { rule: Rule::Paper, probes: false, top: 0, ..Settings::default() };
     let mut reading = analysis(made(&MADE, packets, make), |reader| {
-        run([reader], &settings, spread, &Progress::new(), |_, _| {}).map_err(|error| error.to_string())
+        run([reader], &settings, spread, &Progress::new(), |_, _| {}).map_err(unable)
     })?;
     let rate = reading.items as f64 / reading.wall.as_secs_f64() / 1e6;
     reading.values = vec![rate; values];
@@ -144,24 +171,45 @@ fn packets(setting: &Setting, spread: &Spread, values: usize) -> Outcome {
 
 /// Looks into all conversations of a capture.
 fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
+    looked_into_by(setting, |reader, settings, inspection| {
+        let outcome = inspect([reader], settings, inspection, spread, &Progress::new(), |_, _| {}, |_: &[u8]| {});
+        outcome.map(|(report, _)| report).map_err(unable)
+    })
+}
+
+/// The same over MCRingBuffer as printed.
+fn looked_into_as_printed(setting: &Setting, printed: &Printed) -> Outcome {
+    looked_into_by(setting, |reader, settings, inspection| {
+        let progress = Progress::new();
+        let outcome = printed::inspect([reader], settings, inspection, printed, &progress, |_, _| {}, |_: &[u8]| {});
+        outcome.map(|(report, _)| report).map_err(|error| match error {
+            printed::Error::Hang(bound) => Stop::Hangs(bound).into(),
+            error => unable(error),
+        })
+    })
+}
+
+fn looked_into_by(
+    setting: &Setting,
+    look: impl FnOnce(Reader, &Settings, &Inspection) -> Result<Report, Failure>,
+) -> Outcome {
     static MADE: Made = Made::new(None);
     let conversations = if setting.quick { QUICK_CONVERSATIONS } else { CONVERSATIONS };
     let make = |conversations| Conversations { seed: 1, conversations, trouble: 5, spoofed: 0 }.capture();
     let settings = Settings { top: 0, ..Settings::default() };
     let inspection = Inspection { events: Events::NONE, ..Inspection::default() };
-    analysis(made(&MADE, conversations, make), |reader| {
-        let nothing = |_: &[u8]| {};
-        let outcome = inspect([reader], &settings, &inspection, spread, &Progress::new(), |_, _| {}, nothing);
-        outcome.map(|(report, _)| report).map_err(|error| error.to_string())
-    })
+    analysis(made(&MADE, conversations, make), |reader| look(reader, &settings, &inspection))
+}
+
+fn unable(error: impl Display) -> Failure {
+    Unable::because(error.to_string()).into()
 }
 
 /// Times an analysis of a capture.
-fn analysis(capture: Vec<u8>, analyse: impl FnOnce(Reader) -> Result<Report, String>) -> Outcome {
-    let unable = |reason: String| Failure::from(Unable::because(reason));
-    let reader = Reader::from_bytes(capture).map_err(|error| unable(error.to_string()))?;
+fn analysis(capture: Vec<u8>, analyse: impl FnOnce(Reader) -> Result<Report, Failure>) -> Outcome {
+    let reader = Reader::from_bytes(capture).map_err(unable)?;
     let (start, cpu) = (Instant::now(), ProcessTime::now());
-    let report = analyse(reader).map_err(unable)?;
+    let report = analyse(reader)?;
     let (wall, cpu) = (start.elapsed(), cpu.elapsed());
     Ok(Reading { items: report.packets, wall, cpu, full: 0, empty: 0, counts: None, values: Vec::new() })
 }

@@ -7,9 +7,10 @@
 //! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
 //!    [`AHEAD`] strides behind.
 
+use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
 use crate::slot::{analyzer_of, partition_v4, partition_v6};
-use corelane::spsc::{Consumer, Design, Producer};
+use corelane::spsc::Consumer;
 use corelane_net::capture::{Memory, Record};
 use corelane_net::decode::datagram;
 use std::sync::Arc;
@@ -58,14 +59,14 @@ pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
 }
 
 /// The way to one stage.
-struct Outlet<D: Design<Item>> {
-    items: Producer<Item, D>,
+struct Outlet<P> {
+    items: P,
     gathered: Vec<Item>,
     /// Whether the stage has the memory that packets lie in now.
     has_memory: bool,
 }
 
-impl<D: Design<Item>> Outlet<D> {
+impl<P: ItemProducer> Outlet<P> {
     /// Sends what was gathered, behind its chunk.
     fn send(&mut self, chunk: Option<&Chunk>) {
         if self.gathered.is_empty() {
@@ -73,23 +74,13 @@ impl<D: Design<Item>> Outlet<D> {
         }
         let chunk = chunk.filter(|_| !self.has_memory).cloned();
         self.has_memory |= matches!(chunk, Some(Chunk::Memory(_)));
-        let mut items = chunk.map(Item::Chunk).into_iter().chain(self.gathered.drain(..)).peekable();
-        loop {
-            self.items.push_iter(&mut items);
-            if items.peek().is_none() {
-                return;
-            }
-            // One that is closed has panicked, see `is_broken`.
-            if self.items.wait_for_room(self.items.capacity().div_ceil(2)).is_err() {
-                return;
-            }
-        }
+        self.items.push_all(chunk.map(Item::Chunk).into_iter().chain(self.gathered.drain(..)));
     }
 }
 
 /// The ways to all stages.
-pub(super) struct Feed<D: Design<Item>> {
-    outlets: Vec<Outlet<D>>,
+pub(super) struct Feed<P> {
+    outlets: Vec<Outlet<P>>,
     /// What packets lie in, if they are not copied.
     memory: Option<Memory>,
     copied: Vec<u8>,
@@ -104,8 +95,8 @@ pub(super) struct Feed<D: Design<Item>> {
     broken: bool,
 }
 
-impl<D: Design<Item>> Feed<D> {
-    pub(super) fn new(outlets: Vec<Producer<Item, D>>, credits: Consumer<u64>) -> Self {
+impl<P: ItemProducer> Feed<P> {
+    pub(super) fn new(outlets: Vec<P>, credits: Consumer<u64>) -> Self {
         let outlet = |items| Outlet { items, gathered: Vec::with_capacity(GATHER), has_memory: false };
         Feed {
             outlets: outlets.into_iter().map(outlet).collect(),

@@ -5,8 +5,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// One order of those that a stage follows one after the other. 32 bytes.
-#[derive(Clone, Debug)]
-pub(crate) enum Item {
+///
+/// With `()` for its chunk it is plain data, as the paper's rings ask for: see [`printed`](super::printed).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item<C = Chunk> {
     /// A packet, whose bytes lie in the chunk.
     Packet {
         time_ns: u64,
@@ -19,7 +21,7 @@ pub(crate) enum Item {
         partition: u8,
     },
     /// The chunk that the packets from here on lie in.
-    Chunk(Chunk),
+    Chunk(C),
     /// Time passes, before the packet of this number.
     Mark { number: u64, time_ns: u64 },
     /// The next packet has this number at least, and no time has passed.
@@ -61,6 +63,21 @@ impl Item {
     }
 }
 
+impl<C> Item<C> {
+    /// The same order, with another thing for its chunk.
+    #[inline]
+    pub(super) fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
+        match self {
+            Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, behind, link, partition }
+            }
+            Item::Chunk(chunk) => Item::Chunk(map(chunk)),
+            Item::Mark { number, time_ns } => Item::Mark { number, time_ns },
+            Item::Passed { number } => Item::Passed { number },
+        }
+    }
+}
+
 /// The record that a packet's item was made of.
 #[inline]
 pub(super) fn record(chunk: &[u8], at: u64, len: u32, time_ns: u64, wire_len: u32, link: u16) -> Record<'_> {
@@ -75,5 +92,7 @@ mod tests {
     #[test]
     fn an_item_is_half_a_cache_line() {
         assert_eq!(size_of::<Item>(), 32);
+        // Also in a ring where `None` is an unused element.
+        assert_eq!(size_of::<Option<Item<()>>>(), 32);
     }
 }

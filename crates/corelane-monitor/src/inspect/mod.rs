@@ -41,15 +41,19 @@
 //! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the panic goes on where the
 //!   stage is joined.
 //!
+//! All of it counts on queues that show what is in them. Those of the papers as printed do not, see [`printed`]: with them it may hang.
+//!
 //! Partitions do not move here (see `share.rs`): a stage has several times the Dispatcher's work, and what a conversation holds
 //! would have to move with it.
 
+mod ends;
 mod feed;
 mod findings;
 mod item;
 mod lines;
 mod merge;
 mod pipeline;
+pub mod printed;
 mod records;
 mod stage;
 mod summary;

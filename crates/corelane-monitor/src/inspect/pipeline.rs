@@ -1,6 +1,7 @@
 //! The stages of the second analysis as threads joined by queues, or one after the other.
 
 use super::Inspection;
+use super::ends::{ItemConsumer, ItemProducer};
 use super::feed::{AHEAD, Feed, Marks, STRIDE, partition_by_addresses};
 use super::findings::Findings;
 use super::item::Item;
@@ -63,11 +64,11 @@ pub fn inspect<S: Source>(
 }
 
 #[derive(Clone, Copy)]
-struct Stages<'a> {
-    settings: &'a Settings,
-    inspection: &'a Inspection,
-    plan: &'a Plan,
-    pins: &'a Pins,
+pub(super) struct Stages<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) inspection: &'a Inspection,
+    pub(super) plan: &'a Plan,
+    pub(super) pins: &'a Pins,
 }
 
 impl Stages<'_> {
@@ -94,16 +95,29 @@ impl Stages<'_> {
         damage: impl FnMut(usize, S::Error),
         out: impl FnMut(&[u8]) + Send,
     ) -> Result<(Report, Findings), PlanError> {
-        let count = self.plan.analyzers;
+        let queue = |_| {
+            let options = Options::new().tuning(item_tuning.clone());
+            spsc::channel_with::<Item, D, Adaptive, _>(self.plan.capacity, options).map_err(PlanError::Queue)
+        };
+        let items = (0..self.plan.analyzers).map(queue).collect::<Result<_, _>>()?;
+        self.join::<S, _, _, D>(sources, items, harvest_tuning, progress, damage, out)
+    }
+
+    /// Joins the stages: by these queues of items, one a stage, and by queues of harvests of the design `D`.
+    pub(super) fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest>>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        items: Vec<(P, C)>,
+        harvest_tuning: D::Tuning,
+        progress: &Progress,
+        damage: impl FnMut(usize, S::Error),
+        out: impl FnMut(&[u8]) + Send,
+    ) -> Result<(Report, Findings), PlanError> {
+        let count = items.len();
         // Each stage waits for its items, the output stage for the harvests of all.
         let output_parker = Parker::new();
-        let mut items = Vec::with_capacity(count);
         let mut harvests = Vec::with_capacity(count);
         for _ in 0..count {
-            let options = Options::new().tuning(item_tuning.clone());
-            items.push(
-                spsc::channel_with::<Item, D, Adaptive, _>(self.plan.capacity, options).map_err(PlanError::Queue)?,
-            );
             let options = Options::new().tuning(harvest_tuning.clone()).consumer_parker(&output_parker);
             let capacity = self.plan.capacity.min(HARVESTS);
             harvests.push(spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options).map_err(PlanError::Queue)?);
@@ -146,7 +160,7 @@ impl Stages<'_> {
     }
 
     /// All stages in this thread.
-    fn alone<S: Source>(
+    pub(super) fn alone<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
@@ -230,10 +244,10 @@ fn read<S: Source>(
 }
 
 /// The first stage.
-fn dispatch<S: Source, D: Design<Item>>(
+fn dispatch<S: Source, P: ItemProducer>(
     sources: impl IntoIterator<Item = S>,
     run: &Run,
-    feed: &mut Feed<D>,
+    feed: &mut Feed<P>,
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
 ) -> Dispatcher {
@@ -260,9 +274,9 @@ fn dispatch<S: Source, D: Design<Item>>(
 }
 
 /// The second stage, until its queue is drained.
-fn application<D: Design<Item> + Design<Harvest>>(
+fn application<C: ItemConsumer, D: Design<Harvest>>(
     mut stage: Stage,
-    mut inlet: Consumer<Item, D>,
+    mut inlet: C,
     mut harvests: Producer<Harvest, D>,
     end: impl FnOnce() -> (u64, u64),
 ) -> (crate::analyzer::PartialResult, Findings) {

@@ -4,5 +4,6 @@ mod broken;
 mod limits;
 mod numbers;
 mod order;
+mod printed;
 mod support;
 mod truth;

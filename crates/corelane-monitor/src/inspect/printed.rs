@@ -1,0 +1,404 @@
+//! The second analysis over MCRingBuffer as the papers print it, for experiments: **it may hang**.
+//!
+//! Section 5.3 of the B-Queue paper compares its queue with two forms of MCRingBuffer inside this pipeline (Figure 12):
+//!
+//! - MCRingBuffer(deadlock): elements of an unfinished batch stay invisible until the batch is complete;
+//! - MCRingBuffer(sane): a timer tells the Dispatcher every 10 microseconds to complete it by unused elements, which the stage discards. The Dispatcher
+//!   looks for that when it inserts, so what it inserted last stays invisible while it waits for something else
+//!   (section 2.6, method 3).
+//!
+//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe [`McRing`] with batches of 1, as in
+//! the MCRingBuffer paper: harvests are few, own memory, and are wanted at once.
+//!
+//! A ring takes plain data only. So a chunk's place among the items is marked by an item without it, and the chunk itself goes before that through an
+//! [unbounded lane](linked). At the end of the capture the Dispatcher injects unused elements until all is visible.
+//!
+//! # How a hang is noticed
+//!
+//! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher read nothing either, gives up, and all
+//! others with it. That happens where a stage gets less than a batch of items in 8 strides of packets, which is when the Dispatcher waits until all stages
+//! have come to its mark; it also happens where a source, or who takes the events, blocks for so long.
+
+use super::Inspection;
+use super::ends::{ItemConsumer, ItemProducer};
+use super::findings::Findings;
+use super::item::{Chunk, Item};
+use super::pipeline::Stages;
+use crate::pipeline::{Pins, Plan, PlanError};
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::source::{Progress, Source};
+use corelane::error::{ChannelError, Drained};
+use corelane::paper::mcring_timer::{self, Signal, Timer};
+use corelane::paper::{Dequeue, Enqueue};
+use corelane::spsc::mcring::Tuning;
+use corelane::spsc::{McRing, linked};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
+
+/// The pipeline's rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// Application stages, as [`Plan::analyzers`].
+    pub stages: usize,
+    /// Slots of a ring, which holds one element less.
+    pub slots: usize,
+    /// Elements after which a ring's indices are updated.
+    pub batch: usize,
+    /// The timer's period; `None` is the form without.
+    pub timer: Option<Duration>,
+    /// Nothing moving for so long is a hang.
+    pub bound: Duration,
+}
+
+impl Printed {
+    /// MCRingBuffer(deadlock) with the B-Queue paper's parameters: 2,048 slots, batches of 256. Two seconds are a hang.
+    pub const fn deadlock(stages: usize) -> Self {
+        Printed { stages, slots: 2048, batch: 256, timer: None, bound: Duration::from_secs(2) }
+    }
+
+    /// MCRingBuffer(sane): with a timer of 10 microseconds.
+    pub const fn sane(stages: usize) -> Self {
+        Printed { timer: Some(Timer::PAPER_PERIOD), ..Printed::deadlock(stages) }
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug)]
+pub enum Error {
+    /// The rings or the stages cannot be made; then nothing was read.
+    Plan(PlanError),
+    /// The timer's thread cannot be started; then nothing was read.
+    Timer(io::Error),
+    /// Nothing moved for the whole [`bound`](Printed::bound).
+    Hang(Duration),
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Self {
+        Error::Plan(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Plan(error) => error.fmt(f),
+            Error::Timer(error) => write!(f, "cannot start the timer: {error}"),
+            Error::Hang(bound) => write!(f, "hangs: nothing moved for {} s", bound.as_secs_f64()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// As [`inspect`](crate::inspect()), over these rings. The report and the events are the same, if there are any.
+///
+/// # Errors
+/// If the rings, the stages or the timer cannot be made, and if the pipeline hangs. What `out` got before is of no use then.
+///
+/// # Panics
+/// If a stage panics, with its panic.
+pub fn inspect<S: Source>(
+    sources: impl IntoIterator<Item = S>,
+    settings: &Settings,
+    inspection: &Inspection,
+    printed: &Printed,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error),
+    out: impl FnMut(&[u8]) + Send,
+) -> Result<(Report, Findings), Error> {
+    let plan = &Plan { analyzers: printed.stages, capacity: printed.slots, ..Plan::default() };
+    plan.check()?;
+    let pins = &Pins::new(&plan.cpus)?;
+    let stages = Stages { settings, inspection, plan, pins };
+    if plan.analyzers == 0 {
+        return Ok(stages.alone(sources, progress, damage, out));
+    }
+    // One timer signals all rings, and ends with the run.
+    let timer = printed.timer.map(Timer::start).transpose().map_err(Error::Timer)?;
+    let signal = timer.as_ref().map_or_else(Signal::new, |timer| timer.signal().clone());
+    let watch = &Watch { bound: printed.bound, progress, hangs: AtomicBool::new(false) };
+    let rings: Result<_, _> = (0..printed.stages).map(|_| ring(printed, &signal, watch)).collect();
+    let items = rings.map_err(PlanError::Queue)?;
+    let one = Tuning { batch: Some(1) };
+    let found = stages.join::<S, _, _, McRing>(sources, items, one, progress, damage, out)?;
+    if watch.hangs() { Err(Error::Hang(printed.bound)) } else { Ok(found) }
+}
+
+fn ring<'a>(
+    printed: &Printed,
+    signal: &Signal,
+    watch: &'a Watch<'a>,
+) -> Result<(Producer<'a>, Consumer<'a>), ChannelError> {
+    let (inserting, extracting) = mcring_timer::channel(printed.slots, printed.batch, signal)?;
+    let (chunks, chunks_out) = linked::try_channel()?;
+    let closed = Arc::new(AtomicBool::new(false));
+    Ok((
+        Producer { ring: inserting, chunks, closed: closed.clone(), watch },
+        Consumer { ring: extracting, chunks: chunks_out, next: None, closed, watch },
+    ))
+}
+
+/// What all ends of a run know.
+#[derive(Debug)]
+struct Watch<'a> {
+    bound: Duration,
+    progress: &'a Progress,
+    hangs: AtomicBool,
+}
+
+impl Watch<'_> {
+    // Relaxed: who sees it later waits a little longer.
+    fn hangs(&self) -> bool {
+        self.hangs.load(Ordering::Relaxed)
+    }
+}
+
+/// A wait at one place.
+struct Wait<'a> {
+    watch: &'a Watch<'a>,
+    /// What the Dispatcher had read.
+    packets: u64,
+    looked: Instant,
+    waited: Duration,
+}
+
+impl<'a> Wait<'a> {
+    /// No more than this from one look to the next was spent waiting: in the rest the process was stopped, or others had the CPU.
+    const LOOK: Duration = Duration::from_millis(10);
+
+    fn new(watch: &'a Watch<'a>) -> Self {
+        Wait { watch, packets: watch.progress.packets(), looked: Instant::now(), waited: Duration::ZERO }
+    }
+
+    /// Before another look: lets others run. False if it is to be given up.
+    fn goes_on(&mut self) -> bool {
+        thread::yield_now();
+        let (now, packets) = (Instant::now(), self.watch.progress.packets());
+        self.waited += (now - self.looked).min(Self::LOOK);
+        self.looked = now;
+        if packets != self.packets {
+            self.packets = packets;
+            self.waited = Duration::ZERO;
+        }
+        if self.waited > self.watch.bound {
+            self.watch.hangs.store(true, Ordering::Relaxed);
+        }
+        !self.watch.hangs()
+    }
+}
+
+/// The Dispatcher's end.
+struct Producer<'a> {
+    ring: mcring_timer::Producer<Item<()>>,
+    chunks: linked::Producer<Chunk>,
+    closed: Arc<AtomicBool>,
+    watch: &'a Watch<'a>,
+}
+
+impl Producer<'_> {
+    /// Inserts an item that was refused; false if nobody will make room for it.
+    #[cold]
+    fn insert_later(&mut self, item: Item<()>) -> bool {
+        let mut wait = Wait::new(self.watch);
+        while self.ring.enqueue(item).is_err() {
+            if self.is_closed() || !wait.goes_on() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl ItemProducer for Producer<'_> {
+    fn push_all(&mut self, items: impl Iterator<Item = Item>) {
+        for item in items {
+            // One that is refused goes to nobody, and neither does its mark.
+            let item = item.map_chunk(|chunk| drop(self.chunks.push(chunk)));
+            if self.ring.enqueue(item).is_err() && !self.insert_later(item) {
+                return;
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) || self.watch.hangs()
+    }
+}
+
+impl Drop for Producer<'_> {
+    /// Shows all that was inserted, and then says that there is no more.
+    fn drop(&mut self) {
+        let mut wait = Wait::new(self.watch);
+        while !self.ring.flush() && !self.is_closed() && wait.goes_on() {}
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+/// An application stage's end.
+struct Consumer<'a> {
+    ring: mcring_timer::Consumer<Item<()>>,
+    chunks: linked::Consumer<Chunk>,
+    /// What was extracted to see that there is something.
+    next: Option<Item>,
+    closed: Arc<AtomicBool>,
+    watch: &'a Watch<'a>,
+}
+
+impl Consumer<'_> {
+    #[inline]
+    fn extract(&mut self) -> Option<Item> {
+        let item = self.ring.dequeue()?;
+        Some(item.map_chunk(|()| self.chunks.try_pop().expect("a chunk goes before its mark")))
+    }
+}
+
+impl ItemConsumer for Consumer<'_> {
+    fn wait_for_item(&mut self) -> Result<(), Drained> {
+        if !self.is_empty() {
+            return Ok(());
+        }
+        let mut wait = Wait::new(self.watch);
+        loop {
+            // Before the look: what was inserted last is visible to who sees this.
+            let closed = self.closed.load(Ordering::Acquire);
+            if !self.is_empty() {
+                return Ok(());
+            }
+            if closed || !wait.goes_on() {
+                return Err(Drained);
+            }
+        }
+    }
+
+    fn pop_into(&mut self, items: &mut Vec<Item>, max: usize) -> usize {
+        let before = items.len();
+        while items.len() - before < max
+            && let Some(item) = self.next.take().or_else(|| self.extract())
+        {
+            items.push(item);
+        }
+        items.len() - before
+    }
+
+    fn is_empty(&mut self) -> bool {
+        if self.next.is_none() {
+            self.next = self.extract();
+        }
+        self.next.is_none()
+    }
+}
+
+impl Drop for Consumer<'_> {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Printed = Printed { slots: 64, batch: 16, bound: Duration::from_millis(100), ..Printed::deadlock(1) };
+
+    fn marks(numbers: std::ops::Range<u64>) -> impl Iterator<Item = Item> {
+        numbers.map(|number| Item::Passed { number })
+    }
+
+    fn popped(consumer: &mut Consumer<'_>) -> Vec<u64> {
+        let mut items = Vec::new();
+        consumer.pop_into(&mut items, usize::MAX);
+        items
+            .iter()
+            .map(|item| match item {
+                Item::Passed { number } => *number,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_unfinished_batch_is_invisible_until_the_end_and_waiting_for_it_is_a_hang() {
+        let progress = Progress::new();
+        let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
+        let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
+        producer.push_all(marks(0..20));
+        assert_eq!(consumer.wait_for_item(), Ok(()));
+        assert_eq!(popped(&mut consumer), (0..16).collect::<Vec<_>>());
+        assert!(consumer.is_empty() && !producer.is_closed());
+        assert_eq!(consumer.wait_for_item(), Err(Drained));
+        assert!(watch.hangs() && producer.is_closed());
+
+        let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
+        let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
+        producer.push_all(marks(0..20));
+        drop(producer);
+        assert_eq!(consumer.wait_for_item(), Ok(()));
+        assert_eq!(popped(&mut consumer), (0..20).collect::<Vec<_>>());
+        assert_eq!(consumer.wait_for_item(), Err(Drained));
+        assert!(!watch.hangs());
+    }
+
+    #[test]
+    fn a_signal_has_the_next_insertion_show_what_was_inserted_before() {
+        let progress = Progress::new();
+        let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
+        let signal = Signal::new();
+        let (mut producer, mut consumer) = ring(&QUICK, &signal, &watch).expect("a ring");
+        producer.push_all(marks(0..3));
+        signal.raise();
+        assert!(consumer.is_empty());
+        producer.push_all(marks(3..5));
+        assert_eq!(popped(&mut consumer), [0, 1, 2]);
+        assert!(consumer.is_empty());
+    }
+
+    #[test]
+    fn a_stage_that_takes_nothing_is_a_hang_and_one_that_is_gone_is_not() {
+        let progress = Progress::new();
+        let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
+        let (mut producer, consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
+        drop(consumer);
+        producer.push_all(marks(0..100));
+        drop(producer);
+        assert!(!watch.hangs());
+
+        let (mut producer, _consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
+        producer.push_all(marks(0..100));
+        assert!(watch.hangs() && producer.is_closed());
+    }
+
+    #[test]
+    fn who_waits_does_not_give_up_while_the_dispatcher_reads() {
+        let progress = Progress::new();
+        let watch = Watch { bound: Duration::ZERO, progress: &progress, hangs: AtomicBool::new(false) };
+        let mut wait = Wait::new(&watch);
+        for packets in 1..100 {
+            progress.set(packets, 0);
+            assert!(wait.goes_on());
+        }
+        while wait.goes_on() {}
+        assert!(watch.hangs());
+    }
+
+    #[test]
+    fn a_chunk_is_there_before_the_items_behind_its_mark() {
+        let progress = Progress::new();
+        let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
+        let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
+        let chunk = |byte: u8| Item::Chunk(Chunk::Copied(Arc::new(vec![byte])));
+        producer
+            .push_all((0..16).map(|number| if number % 4 == 0 { chunk(number) } else { Item::Passed { number: 0 } }));
+        let mut items = Vec::new();
+        assert_eq!(consumer.pop_into(&mut items, 100), 16);
+        for (number, item) in (0..).zip(&items) {
+            match item {
+                Item::Chunk(bytes) => assert_eq!((bytes[..].to_vec(), number % 4), (vec![number], 0)),
+                _ => assert_ne!(number % 4, 0),
+            }
+        }
+    }
+}
