@@ -5,14 +5,17 @@
 //! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
 //! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered goes out.
 //! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
-//!    [`AHEAD`] strides behind.
+//!    [`AHEAD`] strides behind. It waits as well before it copies more while [`MOST_COPIED`] bytes are on their way: packets may be long, and a stride of
+//!    them is then more than there is memory for.
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
 use crate::slot::{analyzer_of, partition_v4, partition_v6};
-use corelane::spsc::Consumer;
+use corelane::error::ChannelError;
+use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::{Memory, Record};
 use corelane_net::decode::datagram;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Packets between two marks at most.
@@ -23,6 +26,8 @@ pub(super) const AHEAD: u64 = 8;
 const MARK_NS: u64 = 1_000_000_000;
 /// Bytes of a chunk that is copied, unless a record is longer.
 const CHUNK: usize = 1 << 20;
+/// Bytes of copied chunks that the output stage is not done with, at most, but for the last of them.
+pub(super) const MOST_COPIED: usize = 32 << 20;
 /// Items that are pushed together.
 const GATHER: usize = 64;
 
@@ -89,14 +94,60 @@ pub(super) struct Feed<P> {
     marked: u64,
     /// The stages know that there is nothing more of lesser numbers.
     passed: u64,
-    /// The strides that the output stage is done with.
-    credits: Consumer<u64>,
-    done: u64,
+    /// Chunks that were copied and are on their way: their bytes, and the least number that a packet behind each has.
+    copies: VecDeque<(usize, u64)>,
+    /// What those come to.
+    copied_bytes: usize,
+    /// The number of the last packet that was copied.
+    last_copied: u64,
+    credits: Credits,
     broken: bool,
 }
 
+/// How far the output stage has come, as the Dispatcher knows it.
+pub(super) struct Credits {
+    told: Consumer<u64, Linked>,
+    passed: u64,
+}
+
+/// The output stage's end of the [`Credits`].
+pub(super) struct Creditor {
+    /// Without a bound, as the output stage must wait for nobody: it holds at most a number for each packet on its way.
+    told: Producer<u64, Linked>,
+    passed: u64,
+}
+
+impl Credits {
+    pub(super) fn new() -> Result<(Creditor, Credits), ChannelError> {
+        let (creditor, credits) = spsc::linked::try_channel()?;
+        Ok((Creditor { told: creditor, passed: 0 }, Credits { told: credits, passed: 0 }))
+    }
+
+    /// Waits until packets of numbers less than this bring nothing more. False if the output stage is gone.
+    fn wait_for(&mut self, number: u64) -> bool {
+        while self.passed < number {
+            match self.told.pop() {
+                Ok(passed) => self.passed = passed,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Creditor {
+    /// Packets of lesser numbers bring nothing more.
+    pub(super) fn tell(&mut self, passed: u64) {
+        if passed > self.passed {
+            self.passed = passed;
+            // A Dispatcher that is gone needs no credit.
+            let _ = self.told.try_push(passed);
+        }
+    }
+}
+
 impl<P: ItemProducer> Feed<P> {
-    pub(super) fn new(outlets: Vec<P>, credits: Consumer<u64>) -> Self {
+    pub(super) fn new(outlets: Vec<P>, credits: Credits) -> Self {
         let outlet = |items| Outlet { items, gathered: Vec::with_capacity(GATHER), has_memory: false };
         Feed {
             outlets: outlets.into_iter().map(outlet).collect(),
@@ -105,8 +156,10 @@ impl<P: ItemProducer> Feed<P> {
             marks: Marks::default(),
             marked: 0,
             passed: 0,
+            copies: VecDeque::new(),
+            copied_bytes: 0,
+            last_copied: 0,
             credits,
-            done: 0,
             broken: false,
         }
     }
@@ -134,7 +187,7 @@ impl<P: ItemProducer> Feed<P> {
         }
         let Some(partition) = partition else { return };
         let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
-        let at = at.unwrap_or_else(|| self.copy(record.data));
+        let at = at.unwrap_or_else(|| self.copy(number, record.data));
         let Some(item) = Item::packet(record, at, number - self.marked, partition) else { return };
         let number = analyzer_of(partition, self.outlets.len());
         let outlet = &mut self.outlets[number];
@@ -147,12 +200,14 @@ impl<P: ItemProducer> Feed<P> {
     }
 
     /// Copies bytes to the chunk in work.
-    fn copy(&mut self, data: &[u8]) -> usize {
+    fn copy(&mut self, number: u64, data: &[u8]) -> usize {
         // The source has gone on to another capture.
         self.records_in(None);
         if self.copied.len() + data.len() > CHUNK {
             self.send();
+            self.wait_for_copies(number);
         }
+        self.last_copied = number;
         let at = self.copied.len();
         self.copied.extend_from_slice(data);
         at
@@ -168,10 +223,30 @@ impl<P: ItemProducer> Feed<P> {
             return;
         }
         self.send();
-        while number / STRIDE > self.done + AHEAD && !self.broken {
-            match self.credits.pop() {
-                Ok(done) => self.done = done,
-                Err(_) => self.broken = true,
+        self.wait_for((number / STRIDE).saturating_sub(AHEAD) * STRIDE);
+    }
+
+    fn wait_for(&mut self, number: u64) {
+        self.broken = self.broken || !self.credits.wait_for(number);
+    }
+
+    /// Waits until few enough copied bytes are on their way, before the packet of this number.
+    #[cold]
+    fn wait_for_copies(&mut self, number: u64) {
+        while self.copied_bytes > MOST_COPIED
+            && !self.broken
+            && let Some(&(_, behind)) = self.copies.front()
+        {
+            if self.credits.passed < behind {
+                // So that every stage says that it is done with those before.
+                self.pause(number);
+                self.wait_for(behind);
+            }
+            while let Some(&(bytes, behind)) = self.copies.front()
+                && behind <= self.credits.passed
+            {
+                self.copied_bytes -= bytes;
+                self.copies.pop_front();
             }
         }
     }
@@ -193,6 +268,8 @@ impl<P: ItemProducer> Feed<P> {
             None if self.copied.is_empty() => None,
             None => {
                 let next = Vec::with_capacity(self.copied.len());
+                self.copied_bytes += self.copied.len();
+                self.copies.push_back((self.copied.len(), self.last_copied + 1));
                 Some(Chunk::Copied(Arc::new(std::mem::replace(&mut self.copied, next))))
             }
         };

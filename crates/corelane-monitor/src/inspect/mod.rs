@@ -36,8 +36,8 @@
 //! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it for ever.
 //! - A stage waits for items, and for room in its queue to the output stage: see above.
 //! - The Dispatcher waits for room in a stage's queue, which the stage makes, as it needs nothing but what is in there. And it waits for credit, so
-//!   that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of packets are on their way. Before it waits all that it has
-//!   gathered is sent, so every stage can come to the mark that the credit is for.
+//!   that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of packets are on their way, and `feed::MOST_COPIED` bytes of
+//!   those that were copied. Before it waits all that it has gathered is sent, so every stage can come to the packet that the credit is for.
 //! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the panic goes on where the
 //!   stage is joined.
 //!

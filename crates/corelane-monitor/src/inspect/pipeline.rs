@@ -2,7 +2,7 @@
 
 use super::Inspection;
 use super::ends::{ItemConsumer, ItemProducer};
-use super::feed::{AHEAD, Feed, Marks, STRIDE, partition_by_addresses};
+use super::feed::{Creditor, Credits, Feed, Marks, partition_by_addresses};
 use super::findings::Findings;
 use super::item::Item;
 use super::merge::Merge;
@@ -124,8 +124,7 @@ impl Stages<'_> {
         }
         let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
         let (harvests_in, harvests_out): (Vec<_>, Vec<_>) = harvests.into_iter().unzip();
-        // One credit a stride, and no more strides are on their way.
-        let (credits, credits_out) = spsc::try_channel(2 * AHEAD as usize).map_err(PlanError::Queue)?;
+        let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
         let run = &Run::new();
         // Set before the Dispatcher closes its queues, read after they were found closed.
         let end = &OnceLock::new();
@@ -142,9 +141,9 @@ impl Stages<'_> {
                 .collect();
             let output = spawn(scope, "output", move || {
                 self.pins.pin(1 + count);
-                output(self.settings, harvests_out, credits, out)
+                output(self.settings, harvests_out, creditor, out)
             });
-            let mut feed = Feed::new(outlets, credits_out);
+            let mut feed = Feed::new(outlets, credits);
             let dispatcher = dispatch(sources, run, &mut feed, progress, damage);
             let _ = end.set((dispatcher.packets(), dispatcher.max_time()));
             drop(feed);
@@ -304,13 +303,12 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
 fn output<D: Design<Harvest>>(
     settings: &Settings,
     queues: Vec<Consumer<Harvest, D>>,
-    mut credits: Producer<u64>,
+    mut creditor: Creditor,
     mut out: impl FnMut(&[u8]),
 ) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
     let mut merge = Merge::new(queues.len());
     let mut queues: Vec<(usize, Consumer<Harvest, D>)> = queues.into_iter().enumerate().collect();
-    let mut credited = 0;
     while !queues.is_empty() {
         wait_for(&mut queues);
         queues.retain_mut(|(stage, queue)| {
@@ -328,11 +326,8 @@ fn output<D: Design<Harvest>>(
         if merge.drain(&mut out) {
             out(&[]);
         }
-        let done = merge.passed() / STRIDE;
-        if done > credited && !queues.is_empty() {
-            credited = done;
-            // There is room, as the Dispatcher takes all before it goes on; without it nobody needs any.
-            let _ = credits.try_push(done);
+        if !queues.is_empty() {
+            creditor.tell(merge.passed());
         }
     }
     main

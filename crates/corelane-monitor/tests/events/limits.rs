@@ -7,6 +7,10 @@ use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::synth::Conversations;
 use serde_json::Value;
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
 
 #[test]
 fn conversations_and_fragments_stay_within_their_limits() {
@@ -34,6 +38,81 @@ impl Source for Again {
         }
         Ok(count)
     }
+}
+
+/// Gives a query, and then long packets, some at a time. Each is its own, as from a stream.
+struct Long {
+    query: Vec<u8>,
+    packets: usize,
+    at: usize,
+    given: Arc<AtomicUsize>,
+}
+
+const LONG: usize = 60_000;
+
+impl Source for Long {
+    type Error = Infallible;
+
+    fn read(&mut self, _: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let mut long = vec![0; LONG];
+        // No protocol is looked for in it.
+        long[..20].copy_from_slice(&[0x45, 0, 0xea, 0x60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 3, 10, 0, 0, 4]);
+        let count = (self.packets - self.at).min(50);
+        for number in self.at..self.at + count {
+            long[19] = number as u8;
+            let data = if number == 0 { &self.query } else { &long };
+            let time_ns = 1_700_000_000_000_000_000 + number as u64;
+            sink(Record { time_ns, wire_len: data.len() as u32, link: LinkType::RAW, data });
+            self.given.fetch_add(data.len(), Relaxed);
+        }
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// While nobody takes the first event, the bytes of packets that are on their way are bounded, however long these are.
+#[test]
+fn packets_that_wait_are_limited_in_bytes() {
+    const PACKETS: usize = 1500;
+    const MOST: usize = 40 << 20;
+    for analyzers in [1, 3] {
+        let given = Arc::new(AtomicUsize::new(0));
+        let source = Long { query: query(), packets: PACKETS, at: 0, given: given.clone() };
+        let (mut stood, mut lines) = (None, 0);
+        let ran = corelane_monitor::inspect(
+            [source],
+            &Settings::default(),
+            &Inspection::default(),
+            &plan(analyzers, QueueKind::Lane, 2048),
+            &Progress::new(),
+            |_, never| match never {},
+            |events: &[u8]| {
+                lines += events.iter().filter(|&&byte| byte == b'\n').count();
+                if stood.is_none() {
+                    let mut now = 0;
+                    while now != given.load(Relaxed) {
+                        now = given.load(Relaxed);
+                        sleep(Duration::from_millis(200));
+                    }
+                    stood = Some(now);
+                }
+            },
+        );
+        let packets = ran.expect("a plan").0.packets;
+        assert!((1..MOST).contains(&stood.expect("an event")), "{analyzers} analyzers: {stood:?}");
+        assert_eq!(packets, PACKETS as u64);
+        assert!(given.load(Relaxed) > 2 * MOST && lines > 0, "the test is about more than that");
+    }
+}
+
+/// A DNS query in UDP.
+fn query() -> Vec<u8> {
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
+    let length = 28 + query.len() as u8;
+    let mut frame = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    frame.extend([156, 64, 0, 53, 0, length - 20, 0, 0]);
+    frame.extend(query);
+    frame
 }
 
 /// A response of 1 kB with 64 answers, each two pointers to a name of which each byte is written as five.
