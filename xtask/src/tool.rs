@@ -191,8 +191,11 @@ impl Column {
             Self::Aarch64 => {
                 let mut how = how("emulated").with("CORELANE_TEST_PATIENCE", 10);
                 how.arguments = ["--target", AARCH64].map(str::to_owned).into();
-                how.runner.push(emulator(root)?.display().to_string());
-                how.with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+                let emulator = emulator(root)?.display().to_string();
+                how.runner.push(emulator.clone());
+                // For tests that run themselves again.
+                how.with("CORELANE_TEST_RUNNER", emulator)
+                    .with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
             }
         })
     }

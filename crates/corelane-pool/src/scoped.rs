@@ -23,6 +23,7 @@
 
 use crate::ThreadPool;
 use crate::closure::Closure;
+use crate::shared::drop_payload;
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::task::Task;
 use std::any::Any;
@@ -42,17 +43,21 @@ impl Cell {
         let Some(closure) = lock(&self.closure).take() else { return };
         let outcome = catch_unwind(AssertUnwindSafe(|| closure.call()));
         let mut entries = lock(&self.scope.entries);
+        let mut untold = None;
         if let Err(payload) = outcome {
-            // The first one is told. A payload's drop is none of this lock's business.
+            // The first one is told.
             match entries.panic {
                 None => entries.panic = Some(payload),
-                Some(_) => std::mem::forget(payload),
+                Some(_) => untold = Some(payload),
             }
         }
         entries.unfinished -= 1;
         if entries.unfinished == 0 {
             self.scope.changed.notify_all();
         }
+        // A payload's drop is none of the lock's business.
+        drop(entries);
+        untold.into_iter().for_each(drop_payload);
     }
 }
 

@@ -163,6 +163,20 @@ pub(crate) struct Hints {
     core_may_leave: AtomicBool,
 }
 
+/// Payloads that may come of each other's drops before the rest is leaked.
+const PAYLOADS: usize = 16;
+
+/// Drops what a panic left behind, and what its drop panics with.
+pub(crate) fn drop_payload(mut payload: Box<dyn Any + Send>) {
+    for _ in 0..PAYLOADS {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return,
+            Err(next) => payload = next,
+        }
+    }
+    std::mem::forget(payload);
+}
+
 /// How many of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -450,7 +464,7 @@ impl Shared {
             None => drop(payload),
         }));
         if let Err(payload) = handled {
-            std::mem::forget(payload);
+            drop_payload(payload);
         }
     }
 

@@ -1,5 +1,6 @@
 use crate::support::{ALL, LONG, QUEUES, T, UNFAIR, builder, bump, occupy, until};
 use corelane_pool::{JoinError, Reason, Task, ThreadPool};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -87,6 +88,47 @@ pub(crate) fn p1_handlers_and_payloads_may_panic() {
         pool.execute(|| panic!("the task")).unwrap();
         assert_eq!(pool.spawn(|| 2).unwrap().join().unwrap(), 2);
         assert_eq!(pool.counts().panicked, 1);
+    }
+}
+
+/// What nobody is told of is dropped all the same; what never ends is left alone.
+pub(crate) fn p1_payloads_that_nobody_gets_are_dropped() {
+    // Without memory of its own: the last one is leaked.
+    struct Endless;
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, SeqCst);
+            std::panic::panic_any(Endless);
+        }
+    }
+    for queueing in QUEUES {
+        let held = Arc::new(());
+        let of_handler = held.clone();
+        let handler = move |_| std::panic::panic_any(of_handler.clone());
+        let pool = builder(queueing, 1, 1).on_panic(handler).build().unwrap();
+        pool.execute(|| panic!("the task")).unwrap();
+        pool.join();
+        drop(pool);
+        assert_eq!(Arc::strong_count(&held), 1);
+
+        let pool = builder(queueing, 2, 2).build().unwrap();
+        let panics = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            pool.scope(|scope| {
+                for _ in 0..3 {
+                    let payload = held.clone();
+                    scope.spawn(|| std::panic::panic_any(payload));
+                }
+            });
+        }));
+        assert!(panics.is_err_and(|payload| payload.is::<Arc<()>>()));
+        pool.join();
+        assert_eq!(Arc::strong_count(&held), 1);
+
+        let pool = builder(queueing, 1, 1).build().unwrap();
+        pool.execute(|| std::panic::panic_any(Endless)).unwrap();
+        pool.join();
+        assert!((2..100).contains(&DROPS.swap(0, SeqCst)));
     }
 }
 

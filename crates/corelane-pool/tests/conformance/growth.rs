@@ -230,7 +230,11 @@ pub(crate) fn p22_an_idle_pool_uses_no_cpu() {
     // Other tests run in this process: the test runs itself again, alone.
     const ALONE: &str = "CORELANE_POOL_IDLE_ALONE";
     if std::env::var_os(ALONE).is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
+        // An emulator, where the processor is another one.
+        let program = std::env::current_exe().unwrap().into_os_string();
+        let mut words = std::env::var_os("CORELANE_TEST_RUNNER").into_iter().chain([program]);
+        let status = std::process::Command::new(words.next().unwrap())
+            .args(words)
             .args(["suite::growth::p22_an_idle_pool_uses_no_cpu", "--exact"])
             .env(ALONE, "1")
             .output()

@@ -38,6 +38,7 @@ mod suite {
             p1_a_panic_leaves_the_thread_and_is_told
             p1_a_panic_nobody_asks_for_goes_to_the_handler
             p1_handlers_and_payloads_may_panic
+            p1_payloads_that_nobody_gets_are_dropped
             p1_a_handle_can_be_dropped_and_waited_for_in_time
             p8_counts_are_never_too_high
             p8_counts_add_up_at_the_end
