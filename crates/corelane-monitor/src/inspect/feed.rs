@@ -205,6 +205,8 @@ impl<P: ItemProducer> Feed<P> {
         self.records_in(None);
         if self.copied.len() + data.len() > CHUNK {
             self.send();
+        }
+        if self.copied.is_empty() {
             self.wait_for_copies(number);
         }
         self.last_copied = number;
@@ -230,23 +232,21 @@ impl<P: ItemProducer> Feed<P> {
         self.broken = self.broken || !self.credits.wait_for(number);
     }
 
-    /// Waits until few enough copied bytes are on their way, before the packet of this number.
+    /// Waits until few enough copied bytes are on their way, before a chunk that the packet of this number begins.
     #[cold]
     fn wait_for_copies(&mut self, number: u64) {
-        while self.copied_bytes > MOST_COPIED
+        while let Some(&(bytes, behind)) = self.copies.front()
             && !self.broken
-            && let Some(&(_, behind)) = self.copies.front()
         {
-            if self.credits.passed < behind {
+            if behind <= self.credits.passed {
+                self.copied_bytes -= bytes;
+                self.copies.pop_front();
+            } else if self.copied_bytes > MOST_COPIED {
                 // So that every stage says that it is done with those before.
                 self.pause(number);
                 self.wait_for(behind);
-            }
-            while let Some(&(bytes, behind)) = self.copies.front()
-                && behind <= self.credits.passed
-            {
-                self.copied_bytes -= bytes;
-                self.copies.pop_front();
+            } else {
+                return;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The same bytes however the work is spread, evictions included; and the scan detector's report.
 
-use crate::support::{Run, captures, of, of_bytes, plan};
+use crate::support::{Run, captures, of, of_bytes, plan, query};
 use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings, Source, run_single};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
@@ -171,20 +171,12 @@ impl Source for Live {
 
 #[test]
 fn what_was_found_is_out_before_more_comes() {
-    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
-    let frame = |host: u8| {
-        let length = 28 + query.len() as u8;
-        let mut frame = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, host];
-        frame.extend([156, 64, 0, 53, 0, length - 20, 0, 0]);
-        frame.extend(query);
-        frame
-    };
     // With one pair of hosts all stages but one are quiet.
     for (hosts, analyzers) in [(20, 0), (20, 1), (20, 3), (1, 2), (3, 16)] {
         let (lines, out) = mpsc::channel();
         let seen = Arc::new(AtomicUsize::new(0));
         let expected = 20;
-        let frames = (0..expected as u8).map(|number| frame(2 + number % hosts)).collect();
+        let frames = (0..expected as u8).map(|number| query(2 + number % hosts)).collect();
         let source = Live { frames, out, expected, seen: seen.clone() };
         let ran = corelane_monitor::inspect(
             [source],

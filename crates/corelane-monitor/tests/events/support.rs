@@ -54,3 +54,13 @@ pub(crate) fn captures() -> Option<PathBuf> {
     io::stderr().write_all(line.as_bytes()).expect("standard error");
     None
 }
+
+/// A query for example.org, in UDP, from one host to this one.
+pub(crate) fn query(host: u8) -> Vec<u8> {
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
+    let length = 28 + query.len() as u8;
+    let mut frame = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, host];
+    frame.extend([156, 64, 0, 53, 0, length - 20, 0, 0]);
+    frame.extend(query);
+    frame
+}
