@@ -242,8 +242,11 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
-/// The rows that have not passed with the present sources, by the records.
-pub(crate) fn missing(column: Column) -> Result<Vec<&'static Row>> {
+/// All rows, or those that have not passed with the present sources, by the records.
+pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
+    if !missing {
+        return Ok(ROWS.iter().collect());
+    }
     let root = root();
     let (records, sources) = (Records::read(&root)?, Sources::now(&root));
     Ok(ROWS.iter().filter(|row| !records.has_passed(column, row, &sources)).collect())
@@ -291,7 +294,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(name) = arguments.row.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
         return Err(format!("there is no row `{name}`"));
     }
-    let mut rows = if arguments.missing { missing(arguments.column)? } else { ROWS.iter().collect() };
+    let mut rows = rows(arguments.column, arguments.missing)?;
     rows.retain(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name));
     match run_column(arguments.column, &rows, arguments.record)? {
         0 => Ok(()),

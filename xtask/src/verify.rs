@@ -1,8 +1,7 @@
 //! Everything at once.
 
 use crate::mutants;
-use crate::rows::ROWS;
-use crate::tool::{Column, call, missing, run_column};
+use crate::tool::{Column, call, rows, run_column};
 use crate::{Result, evidence, release, root};
 
 #[derive(clap::Args)]
@@ -28,8 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut failures = Vec::new();
     for (number, column) in Column::ALL.into_iter().enumerate() {
         step(number + 2, column.title());
-        let rows = if arguments.again { ROWS.iter().collect() } else { missing(column)? };
-        match run_column(column, &rows, true) {
+        match run_column(column, &rows(column, !arguments.again)?, true) {
             Ok(0) => {}
             Ok(rows) => failures.push(format!("{}: {rows} rows", column.title())),
             Err(error) => failures.push(format!("{}: {error}", column.title())),

@@ -106,19 +106,18 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
                 };
                 let begun = Instant::now();
                 let outcome = if round == 0 {
-                    calibrate(case.least, effort.sample, measure)
-                } else {
-                    measure(track.count).map(|reading| (reading, track.count))
-                };
-                match outcome {
-                    Ok((_, count)) if round == 0 => {
+                    calibrate(case.least, effort.sample, measure).map(|count| {
                         track.count = count;
                         track.took = begun.elapsed() + effort.sample;
-                    }
-                    Ok((reading, _)) => {
+                    })
+                } else {
+                    measure(track.count).map(|reading| {
                         track.readings.push(reading);
                         track.took = begun.elapsed();
-                    }
+                    })
+                };
+                match outcome {
+                    Ok(()) => {}
                     Err(Failure::Unable(unable)) => track.unable = Some(unable.0),
                     Err(Failure::Stop(stop)) => track.stopped = Some(stop.to_string()),
                 }
@@ -177,13 +176,9 @@ fn order(panel: &Panel, round: usize) -> Vec<usize> {
     groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-/// Finds how many items a sample takes, with its last reading. So few that nothing but the start of the threads takes time say little: then it looks
-/// again, with as many as they say.
-fn calibrate(
-    least: u64,
-    sample: Duration,
-    measure: impl Fn(u64) -> Result<Reading, Failure>,
-) -> Result<(Reading, u64), Failure> {
+/// Finds how many items a sample takes. So few that nothing but the start of the threads takes time say little: then it looks again, with
+/// as many as they say.
+fn calibrate(least: u64, sample: Duration, measure: impl Fn(u64) -> Result<Reading, Failure>) -> Result<u64, Failure> {
     let mut reading = measure(least)?;
     let mut count = enough(&reading, least, sample);
     while reading.wall < sample / 4 && count > 2 * reading.items {
@@ -195,7 +190,7 @@ fn calibrate(
         reading = longer;
         count = enough(&reading, least, sample);
     }
-    Ok((reading, count))
+    Ok(count)
 }
 
 /// So many items that a sample takes about the time it should.
@@ -405,7 +400,7 @@ mod tests {
             reading(&Setting { cpus: [None; 2], bound: wall, count: items, counting: false, quick: true })
                 .map(|reading| Reading { wall, ..reading })
         };
-        let count = |sample| calibrate(1000, Duration::from_millis(sample), starting).unwrap().1;
+        let count = |sample| calibrate(1000, Duration::from_millis(sample), starting).unwrap();
         let items = count(1);
         assert!((800_000..=1_000_000).contains(&items), "{items}");
         assert!(runs.borrow().len() > 1);
