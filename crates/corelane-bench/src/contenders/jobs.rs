@@ -199,7 +199,8 @@ impl<W: Waits> Dispatch for Lanes<W> {
         assert!(per_worker, "a lane has one consumer");
         let built = Builder::new(workers).capacity(CAPACITY).batch(batch).wait(W::default()).build();
         let (dispatcher, workers) = built.map_err(|error| Unable::because(error.to_string()))?;
-        let batch = batched.then_some(batch);
+        // A worker takes what there is: it gives the slots back on the way, and not when it has done all of it.
+        let batch = batched.then_some(usize::MAX);
         Ok(((dispatcher, batched), workers.into_iter().map(|queue| Taker { queue, batch }).collect()))
     }
 

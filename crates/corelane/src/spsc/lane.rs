@@ -22,9 +22,9 @@
 //!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it knew of.
 //! 4. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
 //!    again. When it is not full yet it may wait a moment for it (the slip), and abstains for longer after each time
-//!    that did not help, so a slow producer's items are not held up. Large items are looked for 16 KiB ahead, and a consumer
-//!    that finds a single one of them waits a moment for more of its block: else both ends go on in step, and each item costs a
-//!    transfer of the header to and fro.
+//!    that did not help, so a slow producer's items are not held up. Then it takes eight, if the eighth is full, or this one. Large
+//!    items are looked for 16 KiB ahead, and a consumer that finds a single one of them waits a moment for more of its block: else both
+//!    ends go on in step, and each item costs a transfer of the header to and fro.
 //! 5. So each end works in runs of blocks that are known to be free, or full. Within a run an item costs a comparison of two
 //!    pointers, and a block a second one. Everything else is done between two runs, in a call that gets its state by value and
 //!    gives it back: a handle whose address no call ever gets lives in registers.
