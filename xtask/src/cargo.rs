@@ -125,7 +125,7 @@ impl How {
             .with("RUSTFLAGS", "--cfg loom")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", 16)
-            .with("CARGO_PROFILE_RELEASE_INCREMENTAL", true)
+            .with("CARGO_INCREMENTAL", 1)
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", 1)
             .with("CARGO_PROFILE_RELEASE_DEBUG", 0);
         how.arguments.push("--release".to_owned());
@@ -151,6 +151,7 @@ impl How {
         Self::default()
             .with("CARGO_TARGET_DIR", root.join("target/mutants/shuttle").display())
             .with("RUSTFLAGS", "--cfg shuttle")
+            .with("CARGO_INCREMENTAL", 1)
             .with("CARGO_PROFILE_TEST_OPT_LEVEL", 1)
             .with("CARGO_PROFILE_TEST_DEBUG", 0)
             .with("CORELANE_SCHEDULES", schedules)
