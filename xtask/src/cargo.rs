@@ -60,6 +60,15 @@ impl Target {
     pub(crate) fn is_on_real_threads(&self) -> bool {
         !self.is_loom && !self.is_shuttle
     }
+
+    /// The files that only other targets are made of, as git's path specs leave them out. What several are made of lies in `support`.
+    pub(crate) fn without_others(&self) -> Vec<String> {
+        let others = TARGETS.iter().filter(|other| (other.package, other.test) != (self.package, self.test));
+        let files = |other: &Target| {
+            ["", ".rs"].map(|end| format!(":(exclude)crates/{}/tests/{}{end}", other.package, other.test))
+        };
+        others.flat_map(files).collect()
+    }
 }
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
@@ -367,6 +376,33 @@ mod tests {
         let mut command = Command::new("sh");
         let child = command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         watch(child.unwrap(), limit).unwrap()
+    }
+
+    /// Else a change to a target's files may change another.
+    #[test]
+    fn targets_share_nothing_but_what_is_in_support() {
+        let mut shared = 0;
+        for package in ["corelane", "corelane-pool", "corelane-bench"] {
+            let tests = crate::root().join("crates").join(package).join("tests");
+            let mut directories = vec![tests.clone()];
+            while let Some(directory) = directories.pop() {
+                for entry in std::fs::read_dir(directory).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        directories.push(path);
+                        continue;
+                    }
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let elsewhere =
+                        text.lines().filter(|line| line.contains("#[path = \"") || line.contains("include!("));
+                    for line in elsewhere {
+                        assert!(line.contains("support/") || line.contains("examples/"), "{}: {line}", path.display());
+                        shared += 1;
+                    }
+                }
+            }
+        }
+        assert!(shared > 20, "they are not where they were looked for");
     }
 
     #[test]

@@ -64,8 +64,8 @@ impl Seen {
 /// Tells which records are of the very sources that are there now.
 pub(crate) struct Sources<'a> {
     root: &'a Path,
-    /// What was found out of commits.
-    same: RefCell<BTreeMap<String, bool>>,
+    /// What was found out, by commit and target.
+    same: RefCell<BTreeMap<(String, &'static str), bool>>,
 }
 
 impl<'a> Sources<'a> {
@@ -73,17 +73,21 @@ impl<'a> Sources<'a> {
         Self { root, same: RefCell::default() }
     }
 
-    /// Whether nothing that the queues' tests depend on has changed since: not if that cannot be told.
-    fn are_those_of(&self, seen: &Seen) -> bool {
+    /// Whether nothing has changed since that these tests depend on: not if that cannot be told.
+    fn are_those_of(&self, seen: &Seen, tests: &str) -> bool {
+        let Ok(Tests { target, .. }) = Tests::parse(tests) else { return false };
         let same = || {
             let git = |arguments: &[&str]| {
-                Command::new("git").args(arguments).arg("--").args(tree::JUDGED).current_dir(self.root).output()
+                let mut command = Command::new("git");
+                command.args(arguments).arg("--").args(tree::JUDGED).args(target.without_others());
+                command.current_dir(self.root).output()
             };
             let unchanged = git(&["diff", "--quiet", &seen.commit]).is_ok_and(|output| output.status.success());
             unchanged
                 && git(&["ls-files", "--others", "--exclude-standard"]).is_ok_and(|output| output.stdout.is_empty())
         };
-        !seen.commit.ends_with('+') && *self.same.borrow_mut().entry(seen.commit.clone()).or_insert_with(same)
+        let of = (seen.commit.clone(), target.name);
+        !seen.commit.ends_with('+') && *self.same.borrow_mut().entry(of).or_insert_with(same)
     }
 }
 
@@ -218,12 +222,13 @@ impl Records {
 
     /// Whether a mutant was killed in these sources.
     pub(crate) fn was_killed_in(&self, mutant: &str, sources: &Sources<'_>) -> bool {
-        self.mutants.get(mutant).is_some_and(|of| of.killed_by.is_some() && sources.are_those_of(&of.seen))
+        let killed = self.killer(mutant).zip(self.mutants.get(mutant));
+        killed.is_some_and(|(killer, of)| sources.are_those_of(&of.seen, killer))
     }
 
     /// Whether a row has passed with these sources.
     pub(crate) fn has_passed(&self, column: Column, row: &Row, sources: &Sources<'_>) -> bool {
-        self.run(column, row).is_some_and(|run| run.failed.is_none() && sources.are_those_of(&run.seen))
+        self.run(column, row).is_some_and(|run| run.failed.is_none() && sources.are_those_of(&run.seen, &run.tests))
     }
 
     /// The run of those tests that the row has now.
@@ -383,7 +388,8 @@ mod tests {
             git(command);
         }
         let commit = git("rev-parse --short=9 HEAD");
-        let same = |commit: &str| Sources::now(&root).are_those_of(&seen(commit, ""));
+        let of = |tests: &str, commit: &str| Sources::now(&root).are_those_of(&seen(commit, ""), tests);
+        let same = |commit: &str| of("contract lane::", commit);
         assert!(same(&commit) && !same(&format!("{commit}+")) && !same("no-commit"));
         // A commit of other things.
         change("docs/a.md", "a");
@@ -399,6 +405,20 @@ mod tests {
         assert!(!same(&commit) && same(&git("rev-parse HEAD")));
         change("crates/corelane/b.rs", "b");
         assert!(!same(&git("rev-parse HEAD")), "a change that is not committed");
+        git("checkout -q crates");
+        // Tests of other targets, and what targets share.
+        let commit = git("rev-parse HEAD");
+        for (file, changes_contract, changes_mpmc) in [
+            ("crates/corelane/tests/mpmc/calls.rs", false, true),
+            ("crates/corelane/tests/loom_mpmc.rs", false, false),
+            ("crates/corelane/tests/support/a.rs", true, true),
+        ] {
+            change(file, "a");
+            assert_eq!(!of("contract lane::", &commit), changes_contract, "{file}");
+            assert_eq!(!of("mpmc ticket::", &commit), changes_mpmc, "{file}");
+            fs::remove_file(root.join(file)).unwrap();
+        }
+        assert!(!of("no-target", &commit));
         fs::remove_dir_all(root).unwrap();
     }
 
@@ -406,7 +426,9 @@ mod tests {
     fn what_failed_or_was_seen_of_other_tests_has_not_passed() {
         let here = root();
         let sources = Sources::now(&here);
-        sources.same.borrow_mut().insert("abc".into(), true);
+        for target in ["contract", "loom"] {
+            sources.same.borrow_mut().insert(("abc".into(), target), true);
+        }
         let mut records = Records::default();
         let lane = row("lane");
         assert!(!records.has_passed(Column::Contract, lane, &sources));
