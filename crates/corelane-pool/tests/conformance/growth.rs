@@ -97,7 +97,8 @@ pub(crate) fn p10_bad_settings_are_refused() {
 
 pub(crate) fn p11_a_pool_grows_and_shrinks_at_work() {
     for queueing in ALL {
-        let pool = builder(queueing, 2, 2).build().unwrap();
+        // Nobody leaves for any other reason.
+        let pool = builder(queueing, 2, 2).keep_alive(10 * LONG).build().unwrap();
         let gate = occupy(&pool, 2);
         pool.set_threads(5).unwrap();
         let more = occupy(&pool, 3);
