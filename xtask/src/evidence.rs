@@ -458,7 +458,7 @@ mod tests {
             preemptions: None,
             schedules: None,
             judged: None,
-            tests: "contract lane::".into(),
+            tests: row("lane").tests(Column::Contract.kind()).unwrap().unwrap().to_string(),
             seen: seen("abc", ""),
         }
     }

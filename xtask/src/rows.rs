@@ -25,7 +25,15 @@ const ABOVE: &str = "above the queues";
 
 /// In the table's order.
 pub(crate) const ROWS: [Row; 23] = [
-    spsc("lane", ["contract lane::", "contract lane:: +::model::", "contract lane:: +::history::", "loom lane::"]),
+    spsc(
+        "lane",
+        [
+            "contract lane:: lane_compact::",
+            "contract lane:: lane_compact:: +::model::",
+            "contract lane:: lane_compact:: +::history::",
+            "loom lane:: tight:: threes:: runs::",
+        ],
+    ),
     spsc(
         "linked",
         [

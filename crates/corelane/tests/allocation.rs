@@ -100,6 +100,22 @@ const SEGMENT: usize = 8 * 4096;
 const PAGES: linked::Tuning = linked::Tuning { segment: Some(7), cached: Some(2) };
 
 #[test]
+fn a_compact_lane_takes_what_its_capacity_needs() {
+    // 586 blocks of 7 items, a line each; 1,024 where there is room to spare.
+    const CAPACITY: usize = 4096;
+    let bytes = |options: Options| {
+        let before = LIVE.get();
+        let ends = spsc::channel_with::<u64, Lane, _, _>(CAPACITY, options).unwrap();
+        let bytes = LIVE.get() - before;
+        drop(ends);
+        bytes
+    };
+    let (compact, usual) = (bytes(Options::new().compact()), bytes(Options::new()));
+    assert_eq!(usual - compact, (1024 - 586) * 64);
+    assert!((586 * 64..586 * 64 + 2048).contains(&compact), "{compact} bytes");
+}
+
+#[test]
 fn an_unbounded_queue_gives_memory_back_after_a_burst() {
     let before = LIVE.get();
     let (mut tx, mut rx) = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES)).unwrap();

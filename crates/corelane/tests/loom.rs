@@ -61,6 +61,11 @@ fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Spin> {
     queue_from(0, capacity, Spin)
 }
 
+/// A lane whose ring has as few blocks as there can be.
+fn compact<T: Send>(start: usize, capacity: usize) -> Ends<T, Lane, Spin> {
+    spsc::channel_with(capacity, Options::new().wait(Spin).start_at(start).compact()).unwrap()
+}
+
 fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
     queue_from(0, capacity, Park)
 }
@@ -779,15 +784,21 @@ mod models {
     }
 }
 
-/// A lane that tells of free slots once in four blocks, with as few blocks to spare as there can be: 64 of two items for 127.
+/// Lanes with as few blocks to spare as there can be.
 mod tight {
     use super::*;
 
+    /// Its consumer tells of free slots once in four blocks. 64 blocks of two items are for 127, 63 for 125.
     #[test]
     fn slots_are_left_before_they_are_written_again() {
-        explore_without_barrier(2, || {
-            let (mut producer, mut consumer) = queue::<usize, Lane>(127);
-            assert_eq!(producer.push_slice(&core::array::from_fn::<_, 127, _>(|item| item)), 127);
+        slots_are_left::<127>(|| queue::<usize, Lane>(127));
+        slots_are_left::<125>(|| compact(0, 125));
+    }
+
+    fn slots_are_left<const CAPACITY: usize>(ends: impl Fn() -> Ends<usize, Lane, Spin> + Send + Sync + 'static) {
+        explore_without_barrier(2, move || {
+            let (mut producer, mut consumer) = ends();
+            assert_eq!(producer.push_slice(&core::array::from_fn::<_, CAPACITY, _>(|item| item)), CAPACITY);
             for item in 0..7 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
@@ -797,14 +808,69 @@ mod tight {
                 }
                 consumer
             });
-            let pushed = (127..138).take_while(|&item| producer.try_push(item).is_ok()).count();
+            let pushed = (CAPACITY..CAPACITY + 11).take_while(|&item| producer.try_push(item).is_ok()).count();
             assert!(pushed <= 10, "{pushed} of 10 slots");
             let mut consumer = popper.join().unwrap();
-            for item in 10..127 + pushed {
+            for item in 10..CAPACITY + pushed {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
             assert_eq!(consumer.try_pop(), Err(PopError::Empty));
             drop(producer);
+        });
+    }
+}
+
+/// Rings of three blocks, which is no power of two: each lap begins at another multiple, and the last one where numbers wrap around.
+mod threes {
+    use super::*;
+
+    fn items_go_round(start: usize) {
+        explore_without_barrier(3, move || {
+            let (mut producer, mut consumer) = compact::<Item>(start, 3);
+            let (before, ledger) = (Ledger::default(), Ledger::default());
+            for (ledger, id) in (0..8).map(|id| (&before, id)).chain((0..2).map(|id| (&ledger, id))) {
+                assert!(producer.try_push(ledger.item(id)).is_ok());
+                assert_eq!(consumer.try_pop().unwrap().read(), id);
+            }
+            let pushed = ledger.clone();
+            let pusher = thread::spawn(move || {
+                (2..6).for_each(|id| push(&mut producer, pushed.item(id)));
+                producer
+            });
+            for id in 2..5 {
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            // One is left inside, two laps of six behind the first.
+            drop(pusher.join().unwrap());
+            drop(consumer);
+            before.assert_each_dropped_once(8);
+            ledger.assert_each_dropped_once(6);
+        });
+    }
+
+    #[test]
+    fn items_go_round_twice() {
+        items_go_round(0);
+    }
+
+    #[test]
+    fn items_go_round_where_numbers_wrap_around() {
+        items_go_round(usize::MAX - 1);
+    }
+
+    #[test]
+    fn a_length_and_an_end_are_found_across_the_end_of_the_ring() {
+        explore(3, || {
+            let (mut producer, mut consumer) = compact::<usize>(1, 3);
+            assert_eq!(producer.push_slice(&[0; 3]), 3);
+            assert_eq!(consumer.pop_into(&mut Vec::new(), 3), 3);
+            let pusher = thread::spawn(move || (1..4).take_while(|&item| producer.try_push(item).is_ok()).count());
+            let len = consumer.len();
+            consumer.close();
+            let rest = core::iter::from_fn(|| pop(&mut consumer)).collect::<Vec<_>>();
+            let pushed = pusher.join().unwrap();
+            assert!(len <= pushed);
+            assert_eq!(rest, (1..=pushed).collect::<Vec<_>>());
         });
     }
 }
@@ -816,8 +882,14 @@ mod runs {
     /// Blocks of two items in a ring of 64. From block 61 on a run of two is taken, and the next one ends with the ring.
     #[test]
     fn blocks_are_taken_two_at_a_time_across_the_end_of_the_ring() {
-        explore_without_barrier(2, || {
-            let (mut producer, mut consumer) = queue_from::<Item, Lane, _>(61, 64, Spin);
+        across_the_end(|| queue_from::<Item, Lane, _>(61, 64, Spin));
+        // 61 blocks.
+        across_the_end(|| compact(58, 121));
+    }
+
+    fn across_the_end(ends: impl Fn() -> Ends<Item, Lane, Spin> + Send + Sync + 'static) {
+        explore_without_barrier(2, move || {
+            let (mut producer, mut consumer) = ends();
             let ledger = Ledger::default();
             for id in 0..3 {
                 assert!(producer.try_push(ledger.item(id)).is_ok());

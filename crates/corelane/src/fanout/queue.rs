@@ -108,7 +108,8 @@ impl<T: Send, D: Design<T>> Queue<T> for D {
         wait: W,
         dispatcher: &Parker,
     ) -> Result<Ends<T, Self, W>, ChannelError> {
-        spsc::channel_with(capacity, Options::new().tuning(tuning).wait(wait).producer_parker(dispatcher))
+        // They share the caches of the dispatcher's CPU.
+        spsc::channel_with(capacity, Options::new().tuning(tuning).wait(wait).producer_parker(dispatcher).compact())
     }
 }
 

@@ -127,7 +127,7 @@ impl<T: Send> Design<T> for BQueue {
     type Consumer = BQueueConsumer<T>;
 
     fn create(request: Request<'_, Tuning>) -> Result<(BQueueProducer<T>, BQueueConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning } = request;
+        let Request { capacity, start, control, tuning, .. } = request;
         let batch = tuning.batch_size.unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
         let batch_max = tuning.batch_max.unwrap_or(batch);
         let increment = tuning.increment.unwrap_or(Cells::<T>::IN_A_LINE);

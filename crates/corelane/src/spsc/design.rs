@@ -37,6 +37,8 @@ pub(crate) mod sealed {
 #[derive(Debug)]
 pub struct Request<'a, O> {
     pub(crate) capacity: usize,
+    /// No more memory than the capacity needs.
+    pub(crate) compact: bool,
     pub(crate) tuning: &'a O,
     pub(crate) control: Control,
     /// Where the indices start, so that tests reach their wrap-around.

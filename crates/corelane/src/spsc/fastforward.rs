@@ -118,7 +118,7 @@ impl<T: Send> Design<T> for FastForward {
     type Consumer = FastForwardConsumer<T>;
 
     fn create(request: Request<'_, Tuning>) -> Result<(FastForwardProducer<T>, FastForwardConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning } = request;
+        let Request { capacity, start, control, tuning, .. } = request;
         let lines = |lines: usize| lines * Cells::<T>::IN_A_LINE;
         let good = tuning.good.unwrap_or(lines(GOOD_LINES).min(capacity / 2));
         let danger = tuning.danger.unwrap_or(lines(DANGER_LINES).min(good));

@@ -46,6 +46,7 @@ use std::time::Duration;
 pub struct Options<O = (), W = DefaultStrategy, S = NoStats> {
     pub(super) tuning: O,
     pub(super) wait: W,
+    pub(super) compact: bool,
     pub(super) start: usize,
     stats: PhantomData<S>,
     #[cfg(feature = "std")]
@@ -67,6 +68,7 @@ impl<O, W, S> Options<O, W, S> {
         Options {
             tuning,
             wait: self.wait,
+            compact: self.compact,
             start: self.start,
             stats: self.stats,
             #[cfg(feature = "std")]
@@ -81,6 +83,7 @@ impl<O, W, S> Options<O, W, S> {
         Options {
             tuning: self.tuning,
             wait,
+            compact: self.compact,
             start: self.start,
             stats: self.stats,
             #[cfg(feature = "std")]
@@ -95,6 +98,7 @@ impl<O, W, S> Options<O, W, S> {
         Options {
             tuning: self.tuning,
             wait: self.wait,
+            compact: self.compact,
             start: self.start,
             stats: PhantomData,
             #[cfg(feature = "std")]
@@ -102,6 +106,13 @@ impl<O, W, S> Options<O, W, S> {
             #[cfg(feature = "std")]
             consumer_parker: self.consumer_parker,
         }
+    }
+
+    /// No more memory than the capacity needs, for a [`lane`](super::lane): it takes up to twice that otherwise, because two threads alone are
+    /// quicker with room to spare. Other designs take no notice of it.
+    pub fn compact(mut self) -> Self {
+        self.compact = true;
+        self
     }
 
     /// The parker of the producer's end, to be shared with other queues of the same thread.
@@ -149,7 +160,8 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     let control = Control::new(options.producer_parker, options.consumer_parker);
     #[cfg(not(feature = "std"))]
     let control = Control::new();
-    let request = Request { capacity, tuning: &options.tuning, control, start: options.start };
+    let request =
+        Request { capacity, compact: options.compact, tuning: &options.tuning, control, start: options.start };
     // Before there is a queue: the clone of a user's strategy may panic.
     let wait = options.wait.clone();
     let (producer, consumer) = D::create(request)?;

@@ -100,7 +100,7 @@ impl<T: Send> Design<T> for McRing {
     type Consumer = McRingConsumer<T>;
 
     fn create(request: Request<'_, Tuning>) -> Result<(McRingProducer<T>, McRingConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning } = request;
+        let Request { capacity, start, control, tuning, .. } = request;
         if tuning.batch.is_some_and(|batch| batch == 0 || batch > capacity) {
             return Err(ChannelError::BadBatch);
         }

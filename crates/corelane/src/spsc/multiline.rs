@@ -103,7 +103,7 @@ impl<T: Send> Design<T> for MultiLine {
     type Consumer = MultiLineConsumer<T>;
 
     fn create(request: Request<'_, Tuning>) -> Result<(MultiLineProducer<T>, MultiLineConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning } = request;
+        let Request { capacity, start, control, tuning, .. } = request;
         let group = tuning.group::<T>(capacity)?;
         let ring = Ring {
             head: Padded(AtomicUsize::new(start)),

@@ -42,12 +42,13 @@ mod suite;
 mod watchdog;
 
 macro_rules! case {
-    ($design:ty, $tuning:expr) => {
+    ($design:ty, $tuning:expr $(, compact: $compact:literal)?) => {
         pub(super) struct This;
 
         impl crate::case::Case for This {
             type Design = $design;
             type Options = <$design as Design<u64>>::Tuning;
+            $(const COMPACT: bool = $compact;)?
 
             fn tuning(capacity: usize) -> Self::Options {
                 let tuning: fn(usize) -> Self::Options = $tuning;
@@ -71,11 +72,11 @@ macro_rules! suite_of_paths {
 
 /// The whole suite, for a design with its defaults: `suite!(name, Design)`.
 macro_rules! suite {
-    ($name:ident, $design:ty) => {
+    ($name:ident, $design:ty $(, compact: $compact:literal)?) => {
         mod $name {
             use corelane::spsc::*;
 
-            case!($design, |_| Default::default());
+            case!($design, |_| Default::default() $(, compact: $compact)?);
             paths!();
             promises!();
         }
@@ -350,6 +351,7 @@ macro_rules! promises {
 }
 
 suite!(lane, Lane);
+suite!(lane_compact, Lane, compact: true);
 suite!(lamport, Lamport);
 suite!(mcring, McRing);
 suite!(bqueue, BQueue);
