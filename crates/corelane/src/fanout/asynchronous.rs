@@ -86,7 +86,7 @@
 //!
 //! # One free slot, or half a queue
 //!
-//! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, so it must not be waited for meanwhile. A task wakes when one
+//! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, or a batch finds room, so it must not be waited for meanwhile. A task wakes when one
 //! slot is free. To be woken costs it a turn of its executor, not a sleep and a switch; and tasks that share a thread wait for each other in
 //! ways that none of them sees. A worker that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever.
 //! Where jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_some) to larger queues, or from a thread.

@@ -124,6 +124,7 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
             panics: VecDeque::new(),
             joined: 0,
             capacity: self.capacity,
+            batch: self.batch,
             tuning: self.tuning,
             wait: self.wait,
         };
@@ -197,6 +198,7 @@ pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = 
     /// How many workers have joined so far.
     joined: usize,
     capacity: usize,
+    batch: usize,
     tuning: Q::Tuning,
     wait: W,
 }
@@ -234,8 +236,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// Hands a job to a worker, and waits for room if there is none.
     ///
     /// A dispatcher that is ahead of its workers waits until half of a queue is free, as each of its wake-ups costs a worker a
-    /// system call. Workers must not wait for this thread meanwhile: if they may, because their results' queue is full, see
-    /// [`dispatch_collecting`](Self::dispatch_collecting).
+    /// system call; with a strategy that never [parks](Strategy::PARKS), until a batch finds room, if that is less. Workers must not wait for this thread
+    /// meanwhile: if they may, because their results' queue is full, see [`dispatch_collecting`](Self::dispatch_collecting).
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`, with the job.
@@ -585,7 +587,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
     }
 
-    /// Waits until there is much room for a job, or a worker of those it might go to has left.
+    /// Waits until there is room for more than a job, or a worker of those it might go to has left.
     #[cold]
     #[inline(never)]
     fn wait_for_room(&mut self, job: Option<&T>, deadline: Option<Instant>) {
@@ -595,8 +597,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             return;
         }
         for line in &mut *lines {
-            let room = self.capacity.min(line.sender.capacity()).div_ceil(2);
-            line.sender.set_room(room);
+            let capacity = self.capacity.min(line.sender.capacity());
+            // Three workers that do batches of 50 short jobs over queues of 2,048 did 3 to 5 % more of them where the dispatcher yields until a
+            // batch finds room, and not until half a queue is free.
+            let half = capacity.div_ceil(2);
+            line.sender.set_room(if W::PARKS { half } else { half.min(self.batch) });
         }
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         wait::any(lines, &self.wait, timeout);

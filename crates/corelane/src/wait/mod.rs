@@ -96,6 +96,10 @@ impl Spell {
 
 /// What to do between two looks at a queue that has nothing to give.
 pub trait Strategy: Clone + Debug + Send + 'static {
+    /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need not be where it does not:
+    /// the room of a [dispatcher](crate::fanout::Dispatcher::dispatch).
+    const PARKS: bool = true;
+
     /// Spends the time until the next look, or says that the thread should park.
     fn next(&self, spell: &mut Spell) -> Next;
 }
@@ -106,6 +110,8 @@ pub trait Strategy: Clone + Debug + Send + 'static {
 pub struct Spin;
 
 impl Strategy for Spin {
+    const PARKS: bool = false;
+
     #[inline]
     fn next(&self, _: &mut Spell) -> Next {
         sync::spin_loop();
@@ -122,6 +128,8 @@ pub struct Yield;
 
 #[cfg(feature = "std")]
 impl Strategy for Yield {
+    const PARKS: bool = false;
+
     fn next(&self, spell: &mut Spell) -> Next {
         if spell.count() <= 8 {
             sync::spin_loop();

@@ -160,6 +160,7 @@ macro_rules! bounded {
                 pressure {
                     full_gives_the_job_back
                     a_dispatch_waits_for_room
+                    a_dispatch_that_never_parks_waits_for_a_batch
                     timed_dispatches_are_not_early
                     a_waiting_dispatch_hears_of_a_leave
                     a_key_that_waits_hears_of_a_leave

@@ -3,6 +3,7 @@
 use crate::{Case, SLACK, build, drain};
 use corelane::error::{ChannelError, DispatchError};
 use corelane::fanout::{Builder, ByKey, LeastLoaded};
+use corelane::wait::Yield;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,6 +42,26 @@ pub(crate) fn a_dispatch_waits_for_room<C: Case>() {
             }
             assert_eq!(last, Some(dispatched));
             assert_eq!(dispatch.join().unwrap(), Ok(()));
+        });
+    }
+}
+
+/// Where nobody is woken there is no need to wait for half a queue, and none to wait for more.
+pub(crate) fn a_dispatch_that_never_parks_waits_for_a_batch<C: Case>() {
+    for (capacity, batch) in [(32, 4), (8, 32)] {
+        let builder = Builder::new(1).capacity(capacity as usize).batch(batch).wait(Yield);
+        let (mut dispatcher, mut workers) = build::<C, u64, _, _>(builder);
+        (0..capacity).for_each(|job| dispatcher.try_dispatch(job).unwrap());
+        thread::scope(|scope| {
+            let dispatch = scope.spawn(|| {
+                let since = Instant::now();
+                dispatcher.dispatch_timeout(capacity, SLACK).unwrap();
+                since.elapsed()
+            });
+            thread::sleep(NAP);
+            (0..4).for_each(|job| assert_eq!(workers[0].pop(), Ok(job)));
+            let took = dispatch.join().unwrap();
+            assert!(took < SLACK, "{took:?}");
         });
     }
 }
