@@ -561,6 +561,23 @@ mod transfer {
         });
     }
 
+    /// A close finds a transfer whose thread is about to sleep, and so changes the word that the close has looked at.
+    #[test]
+    fn a_close_sends_away_who_is_about_to_sleep() {
+        explore([2, 3], || {
+            let (queue, ledger) = queue();
+            let (transfer, item) = (queue.clone(), ledger.item(1));
+            queue.put(ledger.item(0)).ok().unwrap();
+            let transfer = thread::spawn(move || assert_eq!(transfer.transfer(item).unwrap_err().0.read(), 1));
+            queue.close();
+            transfer.join().unwrap();
+            assert_eq!(queue.take().map(|item| item.read()), Ok(0));
+            assert!(queue.take().is_err());
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
     /// A close goes through the requests. The node it stands on leaves, and comes back as that of a put which is about to learn that the
     /// queue is closed: what is behind it now is not the end.
     #[test]

@@ -324,9 +324,15 @@ impl<T> Dual<T> for DualQueue<T> {
             retry();
         }
         // Items that were put without waiting stay. Those who wait for theirs to be taken are sent away.
-        let send_away = |node: &Node<T>, word: Word| {
-            if word.is_waiting() && !word.is_asynchronous() && node.change(word, word.closed()) {
-                wake(node, word);
+        // Its owner may be about to sleep, which changes the word and decides nothing: so as long as it waits.
+        let send_away = |node: &Node<T>, found: Word| {
+            let mut word = found;
+            while word.is_waiting() && !word.is_asynchronous() && word.still_stands(found) {
+                if node.change(word, word.closed()) {
+                    return wake(node, word);
+                }
+                retry();
+                word = node.word();
             }
         };
         while !self.walk(false, send_away) {

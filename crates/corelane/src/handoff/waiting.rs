@@ -289,6 +289,13 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
     if spins && !patience.is_cancelled() {
         linger(dual, index, patience);
     }
+    // In place of a spin: others come a long way before the sleep.
+    #[cfg(shuttle)]
+    {
+        use crate::sync::model::step;
+        use shuttle::rand::{Rng, thread_rng};
+        (0..thread_rng().gen_range(0..16)).for_each(|_| step());
+    }
     loop {
         // SAFETY: by the caller's promise; an answer ends the loop.
         if let Some(fate) = unsafe { follow_up(dual.pool(), index) } {

@@ -135,6 +135,35 @@ fn a_close_in_midstream() {
     traffic(true);
 }
 
+/// Nobody takes, so nobody but the close can end a transfer: each has its item back. What was left stays.
+#[test]
+fn a_close_sends_away_who_waits() {
+    explore(|| {
+        let (queue, ledger) = (Arc::new(TransferQueue::new()), Ledger::default());
+        let putters = (0..draw(1..5)).map(|producer| {
+            let (ledger, left) = (ledger.clone(), draw(0..3));
+            spawn(&queue, move |queue| {
+                let items = (0..left).map(|i| producer * EACH + i);
+                let left = items.take_while(|&number| queue.put(ledger.item(number)).is_ok()).collect::<Vec<_>>();
+                let last = producer * EACH + EACH - 1;
+                assert_eq!(queue.transfer(ledger.item(last)).unwrap_err().0.id, last);
+                left
+            })
+        });
+        let putters = putters.collect::<Vec<_>>();
+        (0..draw(0..16)).for_each(|_| thread::yield_now());
+        queue.close();
+        let left = join(putters);
+        let mut taken = Vec::new();
+        while let Ok(item) = queue.take() {
+            taken.push(item.id);
+        }
+        check(&left, &[taken]);
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
 /// Each thread puts before it polls, so each finds an item, whatever the others do.
 #[test]
 fn no_poll_misses_an_item() {
