@@ -293,11 +293,15 @@ fn sample(reading: &Reading, metric: Metric, i: usize) -> Sample {
     }
 }
 
-/// The pairs of different CPUs that the panels use.
+/// The pairs of different CPUs that the panels use. Threads that the system places may be on any: the usual pair stands for all.
 fn bare_pairs(plan: &Plan) -> Vec<Bare> {
     let mut pairs: Vec<Bare> = Vec::new();
     for panel in &plan.panels {
-        if let [Some(a), Some(b)] = panel.cpus
+        let cpus = match panel.cpus {
+            [Some(a), Some(b)] => Some([a, b]),
+            _ => plan.usual_place().map(|place| place.cpus),
+        };
+        if let Some([a, b]) = cpus
             && a != b
             && pairs.iter().all(|bare| bare.cpus != [a.0, b.0])
         {
@@ -350,6 +354,7 @@ mod tests {
     use crate::contender::Kind;
     use crate::measure::Outcome;
     use crate::plan::View;
+    use crate::topology::{Near, Place};
     use std::cell::RefCell;
     use std::rc::Rc;
 
@@ -420,6 +425,21 @@ mod tests {
         let busy = |running: &[f64]| Bare { running: running.to_vec(), ..bare(&[100.0]) };
         assert_eq!(taken(&busy(&[0.99, 1.0, 0.96])), None);
         assert!(taken(&busy(&[0.99, 0.5, 1.0])).unwrap().contains("took 50 %"));
+    }
+
+    #[test]
+    fn the_bare_machine_is_watched_where_threads_are_not_pinned_too() {
+        let pairs = |cpus: &[[Option<Cpu>; 2]]| {
+            let mut plan = Plan::new(vec![Place { near: Near::L3, cpus: [Cpu(0), Cpu(2)] }]);
+            for &cpus in cpus {
+                plan.panel_on("p", "p", cpus, None, View::NANOSECONDS);
+            }
+            bare_pairs(&plan).into_iter().map(|bare| bare.cpus).collect::<Vec<_>>()
+        };
+        let [one, other] = [[0, 1], [1, 1]].map(|cpus| cpus.map(|cpu| Some(Cpu(cpu))));
+        assert_eq!(pairs(&[one, other, one]), [[0, 1]]);
+        assert_eq!(pairs(&[[None; 2], one, [None; 2]]), [[0, 2], [0, 1]]);
+        assert!(bare_pairs(&Plan::new(Vec::new())).is_empty());
     }
 
     #[test]
