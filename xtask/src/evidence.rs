@@ -408,14 +408,17 @@ mod tests {
         git("checkout -q crates");
         // Tests of other targets, and what targets share.
         let commit = git("rev-parse HEAD");
-        for (file, changes_contract, changes_mpmc) in [
-            ("crates/corelane/tests/mpmc/calls.rs", false, true),
-            ("crates/corelane/tests/loom_mpmc.rs", false, false),
-            ("crates/corelane/tests/support/a.rs", true, true),
+        for (file, changed) in [
+            ("crates/corelane/tests/mpmc/calls.rs", [false, true, false]),
+            ("crates/corelane/tests/loom_mpmc.rs", [false, false, false]),
+            ("crates/corelane/tests/support/a.rs", [true, true, true]),
+            ("crates/corelane/src/a.rs", [true, true, true]),
+            // The library knows nothing of the pool.
+            ("crates/corelane-pool/src/a.rs", [false, false, true]),
         ] {
             change(file, "a");
-            assert_eq!(!of("contract lane::", &commit), changes_contract, "{file}");
-            assert_eq!(!of("mpmc ticket::", &commit), changes_mpmc, "{file}");
+            let seen = ["contract lane::", "mpmc ticket::", "pool"].map(|tests| !of(tests, &commit));
+            assert_eq!(seen, changed, "{file}");
             fs::remove_file(root.join(file)).unwrap();
         }
         assert!(!of("no-target", &commit));
