@@ -6,9 +6,10 @@
 //!
 //! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. Nobody is woken if a thread is *searching*:
 //!    that one will look.
-//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks, as its *batch*. It begins them one by one; another
-//!    thread that finds the queue empty takes half of what is left of the batch. So no task waits behind a long one while a thread
-//!    is free.
+//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as its *batch*. It begins
+//!    them one by one; another thread that finds the queue empty takes half of what is left of the batch. So no task waits behind a
+//!    long one while a thread is free. The first is nobody else's any more: if it were, threads that are stopped before they begin it would have
+//!    others take it from them, who would have more threads started.
 //! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few microseconds.
 //!    Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as sleeping and waits.
 //! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep last, and counts
@@ -110,6 +111,14 @@ impl Backlog {
     pub(crate) fn accepted(&self) -> u64 {
         self.accepted
     }
+}
+
+/// What a thread begins next.
+enum Next {
+    /// It came from its caller's hand.
+    Handed(Task),
+    /// It was queued.
+    Queued(Task),
 }
 
 /// What a thread does for the others when it has found work.
@@ -282,28 +291,32 @@ impl Shared {
     pub(crate) fn serve_queue(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
         // When callers were last told of room, if any may wait for it.
         let mut told = self.is_bounded_and_blocks().then(Instant::now);
-        let mut direct = first;
-        if direct.is_some() {
+        let mut next = first.map(Next::Handed);
+        if next.is_some() {
             // Others may have left their tasks to a search that found its thread gone; the caller has started this one instead.
-            self.go_on(self.lock(), slot, direct.as_ref());
+            self.go_on(self.lock());
         }
         loop {
-            if let Some(task) = direct.take() {
-                add(&slot.tally.direct, 1);
-                self.run(slot, task);
+            match next.take() {
+                Some(Next::Handed(task)) => {
+                    add(&slot.tally.direct, 1);
+                    self.run(slot, task);
+                }
+                Some(Next::Queued(task)) => self.run_queued(slot, task, &mut told),
+                None => {}
             }
             while let Some(task) = slot.pop() {
                 self.run_queued(slot, task, &mut told);
             }
-            match self.find(slot) {
-                Some(found) => direct = found,
-                None => return,
+            next = self.find(slot);
+            if next.is_none() {
+                return;
             }
         }
     }
 
-    /// Fills the thread's batch, or brings a task for it to begin with. None: the thread is to end.
-    fn find(self: &Arc<Self>, slot: &Slot) -> Option<Option<Task>> {
+    /// Brings a task for the thread to begin with, and may fill its batch. None: the thread is to end.
+    fn find(self: &Arc<Self>, slot: &Slot) -> Option<Next> {
         let mut state = self.lock();
         if self.blocked.load(Relaxed) > 0 {
             self.tell_of_room(&mut state);
@@ -317,9 +330,9 @@ impl Shared {
                 self.do_pass_on(pass_on);
                 return None;
             }
-            if self.take_batch(&mut state, slot) {
-                self.go_on(state, slot, None);
-                return Some(None);
+            if let Some(first) = self.take_batch(&mut state, slot) {
+                self.go_on(state);
+                return Some(Next::Queued(first));
             }
             if state.phase != Phase::Running {
                 self.retire(&mut state);
@@ -337,16 +350,21 @@ impl Shared {
             drop(state);
             let ticket = self.idle.reserve_take();
             state = self.lock();
-            if state.threads > state.limits.max || self.take_batch(&mut state, slot) {
+            let shrinks = state.threads > state.limits.max;
+            let first = if shrinks { None } else { self.take_batch(&mut state, slot) };
+            if shrinks || first.is_some() {
                 // A task may have come by the ticket, too.
-                let Some(work) = ticket.abort() else {
-                    if slot.batched() == 0 {
-                        continue;
+                let handed = ticket.abort().and_then(|work| Self::woken(&mut state, work));
+                let next = match (handed, first) {
+                    (Some(task), first) => {
+                        first.into_iter().for_each(|first| slot.put_back(first));
+                        Next::Handed(task)
                     }
-                    self.go_on(state, slot, None);
-                    return Some(None);
+                    (None, Some(first)) => Next::Queued(first),
+                    (None, None) => continue,
                 };
-                return Some(self.woken(state, slot, work));
+                self.go_on(state);
+                return Some(next);
             }
             state.backlog.sleeping += 1;
             drop(state);
@@ -354,8 +372,12 @@ impl Shared {
             state = self.lock();
             state.backlog.sleeping -= 1;
             match outcome {
-                Ok(Work { task: None, reserved }) => state.backlog.searching -= u32::from(reserved),
-                Ok(work) => return Some(self.woken(state, slot, work)),
+                Ok(work) => {
+                    if let Some(task) = Self::woken(&mut state, work) {
+                        self.go_on(state);
+                        return Some(Next::Handed(task));
+                    }
+                }
                 Err(TakeError::Closed) => {}
                 Err(TakeError::Timeout | TakeError::Cancelled) => {
                     if !state.has_queued() && state.has_idle_surplus() {
@@ -369,20 +391,15 @@ impl Shared {
         }
     }
 
-    /// Goes on with what came by a ticket.
-    fn woken(self: &Arc<Self>, mut state: MutexGuard<'_, State>, slot: &Slot, work: Work) -> Option<Task> {
+    /// Takes what came by a ticket, for which a search may have been counted.
+    fn woken(state: &mut State, work: Work) -> Option<Task> {
         state.backlog.searching -= u32::from(work.reserved);
-        self.go_on(state, slot, work.task.as_ref());
         work.task
     }
 
-    /// Leaves the lock with work, and passes the search on if there is more.
-    fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>, slot: &Slot, direct: Option<&Task>) {
-        // Others' batches count: who was to look at them may have stopped here.
-        let more = slot.batched() > usize::from(direct.is_none())
-            || !state.backlog.tasks.is_empty()
-            || state.slots.iter().any(|other| !std::ptr::eq(&**other, slot) && other.batched() > 0);
-        let pass_on = if more { self.pass_on(&mut state) } else { PassOn::Nothing };
+    /// Leaves the lock with work, and passes the search on if there is more. Batches count: who was to look at them may have stopped here.
+    fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
         self.do_pass_on(pass_on);
     }
@@ -407,21 +424,19 @@ impl Shared {
         }
     }
 
-    /// Takes this thread's share of the queue, or half of another thread's batch.
-    fn take_batch(&self, state: &mut State, slot: &Slot) -> bool {
+    /// Takes this thread's share of the queue, or half of another thread's batch, and the first of it to begin with.
+    fn take_batch(&self, state: &mut State, slot: &Slot) -> Option<Task> {
         if !state.backlog.tasks.is_empty() {
             let share = (state.backlog.tasks.len() / state.live.max(1)).clamp(1, CHUNK);
-            slot.fill(|batch| state.backlog.tasks.take(share, batch));
+            let first = slot.fill(|batch| state.backlog.tasks.take(share, batch));
             if state.backlog.tasks.is_empty() {
                 self.hints.has_tasks.store(false, Relaxed);
             }
-            return true;
+            return first;
         }
         let others = state.slots.iter().filter(|other| !std::ptr::eq(&***other, slot));
-        others.map(|other| other.take_half()).find(|tasks| !tasks.is_empty()).is_some_and(|mut tasks| {
-            slot.fill(|batch| batch.append(&mut tasks));
-            true
-        })
+        let mut tasks = others.map(|other| other.take_half()).find(|tasks| !tasks.is_empty())?;
+        slot.fill(|batch| batch.append(&mut tasks))
     }
 
     /// Looks for tasks for a while.

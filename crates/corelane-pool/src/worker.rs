@@ -72,10 +72,19 @@ impl Slot {
         task
     }
 
-    /// Has tasks added. The caller holds the pool's lock.
-    pub(crate) fn fill(&self, add: impl FnOnce(&mut VecDeque<Task>)) {
+    /// Has tasks added, and takes the first. The caller holds the pool's lock.
+    pub(crate) fn fill(&self, add: impl FnOnce(&mut VecDeque<Task>)) -> Option<Task> {
         let mut batch = lock(&self.batch);
         add(&mut batch);
+        let first = batch.pop_front();
+        self.batched.store(batch.len(), Relaxed);
+        first
+    }
+
+    /// Puts a task back that was the first. The caller holds the pool's lock.
+    pub(crate) fn put_back(&self, first: Task) {
+        let mut batch = lock(&self.batch);
+        batch.push_front(first);
         self.batched.store(batch.len(), Relaxed);
     }
 

@@ -1,5 +1,5 @@
 use crate::support::{ALL, LONG, QUEUES, T, UNFAIR, builder, bump, occupy, until};
-use corelane_pool::{BuildError, Fairness, Queueing, ThreadPool};
+use corelane_pool::{BuildError, Fairness, Queueing, ThreadPool, Worker};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -35,6 +35,24 @@ pub(crate) fn p2_a_thread_is_started_only_when_none_waits() {
         settle(&pool);
         occupy(&pool, 5).open();
         assert!((5..=5 + 2 * woken).contains(&pool.counts().largest));
+    }
+}
+
+/// Whoever starts a thread is stopped for a while with its own task in hand. That is no work for others: if they took it from each other, each
+/// would have one more thread started.
+pub(crate) fn p2_a_slow_start_starts_no_others() {
+    for queueing in ALL {
+        let start = |worker: Worker| {
+            let handle = std::thread::spawn(|| worker.run());
+            std::thread::sleep(T);
+            Ok(handle)
+        };
+        let pool = builder(queueing, 0, 20).start_with(start).build().unwrap();
+        occupy(&pool, 2).open();
+        settle(&pool);
+        occupy(&pool, 5).open();
+        // Each task of those seven at most one.
+        assert!(pool.counts().largest <= 7, "{queueing:?} {:?}", pool.counts());
     }
 }
 

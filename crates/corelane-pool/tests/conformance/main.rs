@@ -53,6 +53,7 @@ mod suite {
         growth {
             p2_a_thread_that_waits_is_used_again
             p2_a_thread_is_started_only_when_none_waits
+            p2_a_slow_start_starts_no_others
             p3_core_threads_first_if_asked_for
             p9_threads_are_started_before_their_tasks
             p9_a_pool_without_core_threads
