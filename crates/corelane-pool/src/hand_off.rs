@@ -16,7 +16,8 @@
 //!
 //! - What happened before the task was offered is visible to it, by the queue, or by the start of the thread.
 //! - A thread that ends polls the queue for a put under the lock in which it is uncounted; a caller that waits has registered its put
-//!   before it takes that lock to see whether a thread may be started. One of the two sees the other.
+//!   before it takes that lock to see whether a thread may be started, and whether one runs. One of the two sees the other. Where none
+//!   runs and those there may be are being started, the caller waits for the outcome of that.
 //! - The queue is closed after the phase has changed. An offer that meets a take meanwhile came before the shutdown.
 //!
 //! # Progress
@@ -30,7 +31,7 @@
 
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, Work};
-use crate::sync::{Arc, Relaxed, SeqCst, fence};
+use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use crate::worker::{Slot, add};
 use corelane::error::{OfferError, PutError, TakeError};
@@ -78,10 +79,12 @@ impl Shared {
     /// Waits until a thread takes the task, but not longer than this.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
         let patience = Patience::new().timeout(timeout);
+        let until = Instant::now().checked_add(timeout);
         loop {
             let ticket = self.idle.reserve_put(Work::of(task));
-            let may_grow = self.lock().may_grow();
-            if may_grow {
+            let state = self.lock();
+            if state.may_grow() {
+                drop(state);
                 let Some(work) = ticket.abort() else { return Ok(()) };
                 match self.start_with_task(work.into_task()).map_err(Rejected::split) {
                     Ok(()) => return Ok(()),
@@ -90,6 +93,17 @@ impl Shared {
                 }
                 continue;
             }
+            if state.phase == Phase::Running && state.live == 0 {
+                // All threads there may be are being started. Should that fail, nobody would take the put.
+                let Some(work) = ticket.abort() else { return Ok(()) };
+                task = work.into_task();
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return Err(Rejected::new(task, Reason::TimedOut));
+                }
+                drop(wait(&self.started, state, until));
+                continue;
+            }
+            drop(state);
             return ticket.wait_with(&patience).map_err(|error| {
                 let reason = match error {
                     PutError::Closed(_) => Reason::ShutDown,
@@ -115,7 +129,10 @@ impl Shared {
                 if task.is_none() {
                     let mut state = self.lock();
                     if state.threads > state.limits.max {
-                        return self.retire(&mut state);
+                        match self.idle.poll() {
+                            Ok(work) => task = work.task,
+                            Err(_) => return self.retire(&mut state),
+                        }
                     }
                 }
                 continue;

@@ -253,7 +253,8 @@ impl ThreadPool {
         self.shared().set_limits(|limits| limits.core = core)
     }
 
-    /// Changes how many threads there may be. If there are more, those end that are done with their task first.
+    /// Changes how many threads there may be. If there are more, those end that are done with their task first; if tasks or callers wait,
+    /// further threads are started for them.
     ///
     /// # Errors
     /// None, or fewer than stay.

@@ -136,6 +136,12 @@ impl State {
         self.backlog.accepted < self.backlog.limit
     }
 
+    /// Whether a thread ends as there are too many. Not the last one that runs while tasks are queued: others that are counted are being started,
+    /// and may fail to.
+    fn has_surplus(&self) -> bool {
+        self.threads > self.limits.max && (self.live > 1 || !self.has_queued())
+    }
+
     fn has_queued(&self) -> bool {
         !self.backlog.tasks.is_empty() || self.slots.iter().any(|slot| slot.batched() > 0)
     }
@@ -323,7 +329,7 @@ impl Shared {
         }
         let mut searched = false;
         loop {
-            if state.threads > state.limits.max {
+            if state.has_surplus() {
                 self.retire(&mut state);
                 let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
                 drop(state);
@@ -350,7 +356,7 @@ impl Shared {
             drop(state);
             let ticket = self.idle.reserve_take();
             state = self.lock();
-            let shrinks = state.threads > state.limits.max;
+            let shrinks = state.has_surplus();
             let first = if shrinks { None } else { self.take_batch(&mut state, slot) };
             if shrinks || first.is_some() {
                 // A task may have come by the ticket, too.
@@ -398,7 +404,7 @@ impl Shared {
     }
 
     /// Leaves the lock with work, and passes the search on if there is more. Batches count: who was to look at them may have stopped here.
-    fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
         self.do_pass_on(pass_on);
@@ -409,13 +415,17 @@ impl Shared {
             PassOn::Nothing => {}
             PassOn::Wake => {
                 if self.idle.offer(Work { task: None, reserved: true }).is_err() {
-                    // Who slept is on its way. But others may have relied on this search, and slept since.
+                    // Who slept is on its way, or has found work, and relied on this search for the rest. Others may have slept since.
                     let mut state = self.lock();
                     state.backlog.searching -= 1;
-                    let look = state.backlog.searching == 0 && state.backlog.sleeping > 0 && state.has_queued();
-                    drop(state);
-                    if look {
+                    if state.backlog.searching > 0 || !state.has_queued() {
+                        return;
+                    }
+                    if state.backlog.sleeping > 0 {
+                        drop(state);
                         let _ = self.idle.offer(Work { task: None, reserved: false });
+                    } else {
+                        self.go_on(state);
                     }
                 }
             }

@@ -520,7 +520,7 @@ impl Shared {
     }
 
     /// Changes how many threads there may be.
-    pub(crate) fn set_limits(&self, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
+    pub(crate) fn set_limits(self: &Arc<Self>, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
         let mut state = self.lock();
         let mut limits = state.limits;
         change(&mut limits);
@@ -530,6 +530,13 @@ impl Shared {
         fence(SeqCst);
         // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when they are done.
         while self.idle.offer(Work { task: None, reserved: false }).is_ok() {}
+        // What waits may begin in further threads. Should they fail to start, those that are there have more to do.
+        let callers = self.idle.waiting_puts();
+        let wanted = state.threads + callers;
+        self.go_on(state);
+        if callers > 0 {
+            let _ = self.prestart(wanted);
+        }
         Ok(())
     }
 

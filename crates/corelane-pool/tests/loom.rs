@@ -197,6 +197,31 @@ fn p27_a_start_fails() {
     }
 }
 
+/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, who waits starts another one.
+#[test]
+fn p27_a_caller_waits_for_a_start_that_fails() {
+    for queueing in [HAND_OFFS[0], Queueing::Bounded(1)] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let starts = AtomicUsize::new(0);
+            let pool = pool(queueing, 1, 1)
+                .rejection(Rejection::Block(Duration::MAX))
+                .start_with(move |worker| {
+                    thread::yield_now();
+                    if starts.fetch_add(1, SeqCst) == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
+                })
+                .build()
+                .unwrap();
+            let (caller, task) = (pool.clone(), runs.task());
+            let caller = thread::spawn(move || caller.execute(task).is_ok());
+            let accepted = usize::from(pool.execute(runs.task()).is_ok()) + usize::from(caller.join().unwrap());
+            assert!(accepted == 1 || accepted == 2 && queueing == Queueing::Bounded(1));
+            assert!(pool.join());
+            assert_eq!(runs.get(), accepted);
+        });
+    }
+}
+
 /// Something that somebody waits for.
 #[derive(Clone, Default)]
 struct Signal(Arc<(Mutex<bool>, Condvar)>);

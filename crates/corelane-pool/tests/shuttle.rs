@@ -67,6 +67,52 @@ fn join(callers: Vec<JoinHandle<usize>>) -> usize {
     callers.into_iter().map(|caller| caller.join().unwrap()).sum()
 }
 
+/// Tasks that end when all of them have begun: none waits while there may be one more thread.
+fn tasks_begin_together(queueings: &'static [Queueing]) {
+    explore(|| {
+        let max = draw(2..5);
+        let keep_alive = one_of(&[Duration::ZERO, Duration::from_micros(20), Duration::MAX]);
+        let builder = ThreadPool::builder().queueing(one_of(queueings)).core_threads(draw(0..max + 1)).max_threads(max);
+        let pool = builder.keep_alive(keep_alive).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
+        for _ in 0..draw(1..8) {
+            let tasks = draw(1..max + 1);
+            let begun = Arc::new((Mutex::new(0), Condvar::new()));
+            let caller = |own: usize| {
+                let (pool, begun) = (pool.clone(), begun.clone());
+                thread::spawn(move || {
+                    for _ in 0..own {
+                        let begun = begun.clone();
+                        pool.execute(move || await_all(&begun, 1, tasks)).unwrap();
+                    }
+                })
+            };
+            let some = draw(0..tasks + 1);
+            let callers = [caller(some), caller(tasks - some)];
+            await_all(&begun, 0, tasks);
+            callers.into_iter().for_each(|caller| caller.join().unwrap());
+        }
+        assert!(pool.join());
+    });
+}
+
+/// Counts so many, and waits until all are counted.
+fn await_all((count, changed): &(Mutex<usize>, Condvar), more: usize, all: usize) {
+    let mut count = count.lock().unwrap();
+    *count += more;
+    changed.notify_all();
+    drop(changed.wait_while(count, |count| *count < all).unwrap());
+}
+
+#[test]
+fn tasks_begin_together_without_a_queue() {
+    tasks_begin_together(&HAND_OFFS);
+}
+
+#[test]
+fn tasks_begin_together_with_a_queue() {
+    tasks_begin_together(&QUEUES);
+}
+
 /// Whatever is accepted runs once, and the threads end.
 fn accepted_tasks_run(queueings: &'static [Queueing]) {
     explore(|| {

@@ -1,7 +1,7 @@
 //! P15: threads that do not start.
 
 use crate::support::{ALL, Gate, LONG, QUEUES, builder, bump, occupy, until};
-use corelane_pool::{Reason, ThreadPool, Worker};
+use corelane_pool::{Queueing, Reason, Rejection, ThreadPool, Worker};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -123,11 +123,41 @@ pub(crate) fn p15_a_worker_is_never_run() {
 }
 
 /// With as many threads as may be, all on their way, a task has to wait for what becomes of them.
+/// The last thread that runs does not leave what is queued to one that is being started, though there is one too many.
+pub(crate) fn p15_a_thread_that_is_left_relies_on_no_start() {
+    let gate = Gate::new();
+    let (permits, at_start) = (Permits::default(), gate.clone());
+    permits.0.store(1, SeqCst);
+    let first = permits.starter();
+    let starts = move |worker| {
+        if permits.0.load(SeqCst) == 0 {
+            at_start.pass();
+        }
+        first(worker)
+    };
+    let pool = builder(Queueing::Unbounded, 1, 2).start_with(starts).build().unwrap();
+    let occupied = occupy(&pool, 1);
+    std::thread::scope(|scope| {
+        // Opened if this fails.
+        let gate = gate;
+        let caller = scope.spawn(|| pool.execute(|| ()));
+        gate.await_comers(1);
+        pool.execute(|| ()).unwrap();
+        pool.set_max_threads(1).unwrap();
+        occupied.open();
+        until("what was queued runs", || pool.counts().completed == 2);
+        gate.open();
+        assert_no_thread(caller.join().unwrap());
+    });
+    assert!(pool.join());
+}
+
 pub(crate) fn p15_callers_that_rely_on_a_start_that_fails() {
-    for queueing in QUEUES {
+    for queueing in ALL {
         let gate = Gate::new();
         let at_start = gate.clone();
         let pool: ThreadPool = builder(queueing, 1, 1)
+            .rejection(Rejection::Block(LONG))
             .start_with(move |_| {
                 at_start.pass();
                 Err(io::ErrorKind::WouldBlock.into())

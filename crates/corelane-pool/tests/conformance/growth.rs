@@ -1,5 +1,5 @@
 use crate::support::{ALL, LONG, QUEUES, T, UNFAIR, builder, bump, occupy, until};
-use corelane_pool::{BuildError, Fairness, Queueing, ThreadPool, Worker};
+use corelane_pool::{BuildError, Fairness, Queueing, Rejection, ThreadPool, Worker};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -172,6 +172,25 @@ pub(crate) fn p11_many_resizes_under_load() {
         });
         assert!(pool.join());
         assert_eq!(ran.load(SeqCst), 3_000);
+    }
+}
+
+/// What waits begins as soon as there may be a thread for it.
+pub(crate) fn p11_a_pool_grows_for_what_waits() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).rejection(Rejection::Block(LONG)).build().unwrap();
+        let gate = occupy(&pool, 1);
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                let task = pool.spawn(|| ()).unwrap();
+                task.join().unwrap();
+            });
+            // It is queued, or its caller waits.
+            std::thread::sleep(T);
+            pool.set_max_threads(2).unwrap();
+            caller.join().unwrap();
+        });
+        gate.open();
     }
 }
 

@@ -60,6 +60,7 @@ mod suite {
             p10_bad_settings_are_refused
             p11_a_pool_grows_and_shrinks_at_work
             p11_many_resizes_under_load
+            p11_a_pool_grows_for_what_waits
             p12_a_pool_shrinks_to_its_core
             p12_core_threads_leave_if_they_may
             p13_keep_alive_against_execute
@@ -110,6 +111,7 @@ mod suite {
             p15_now_and_then_a_start_fails
             p15_a_worker_is_never_run
             p15_callers_that_rely_on_a_start_that_fails
+            p15_a_thread_that_is_left_relies_on_no_start
         }
     }
 }
