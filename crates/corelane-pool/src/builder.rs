@@ -216,7 +216,7 @@ impl Builder {
 
     /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a thread that calls
     /// [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error, that is what the task's
-    /// caller gets, with the task.
+    /// caller gets, with the task. It is called by callers and by threads that are about to begin a task, so it must not wait for one.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         self.with(|config| config.start = Box::new(start))
     }

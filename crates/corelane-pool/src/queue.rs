@@ -8,8 +8,8 @@
 //!    that one will look.
 //! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as its *batch*. It begins
 //!    them one by one; another thread that finds the queue empty takes half of what is left of the batch. So no task waits behind a
-//!    long one while a thread is free. The first is nobody else's any more: if it were, threads that are stopped before they begin it would have
-//!    others take it from them, who would have more threads started.
+//!    long one while a thread is free. The first has begun, and is nobody else's any more, though its thread may wake or start another one before it
+//!    runs it: if it were, threads that are stopped there would have others take it from them, who would have more threads started.
 //! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few microseconds.
 //!    Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as sleeping and waits.
 //! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep last, and counts
@@ -117,7 +117,7 @@ impl Backlog {
 enum Next {
     /// It came from its caller's hand.
     Handed(Task),
-    /// It was queued.
+    /// It was queued, and is counted as begun.
     Queued(Task),
 }
 
@@ -183,6 +183,8 @@ impl Shared {
                 drop(state);
                 return Err(Rejected::new(task, Reason::ShutDown));
             }
+            // With a search that found nobody, on which others may have relied.
+            let give_up = |state| if wakes { drop(state) } else { self.go_on(state) };
             let core_first = self.config.core_first && state.threads < state.limits.core;
             if wakes && !core_first && state.backlog.searching == 0 && state.backlog.sleeping > 0 {
                 state.backlog.searching += 1;
@@ -222,7 +224,12 @@ impl Shared {
                 if state.threads == 0 {
                     grows = true;
                 } else {
-                    state = wait(&self.started, state, None);
+                    let until = patience.flatten();
+                    if until.is_some_and(|until| Instant::now() >= until) {
+                        give_up(state);
+                        return Err(Rejected::new(task, Reason::TimedOut));
+                    }
+                    state = wait(&self.started, state, until);
                 }
                 continue;
             }
@@ -230,11 +237,11 @@ impl Shared {
                 break;
             }
             let Some(until) = patience else {
-                drop(state);
+                give_up(state);
                 return Err(Rejected::new(task, Reason::Saturated));
             };
             if until.is_some_and(|until| Instant::now() >= until) {
-                drop(state);
+                give_up(state);
                 return Err(Rejected::new(task, Reason::TimedOut));
             }
             state = self.wait_for_room(state, until);
@@ -278,9 +285,8 @@ impl Shared {
         }
     }
 
-    /// Begins a task that was queued.
+    /// Runs a task that was queued and is counted as begun.
     fn run_queued(&self, slot: &Slot, task: Task, told: &mut Option<Instant>) {
-        add(&slot.tally.queued, 1);
         if told.is_some() {
             model_fence();
             if self.blocked.load(Relaxed) > 0 {
@@ -312,6 +318,7 @@ impl Shared {
                 None => {}
             }
             while let Some(task) = slot.pop() {
+                add(&slot.tally.queued, 1);
                 self.run_queued(slot, task, &mut told);
             }
             next = self.find(slot);
@@ -337,6 +344,7 @@ impl Shared {
                 return None;
             }
             if let Some(first) = self.take_batch(&mut state, slot) {
+                add(&slot.tally.queued, 1);
                 self.go_on(state);
                 return Some(Next::Queued(first));
             }
@@ -366,7 +374,10 @@ impl Shared {
                         first.into_iter().for_each(|first| slot.put_back(first));
                         Next::Handed(task)
                     }
-                    (None, Some(first)) => Next::Queued(first),
+                    (None, Some(first)) => {
+                        add(&slot.tally.queued, 1);
+                        Next::Queued(first)
+                    }
                     (None, None) => continue,
                 };
                 self.go_on(state);

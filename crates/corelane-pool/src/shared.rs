@@ -530,13 +530,17 @@ impl Shared {
         fence(SeqCst);
         // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when they are done.
         while self.idle.offer(Work { task: None, reserved: false }).is_ok() {}
-        // What waits may begin in further threads. Should they fail to start, those that are there have more to do.
-        let callers = self.idle.waiting_puts();
-        let wanted = state.threads + callers;
-        self.go_on(state);
-        if callers > 0 {
-            let _ = self.prestart(wanted);
+        // What waits may begin in further threads, and who waits for one that is being started may start another. Should they fail to start, those
+        // that are there have more to do.
+        self.started.notify_all();
+        let puts = self.idle.waiting_puts();
+        let mut further = 0;
+        while further < puts && state.may_grow() {
+            self.count_thread(&mut state);
+            further += 1;
         }
+        self.go_on(state);
+        (0..further).for_each(|_| drop(self.start(None)));
         Ok(())
     }
 

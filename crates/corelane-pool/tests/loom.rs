@@ -222,6 +222,29 @@ fn p27_a_caller_waits_for_a_start_that_fails() {
     }
 }
 
+/// P27. A thread ends by new limits, and leaves a caller that waits to one that is being started, and does not start.
+#[test]
+fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
+    explore(2, || {
+        let runs = Runs::default();
+        let starts = AtomicUsize::new(0);
+        let pool = pool(HAND_OFFS[0], 1, 2)
+            .keep_alive(Duration::MAX)
+            .rejection(Rejection::Block(Duration::MAX))
+            .start_with(move |worker| {
+                if starts.fetch_add(1, SeqCst) == 1 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
+            })
+            .build()
+            .unwrap();
+        pool.prestart(1).unwrap();
+        let other = call(&pool, &runs);
+        pool.set_max_threads(1).unwrap();
+        let accepted = usize::from(pool.execute(runs.task()).is_ok()) + usize::from(other.join().unwrap());
+        assert!(pool.join());
+        assert_eq!(runs.get(), accepted);
+    });
+}
+
 /// Something that somebody waits for.
 #[derive(Clone, Default)]
 struct Signal(Arc<(Mutex<bool>, Condvar)>);

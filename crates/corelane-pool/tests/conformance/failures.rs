@@ -122,7 +122,6 @@ pub(crate) fn p15_a_worker_is_never_run() {
     }
 }
 
-/// With as many threads as may be, all on their way, a task has to wait for what becomes of them.
 /// The last thread that runs does not leave what is queued to one that is being started, though there is one too many.
 pub(crate) fn p15_a_thread_that_is_left_relies_on_no_start() {
     let gate = Gate::new();
@@ -145,13 +144,17 @@ pub(crate) fn p15_a_thread_that_is_left_relies_on_no_start() {
         pool.execute(|| ()).unwrap();
         pool.set_max_threads(1).unwrap();
         occupied.open();
-        until("what was queued runs", || pool.counts().completed == 2);
+        until("what was queued has run, and the thread has left", || {
+            let counts = pool.counts();
+            (counts.completed, counts.threads) == (2, 1)
+        });
         gate.open();
         assert_no_thread(caller.join().unwrap());
     });
     assert!(pool.join());
 }
 
+/// With as many threads as may be, all on their way, a task has to wait for what becomes of them.
 pub(crate) fn p15_callers_that_rely_on_a_start_that_fails() {
     for queueing in ALL {
         let gate = Gate::new();

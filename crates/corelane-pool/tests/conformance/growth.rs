@@ -47,12 +47,12 @@ pub(crate) fn p2_a_slow_start_starts_no_others() {
             std::thread::sleep(T);
             Ok(handle)
         };
-        let pool = builder(queueing, 0, 20).start_with(start).build().unwrap();
+        let pool = builder(queueing, 0, 40).start_with(start).build().unwrap();
         occupy(&pool, 2).open();
         settle(&pool);
         occupy(&pool, 5).open();
-        // Each task of those seven at most one.
-        assert!(pool.counts().largest <= 7, "{queueing:?} {:?}", pool.counts());
+        // Each of those seven tasks may be the reason for two: as it is handed in, and as it begins.
+        assert!(pool.counts().largest <= 14, "{queueing:?} {:?}", pool.counts());
     }
 }
 
