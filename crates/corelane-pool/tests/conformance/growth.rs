@@ -179,18 +179,18 @@ pub(crate) fn p11_many_resizes_under_load() {
 pub(crate) fn p11_a_pool_grows_for_what_waits() {
     for queueing in ALL {
         let pool = builder(queueing, 1, 1).rejection(Rejection::Block(LONG)).build().unwrap();
-        let gate = occupy(&pool, 1);
+        let (gate, ran) = (occupy(&pool, 1), Arc::new(AtomicUsize::new(0)));
         std::thread::scope(|scope| {
-            let caller = scope.spawn(|| {
-                let task = pool.spawn(|| ()).unwrap();
-                task.join().unwrap();
-            });
+            // Opened if this fails.
+            let gate = gate;
+            let task = ran.clone();
+            scope.spawn(|| pool.execute(move || bump(&task)).unwrap());
             // It is queued, or its caller waits.
             std::thread::sleep(T);
             pool.set_max_threads(2).unwrap();
-            caller.join().unwrap();
+            until("it runs", || ran.load(SeqCst) == 1);
+            gate.open();
         });
-        gate.open();
     }
 }
 
