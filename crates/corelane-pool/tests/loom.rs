@@ -232,13 +232,19 @@ fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
             .keep_alive(Duration::MAX)
             .rejection(Rejection::Block(Duration::MAX))
             .start_with(move |worker| {
-                if starts.fetch_add(1, SeqCst) == 1 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
+                if starts.fetch_add(1, SeqCst) == 1 {
+                    thread::yield_now();
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                start(worker)
             })
             .build()
             .unwrap();
         pool.prestart(1).unwrap();
         let other = call(&pool, &runs);
+        thread::yield_now();
         pool.set_max_threads(1).unwrap();
+        thread::yield_now();
         let accepted = usize::from(pool.execute(runs.task()).is_ok()) + usize::from(other.join().unwrap());
         assert!(pool.join());
         assert_eq!(runs.get(), accepted);
