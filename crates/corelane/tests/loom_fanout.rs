@@ -12,7 +12,8 @@ mod ledger;
 
 use corelane::Barrier;
 use corelane::error::DispatchError;
-use corelane::fanout::{Builder, Collector, Dispatcher, RoundRobin, Worker};
+use corelane::fanout::{Builder, Collector, Dispatcher, Mpmc, RoundRobin, Worker};
+use corelane::mpmc::{BusyWait, Design, Ticket};
 use corelane::spsc::Lane;
 use corelane::wait::Park;
 use explore::explore_with;
@@ -193,4 +194,55 @@ fn results_make_room_for_jobs() {
         thread.join().unwrap();
         assert_eq!(got, [10, 11]);
     });
+}
+
+/// Over a shared queue's ring. A job in the middle of its push is not there yet, so its worker may fall asleep; and a slot in the middle of a pop is not
+/// free, so the dispatcher may.
+#[test]
+fn both_ends_of_a_ring_sleep_in_turn() {
+    explore(2, || {
+        let builder = Builder::new(1).capacity(1).batch(1).wait(Park);
+        let (mut dispatcher, mut workers) = builder.build_with::<Item, Mpmc<Ticket>>().unwrap();
+        let ledger = Ledger::default();
+        let mut worker = workers.remove(0);
+        let taker = thread::spawn(move || {
+            assert_eq!([worker.pop().unwrap().read(), worker.pop().unwrap().read()], [0, 1]);
+            assert!(worker.pop().is_err());
+        });
+        for id in 0..2 {
+            assert!(dispatcher.dispatch(ledger.item(id)).is_ok());
+        }
+        drop(dispatcher);
+        taker.join().unwrap();
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// Over shared queues. Each dispatches to the other and then finds nothing: one of the two is mistaken.
+fn who_has_dispatched_and_who_finds_nothing_agree<D: Design<Item>>() {
+    let builder = Builder::new(1).capacity(1).batch(1).wait(Park);
+    let (mut to_other, mut other) = builder.clone().build_with::<Item, Mpmc<D>>().unwrap();
+    let (mut to_me, mut me) = builder.build_with::<Item, Mpmc<D>>().unwrap();
+    let ledger = Ledger::default();
+    let job = ledger.item(0);
+    let thread = thread::spawn(move || {
+        to_me.try_dispatch(job).unwrap();
+        (other[0].try_pop().is_ok(), other, to_me)
+    });
+    to_other.try_dispatch(ledger.item(1)).unwrap();
+    let found = me[0].try_pop().is_ok();
+    let (other_found, other, to_me) = thread.join().unwrap();
+    assert!(found || other_found);
+    drop((to_other, to_me, me, other));
+    ledger.assert_each_dropped_once(2);
+}
+
+#[test]
+fn over_rings_who_has_dispatched_and_who_finds_nothing_agree() {
+    explore(3, who_has_dispatched_and_who_finds_nothing_agree::<Ticket>);
+}
+
+#[test]
+fn over_locks_who_has_dispatched_and_who_finds_nothing_agree() {
+    explore(3, who_has_dispatched_and_who_finds_nothing_agree::<BusyWait>);
 }

@@ -5,12 +5,21 @@
 //! Of the queue only calls that do not wait for its state are used. Who sleeps, and is woken, is the business of the same
 //! [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues, whatever they are.
 //!
-//! With one thread on either side `Busy` means that the other one is between two instructions: both ends try again.
+//! `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken effect, so its item is not there:
+//! the pop says `Empty`, and the other way about `Full`. Only if there is an item (room) beside that does it try again: then a lock
+//! was held, or the item has just come.
 //!
 //! # Synchronization
 //!
-//! The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect before the state of the other
-//! end is read.
+//! - The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect before the state of the other
+//!   end is read.
+//! - A full fence between `Busy` and the look that makes it `Empty` or `Full`: two threads that each push to one queue and then find the other one
+//!   empty are not both right, as with the queues' own answers. No model shows it: what loom compares and does not swap is never out of date.
+//!
+//! # Progress
+//!
+//! That of the queue: with [`Ticket`](mpmc::Ticket) and [`MichaelScott`](mpmc::MichaelScott) a thread that is stopped in the middle of its call
+//! holds up no `try_` call of the other end; where it may hold a lock it does.
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
 use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError, TryPopError, TryPushError};
@@ -21,7 +30,7 @@ use crate::spsc::control::End;
 use crate::spsc::handle::{Look, is_ready};
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
-use crate::sync::{Arc, Instant, pause};
+use crate::sync::{Arc, Instant, full_fence, pause};
 use crate::wait::{self, Parker, Spin, Strategy, Waitable};
 use core::fmt;
 use core::marker::PhantomData;
@@ -86,8 +95,9 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
 }
 
 impl<T: Send, D: Design<T>> MpmcSender<T, D> {
-    fn free(&self) -> usize {
-        self.shared.queue.capacity() - self.shared.queue.len()
+    /// How many of up to `most` jobs find room.
+    fn room(&self, most: usize) -> usize {
+        self.shared.queue.room_alone(most)
     }
 
     /// To be called after each publication.
@@ -103,7 +113,7 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
         let count = self.batch.len();
         let mut looks = 0_u32;
         while !self.batch.is_empty() {
-            // There is room, as nobody else pushes: what is missing is a slot that is being freed.
+            // There is room, as nobody else pushes: it is a lock that is missing.
             if self.shared.queue.try_push_batch(&mut self.batch).is_err() {
                 looks = looks.wrapping_add(1);
                 pause(looks);
@@ -144,6 +154,10 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
                 Err(TryPushError::Closed(back)) => return Err(PushError::Closed(back)),
                 Err(TryPushError::Busy(back)) => item = back,
             }
+            full_fence();
+            if self.room(1) == 0 {
+                return Err(PushError::Full(item));
+            }
             looks = looks.wrapping_add(1);
             pause(looks);
         }
@@ -152,7 +166,7 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
     fn push_iter(&mut self, items: &mut impl Iterator<Item = T>) -> usize {
         let mut pushed = 0;
         loop {
-            let room = self.free().min(1024);
+            let room = self.room(1024);
             let batch = Batch(self);
             batch.0.batch.extend(items.take(room));
             let count = batch.finish();
@@ -167,7 +181,7 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
     where
         T: Copy,
     {
-        let count = self.free().min(items.len());
+        let count = self.room(items.len());
         self.batch.extend_from_slice(&items[..count]);
         self.push_batch()
     }
@@ -203,7 +217,7 @@ impl<T: Send, D: Design<T>> Drop for MpmcSender<T, D> {
 
 impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
     fn is_ready(&mut self) -> bool {
-        self.free() >= self.room
+        self.room(self.room) == self.room
     }
 
     fn is_over(&self) -> bool {
@@ -247,6 +261,12 @@ impl<T: Send, D: Design<T>> Awaited for MpmcSender<T, D> {
 }
 
 impl<T: Send, D: Design<T>, W> MpmcReceiver<T, D, W> {
+    /// Whether to try again: if not, what is in the middle of its push is still to come.
+    fn is_there(&self) -> bool {
+        full_fence();
+        self.shared.queue.filled_alone(1) != 0
+    }
+
     fn popped(&mut self, n: usize) {
         self.popped = self.popped.wrapping_add(n);
         self.shared.control.slots_freed(self.popped);
@@ -262,9 +282,9 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
                     self.popped(1);
                     return Ok(item);
                 }
-                Err(TryPopError::Empty) => return Err(PopError::Empty),
                 Err(TryPopError::Closed) => return Err(PopError::Closed),
-                Err(TryPopError::Busy) => {}
+                Err(TryPopError::Busy) if self.is_there() => {}
+                Err(TryPopError::Empty | TryPopError::Busy) => return Err(PopError::Empty),
             }
             looks = looks.wrapping_add(1);
             pause(looks);
@@ -307,8 +327,8 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
                     self.popped(count);
                     return count;
                 }
-                Err(TryPopError::Empty | TryPopError::Closed) => return 0,
-                Err(TryPopError::Busy) => {}
+                Err(TryPopError::Busy) if self.is_there() => {}
+                Err(_) => return 0,
             }
             looks = looks.wrapping_add(1);
             pause(looks);
@@ -334,7 +354,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
     }
 
     fn len(&mut self) -> usize {
-        self.shared.queue.len()
+        self.shared.queue.filled_alone(usize::MAX)
     }
 
     fn is_closed(&self) -> bool {
@@ -344,7 +364,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
 
 impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
     fn is_ready(&mut self) -> bool {
-        !self.shared.queue.is_empty()
+        self.shared.queue.filled_alone(1) != 0
     }
 
     fn is_over(&self) -> bool {

@@ -92,6 +92,19 @@ pub trait Raw<T>: Send + Sync {
     fn len(&self) -> usize;
 
     fn capacity(&self) -> usize;
+
+    /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever that is in the middle
+    /// of. Where there is a lock, once it is free.
+    #[cfg(feature = "std")]
+    fn room_alone(&self, most: usize) -> usize {
+        most.min(self.capacity() - self.len())
+    }
+
+    /// How many of up to `most` pops find an item now; as [`room_alone`](Self::room_alone).
+    #[cfg(feature = "std")]
+    fn filled_alone(&self, most: usize) -> usize {
+        most.min(self.len())
+    }
 }
 
 /// The items of a batch that are still to be pushed, which leave the caller's vector from its front. What is left of them is in the vector

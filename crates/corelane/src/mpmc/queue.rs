@@ -187,6 +187,20 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.body.capacity()
     }
 
+    /// For a producer and a consumer that are alone, see [`Raw::room_alone`].
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) fn room_alone(&self, most: usize) -> usize {
+        self.body.room_alone(most)
+    }
+
+    /// As [`room_alone`](Self::room_alone).
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) fn filled_alone(&self, most: usize) -> usize {
+        self.body.filled_alone(most)
+    }
+
     #[inline(always)]
     fn attempt_push(&self, item: T, stay: Stay) -> Result<(), TryPushError<T>> {
         let outcome = self.body.push(item, stay, &self.stats);

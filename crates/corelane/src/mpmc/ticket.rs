@@ -175,6 +175,21 @@ impl<T> Ring<T> {
         (self.index(to) + if laps { self.capacity } else { 0 }).wrapping_sub(self.index(from))
     }
 
+    /// How many slots in a row, up to `most`, have the stamps that they should, where one thread gives stamps and gives them in order.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    fn in_a_row(&self, position: u64, most: usize, stamp: impl Fn(u64) -> u64) -> usize {
+        let mut count = most;
+        while count > 0 {
+            let last = self.after(position, count - 1);
+            if look(&self.slot(last).stamp) == stamp(last) {
+                break;
+            }
+            count -= 1;
+        }
+        count
+    }
+
     /// Takes positions at the tail: the first, and how many, at least 1 and at most `max`, which is at least 1.
     #[inline(always)]
     fn claim_free(&self, max: usize, stats: &impl Recorder) -> Result<(u64, usize), TryPushError<()>> {
@@ -351,6 +366,20 @@ impl<T: Send> Raw<T> for Ring<T> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Not what a pop has taken the positions of, and has not read yet.
+    #[cfg(feature = "std")]
+    fn room_alone(&self, most: usize) -> usize {
+        let tail = look(&self.tail) & !CLOSED;
+        self.in_a_row(tail, most.min(self.capacity - self.len()), |position| position)
+    }
+
+    /// Not what a push has taken the positions of, and has not written yet.
+    #[cfg(feature = "std")]
+    fn filled_alone(&self, most: usize) -> usize {
+        let head = look(&self.head);
+        self.in_a_row(head, most.min(self.len()), |position| position | FILLED)
     }
 }
 

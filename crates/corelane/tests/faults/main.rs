@@ -49,11 +49,15 @@ pub(crate) trait Shared: Send + Sync + 'static {
     const LOCK_FREE: bool;
 }
 
+/// A job that takes a while to copy.
+pub(crate) type Long = [u64; 256];
+
 /// A kind of queue under a fan-out.
 pub(crate) trait Fans: 'static {
     type Options: Clone + Default + std::fmt::Debug + Send;
     type Queue: corelane::fanout::Queue<book::Item, Tuning = Self::Options>
-        + corelane::fanout::Queue<u64, Tuning = Self::Options>;
+        + corelane::fanout::Queue<u64, Tuning = Self::Options>
+        + corelane::fanout::Queue<Long, Tuning = Self::Options>;
 }
 
 macro_rules! suite_of_spsc {
@@ -154,6 +158,7 @@ macro_rules! suite_of_fanout {
             $more! {
                 stopped {
                     what_a_stopped_dispatcher_has_dispatched_is_there
+                    a_stopped_worker_leaves_the_jobs_to_others
                 }
             })?
         }

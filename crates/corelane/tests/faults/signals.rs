@@ -56,16 +56,24 @@ impl Stop {
 
     /// Runs something in this thread, which may be stopped meanwhile.
     pub(crate) fn run<R>(&self, run: impl FnOnce() -> R) -> R {
+        /// By a panic, too.
+        struct AtTheEnd<'a>(&'a Stop);
+
+        impl Drop for AtTheEnd<'_> {
+            fn drop(&mut self) {
+                *self.0.thread.lock().unwrap() = None;
+                while self.0.sent.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                MINE.set(null());
+            }
+        }
+
         MINE.set(self);
+        let _at_the_end = AtTheEnd(self);
         // SAFETY: always.
         *self.thread.lock().unwrap() = Some(unsafe { libc::pthread_self() });
-        let outcome = run();
-        *self.thread.lock().unwrap() = None;
-        while self.sent.load(SeqCst) {
-            std::thread::yield_now();
-        }
-        MINE.set(null());
-        outcome
+        run()
     }
 
     /// Stops the thread where it is. False if it does not run, yet or any more.

@@ -5,7 +5,7 @@ use crate::fuse::Way;
 use crate::handoff_panics::Meeting;
 use crate::random::Random;
 use crate::signals::Stop;
-use crate::{Case, Fans, Shared};
+use crate::{Case, Fans, Long, Shared};
 use corelane::error::{
     DispatchError, PopError, PopTimeoutError, PushError, PushTimeoutError, TryPopError, TryPushError,
 };
@@ -29,6 +29,8 @@ fn queue<C: Case>(
     spsc::channel_with(capacity, Options::new().tuning(C::tuning(capacity, KEEPS)).wait(wait).start_at(usize::MAX - 50))
         .expect("a good capacity")
 }
+
+const LENGTH: usize = size_of::<Long>() / size_of::<u64>();
 
 /// Segments that an unbounded queue keeps: so many that no test goes to the allocator, which has locks that a stopped thread may hold.
 const KEEPS: usize = 40;
@@ -59,6 +61,18 @@ fn until_it_runs(stop: &Stop) {
     stop.resume();
 }
 
+/// Ends the stopped thread when a check fails: else the check's words would be lost, as the scope waits for that thread.
+struct OnFailure<'a>(&'a Stop, &'a AtomicBool);
+
+impl Drop for OnFailure<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.1.store(true, SeqCst);
+            self.0.resume();
+        }
+    }
+}
+
 pub(crate) fn a_stopped_producer_strands_nothing<C: Case>() {
     for capacity in CAPACITIES {
         let (mut tx, mut rx) = queue::<C>(capacity, Way::Adaptive);
@@ -86,6 +100,7 @@ pub(crate) fn a_stopped_producer_strands_nothing<C: Case>() {
                     drop(tx);
                 });
             });
+            let _on_failure = OnFailure(&stop, &over);
             until_it_runs(&stop);
             let mut random = Random::new(2);
             let mut next = 0;
@@ -157,6 +172,7 @@ pub(crate) fn a_stopped_consumer_leaves_all_room_but_the_lag<C: Case>() {
                     }
                 });
             });
+            let _on_failure = OnFailure(&stop, &over);
             until_it_runs(&stop);
             let mut random = Random::new(4);
             let mut next = 0;
@@ -316,6 +332,7 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
                 }
             });
         });
+        let _on_failure = OnFailure(&stop, &over);
         until_it_runs(&stop);
         let mut random = Random::new(6);
         for _ in 0..2 * STOPS {
@@ -360,6 +377,7 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
                 count(&taken, queue.poll_timeout(Duration::from_millis(1)).is_ok());
             }
         });
+        let _on_failure = OnFailure(&stop, &over);
         until_it_runs(&stop);
         let mut random = Random::new(7);
         for _ in 0..STOPS {
@@ -378,14 +396,14 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
 
 pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
     let builder = Builder::new(2).capacity(20).batch(3).wait(Way::Adaptive).tuning(C::Options::default());
-    let (mut dispatcher, mut workers) = builder.build_with::<u64, C::Queue>().expect("a good capacity");
+    let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
     let (stop, dispatched, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
             stop.run(|| {
                 let mut job = 0;
                 while !over.load(SeqCst) {
-                    match dispatcher.try_dispatch(job) {
+                    match dispatcher.try_dispatch([job; LENGTH]) {
                         Ok(()) => job += 1,
                         Err(refusal) => assert!(matches!(refusal, DispatchError::Full(_))),
                     }
@@ -394,11 +412,20 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
                 drop(dispatcher);
             });
         });
+        let _on_failure = OnFailure(&stop, &over);
         until_it_runs(&stop);
         let mut random = Random::new(8);
         let mut done = 0;
-        for _ in 0..STOPS {
-            moment(&mut random);
+        for _ in 0..2 * STOPS {
+            // Often it is stopped where its calls find room, and so in the middle of a push.
+            let enough = done + random.below(300) as u64;
+            while done < enough {
+                done += u64::from(workers[random.below(2)].try_pop().is_ok());
+                random.pause();
+            }
+            if random.below(2) == 0 {
+                moment(&mut random);
+            }
             assert!(stop.stop());
             let jobs = dispatched.load(SeqCst);
             workers.iter_mut().for_each(|worker| done += std::iter::from_fn(|| worker.try_pop().ok()).count() as u64);
@@ -408,5 +435,63 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
         over.store(true, SeqCst);
         let rest: usize = workers.iter_mut().map(|worker| worker.jobs().count()).sum();
         assert_eq!(done + rest as u64, dispatched.load(SeqCst));
+    });
+}
+
+pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
+    const CAPACITY: usize = 20;
+    let builder = Builder::new(2).capacity(CAPACITY).batch(3).wait(Way::Adaptive).tuning(C::Options::default());
+    let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
+    let (mut other, mut worker) = (workers.pop().expect("of two"), workers.pop().expect("of two"));
+    let (stop, done, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stop.run(|| {
+                while !over.load(SeqCst) {
+                    let jobs = worker.try_pop().into_iter().count();
+                    done.fetch_add(jobs as u64, SeqCst);
+                }
+                done.fetch_add(worker.jobs().count() as u64, SeqCst);
+            });
+        });
+        let _on_failure = OnFailure(&stop, &over);
+        until_it_runs(&stop);
+        let mut random = Random::new(9);
+        let (mut dispatched, mut others) = (0, 0);
+        // What the one does not take, the other does: one job, or three.
+        let mut dispatch = |three: bool| {
+            loop {
+                let sent = if three {
+                    dispatcher.try_dispatch_slice(&[[dispatched; LENGTH]; 3])
+                } else {
+                    usize::from(dispatcher.try_dispatch([dispatched; LENGTH]).is_ok())
+                };
+                dispatched += sent as u64;
+                if sent > 0 {
+                    break;
+                }
+                assert!(other.try_pop().is_ok(), "a job is refused, and this worker has none");
+                others += 1;
+            }
+        };
+        for _ in 0..2 * STOPS {
+            // It is stopped where there are jobs for it, and so in the middle of a pop.
+            let enough = done.load(SeqCst) + random.below(100) as u64;
+            while done.load(SeqCst) < enough {
+                dispatch(random.below(2) == 0);
+                random.pause();
+            }
+            assert!(stop.stop());
+            for _ in 0..4 * CAPACITY {
+                dispatch(random.below(2) == 0);
+            }
+            stop.resume();
+        }
+        over.store(true, SeqCst);
+        drop(dispatcher);
+        others += other.jobs().count() as u64;
+        while done.load(SeqCst) + others != dispatched {
+            thread::yield_now();
+        }
     });
 }
