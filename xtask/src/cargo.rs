@@ -1,6 +1,7 @@
 //! Test binaries: how they are built, and what their runs come to.
 
 use crate::Result;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -71,12 +72,60 @@ impl Target {
     }
 
     /// The files that only other targets are made of, as git's path specs leave them out. What several are made of lies in `support`.
-    pub(crate) fn without_others(&self) -> Vec<String> {
+    pub(crate) fn without_others(&self, root: &Path) -> Vec<String> {
         let others = TARGETS.iter().filter(|other| (other.package, other.test) != (self.package, self.test));
         let files = |other: &Target| ["", ".rs"].map(|end| format!("{}/tests/{}{end}", other.package, other.test));
         let apart = self.apart().iter().map(|&name| name.to_owned());
-        others.flat_map(files).chain(apart).map(|part| format!(":(exclude)crates/{part}")).collect()
+        let known = self.modules(&root.join("crates"));
+        let unknown = MODULES.iter().filter(|module| !known.contains(*module));
+        let unknown = unknown.map(|module| format!("{LIBRARY}/{module}"));
+        others.flat_map(files).chain(apart).chain(unknown).map(|part| format!(":(exclude)crates/{part}")).collect()
     }
+
+    /// Those of the [`MODULES`] whose code its tests may run: whoever does not have a module's name cannot call it, nor what it has
+    /// done to types of others.
+    fn modules(&self, crates: &Path) -> BTreeSet<&'static str> {
+        let mut known = BTreeSet::new();
+        let mut news = names(&crates.join(self.package).join("tests"), |path| {
+            path == "support" || path.trim_end_matches(".rs") == self.test
+        });
+        if self.package != "corelane" {
+            news.extend(names(&crates.join(self.package), |path| path != "tests"));
+        }
+        // The crate's root names them all, to have them.
+        news.extend(names(&crates.join(LIBRARY), |path| path != "lib.rs" && !MODULES.contains(&path)));
+        while let Some(module) = news.pop_first() {
+            if known.insert(module) {
+                news.extend(names(&crates.join(LIBRARY), |path| path == module));
+            }
+        }
+        known
+    }
+}
+
+const LIBRARY: &str = "corelane/src";
+/// Of the library, what most of it does without. Each is a directory.
+const MODULES: [&str; 4] = ["fanout", "handoff", "mpmc", "paper"];
+
+/// Which of the [`MODULES`] are named in the code of some parts of a directory: those whose paths below it begin so.
+fn names(directory: &Path, is_part: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    let mut paths: Vec<_> = entries(directory).filter(|(_, name)| is_part(name)).map(|(path, _)| path).collect();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(entries(&path).map(|(path, _)| path));
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let code = text.lines().filter_map(|line| line.split("//").next());
+        let words = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        found.extend(words.filter_map(|word| MODULES.into_iter().find(|module| word.contains(module))));
+    }
+    found
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = (PathBuf, String)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))
 }
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
@@ -393,6 +442,25 @@ mod tests {
             let manifest = crate::root().join("crates").join(target.package).join("Cargo.toml");
             let text = std::fs::read_to_string(manifest).unwrap();
             assert!(target.apart().iter().all(|name| !text.contains(name)), "{}", target.package);
+        }
+    }
+
+    #[test]
+    fn modules_are_known_whose_names_are() {
+        let modules = |name: &str| {
+            let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+            target.modules(&crate::root().join("crates")).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(modules("contract"), [] as [&str; 0]);
+        assert_eq!(modules("deadlock"), ["paper"]);
+        assert_eq!(modules("mpmc"), ["mpmc"]);
+        assert_eq!(modules("loom_handoff"), ["handoff"]);
+        assert_eq!(modules("loom_pool"), ["handoff"]);
+        // By the module's own code.
+        assert_eq!(modules("loom_fanout"), ["fanout", "mpmc"]);
+        assert!(modules("shuttle").len() >= 3 && modules("coherence").len() >= 3);
+        for module in MODULES {
+            assert!(crate::root().join("crates").join(LIBRARY).join(module).is_dir());
         }
     }
 

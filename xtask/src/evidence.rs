@@ -79,7 +79,7 @@ impl<'a> Sources<'a> {
         let same = || {
             let git = |arguments: &[&str]| {
                 let mut command = Command::new("git");
-                command.args(arguments).arg("--").args(tree::JUDGED).args(target.without_others());
+                command.args(arguments).arg("--").args(tree::JUDGED).args(target.without_others(self.root));
                 command.current_dir(self.root).output()
             };
             let unchanged = git(&["diff", "--quiet", &seen.commit]).is_ok_and(|output| output.status.success());
@@ -406,13 +406,19 @@ mod tests {
         change("crates/corelane/b.rs", "b");
         assert!(!same(&git("rev-parse HEAD")), "a change that is not committed");
         git("checkout -q crates");
-        // Tests of other targets, and what targets share.
+        // Tests of other targets, what targets share, and modules that only some have the names of.
+        change("crates/corelane/tests/mpmc/main.rs", "use corelane::mpmc; // not corelane::handoff");
+        for command in ["add .", "commit -qm d"] {
+            git(command);
+        }
         let commit = git("rev-parse HEAD");
         for (file, changed) in [
             ("crates/corelane/tests/mpmc/calls.rs", [false, true, false]),
             ("crates/corelane/tests/loom_mpmc.rs", [false, false, false]),
             ("crates/corelane/tests/support/a.rs", [true, true, true]),
             ("crates/corelane/src/a.rs", [true, true, true]),
+            ("crates/corelane/src/mpmc/a.rs", [false, true, false]),
+            ("crates/corelane/src/handoff/a.rs", [false, false, false]),
             // The library knows nothing of the pool.
             ("crates/corelane-pool/src/a.rs", [false, false, true]),
         ] {
