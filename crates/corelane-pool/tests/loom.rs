@@ -166,8 +166,16 @@ fn p26_two_executes_and_one_worker_that_falls_asleep() {
     });
 }
 
-fn start(worker: Worker) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().spawn(move || worker.run())
+/// Starts threads, but for the one of this number, whose start takes a while and fails.
+fn fails_at(number: usize) -> impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static {
+    let starts = AtomicUsize::new(0);
+    move |worker| {
+        if starts.fetch_add(1, SeqCst) == number {
+            thread::yield_now();
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        thread::Builder::new().spawn(move || worker.run())
+    }
 }
 
 /// P27. The first start fails: its task comes back. Who relied on that thread starts another one.
@@ -176,14 +184,7 @@ fn p27_a_start_fails() {
     for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
         explore(2, move || {
             let runs = Runs::default();
-            let starts = AtomicUsize::new(0);
-            let pool = pool(queueing, 1, 1)
-                .start_with(move |worker| {
-                    thread::yield_now();
-                    if starts.fetch_add(1, SeqCst) == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
-                })
-                .build()
-                .unwrap();
+            let pool = pool(queueing, 1, 1).start_with(fails_at(0)).build().unwrap();
             let (caller, task) = (pool.clone(), runs.task());
             let caller = thread::spawn(move || caller.execute(task));
             let results = [pool.execute(runs.task()), caller.join().unwrap()];
@@ -203,17 +204,9 @@ fn p27_a_caller_waits_for_a_start_that_fails() {
     for queueing in [HAND_OFFS[0], Queueing::Bounded(1)] {
         explore(2, move || {
             let runs = Runs::default();
-            let starts = AtomicUsize::new(0);
-            let pool = pool(queueing, 1, 1)
-                .rejection(Rejection::Block(Duration::MAX))
-                .start_with(move |worker| {
-                    thread::yield_now();
-                    if starts.fetch_add(1, SeqCst) == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { start(worker) }
-                })
-                .build()
-                .unwrap();
-            let (caller, task) = (pool.clone(), runs.task());
-            let caller = thread::spawn(move || caller.execute(task).is_ok());
+            let blocking = pool(queueing, 1, 1).rejection(Rejection::Block(Duration::MAX));
+            let pool = blocking.start_with(fails_at(0)).build().unwrap();
+            let caller = call(&pool, &runs);
             let accepted = usize::from(pool.execute(runs.task()).is_ok()) + usize::from(caller.join().unwrap());
             assert!(accepted == 1 || accepted == 2 && queueing == Queueing::Bounded(1));
             assert!(pool.join());
@@ -227,19 +220,8 @@ fn p27_a_caller_waits_for_a_start_that_fails() {
 fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
     explore(2, || {
         let runs = Runs::default();
-        let starts = AtomicUsize::new(0);
-        let pool = pool(HAND_OFFS[0], 1, 2)
-            .keep_alive(Duration::MAX)
-            .rejection(Rejection::Block(Duration::MAX))
-            .start_with(move |worker| {
-                if starts.fetch_add(1, SeqCst) == 1 {
-                    thread::yield_now();
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                start(worker)
-            })
-            .build()
-            .unwrap();
+        let blocking = pool(HAND_OFFS[0], 1, 2).keep_alive(Duration::MAX).rejection(Rejection::Block(Duration::MAX));
+        let pool = blocking.start_with(fails_at(1)).build().unwrap();
         pool.prestart(1).unwrap();
         let other = call(&pool, &runs);
         thread::yield_now();
