@@ -169,15 +169,14 @@ impl Shared {
         matches!((self.config.queueing, self.config.rejection), (Queueing::Bounded(_), Rejection::Block(_)))
     }
 
-    /// Hands the task over or queues it. With `patience`, waits for room until then, if there is an end.
-    pub(crate) fn enqueue(
-        self: &Arc<Self>,
-        mut task: Task,
-        patience: Option<Option<Instant>>,
-    ) -> Result<(), Rejected<Task>> {
+    /// Hands the task over or queues it. With `patience`, waits for room, and so long in all.
+    pub(crate) fn enqueue(self: &Arc<Self>, mut task: Task, patience: Option<Duration>) -> Result<(), Rejected<Task>> {
         let mut state = self.lock();
         let mut grows = true;
         let mut wakes = true;
+        // Known from the first wait on; none is for ever.
+        let mut deadline: Option<Option<Instant>> = None;
+        let mut until = |timeout| *deadline.get_or_insert_with(|| Instant::now().checked_add(timeout));
         loop {
             if state.phase != Phase::Running {
                 drop(state);
@@ -224,7 +223,7 @@ impl Shared {
                 if state.threads == 0 {
                     grows = true;
                 } else {
-                    let until = patience.flatten();
+                    let until = patience.and_then(&mut until);
                     if until.is_some_and(|until| Instant::now() >= until) {
                         give_up(state);
                         return Err(Rejected::new(task, Reason::TimedOut));
@@ -236,7 +235,7 @@ impl Shared {
             if state.has_room() {
                 break;
             }
-            let Some(until) = patience else {
+            let Some(until) = patience.map(&mut until) else {
                 give_up(state);
                 return Err(Rejected::new(task, Reason::Saturated));
             };

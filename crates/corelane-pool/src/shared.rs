@@ -278,9 +278,19 @@ impl Shared {
         }
     }
 
+    /// As [`try_execute`](Self::try_execute), but where there is a queue a caller that may be blocked waits for room, too.
+    fn execute_or_wait(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        match (self.config.queueing, self.config.rejection) {
+            (Queueing::Unbounded | Queueing::Bounded(_), Rejection::Block(timeout)) => {
+                self.enqueue(task, Some(timeout))
+            }
+            _ => self.try_execute(task),
+        }
+    }
+
     /// Accepts the task, or does with it what the policy says.
     pub(crate) fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
-        let (mut task, reason) = match self.try_execute(task) {
+        let (mut task, reason) = match self.execute_or_wait(task) {
             Ok(()) => return Ok(()),
             Err(rejected) => rejected.split(),
         };
@@ -296,18 +306,11 @@ impl Shared {
                 }
                 Ok(())
             }
-            Rejection::Block(timeout) => {
-                let blocked = match self.config.queueing {
-                    Queueing::HandOff(_) => self.put(task, timeout),
-                    Queueing::Unbounded | Queueing::Bounded(_) => {
-                        self.enqueue(task, Some(Instant::now().checked_add(timeout)))
-                    }
-                };
-                blocked.map_err(|rejected| {
-                    let (task, reason) = rejected.split();
-                    self.reject(task, reason)
-                })
-            }
+            // From hand to hand.
+            Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
+                let (task, reason) = rejected.split();
+                self.reject(task, reason)
+            }),
             Rejection::Discard => {
                 self.discard(task);
                 Ok(())

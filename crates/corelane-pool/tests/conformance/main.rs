@@ -75,6 +75,7 @@ mod suite {
             p4_discard_oldest
             p4_block_until_there_is_room
             p4_block_until_the_time_is_up
+            p4_block_until_the_time_is_up_beside_a_start
             p4_blocked_callers_are_sent_away
             p4_many_blocked_callers_all_get_through
             p4_try_calls_return_at_once

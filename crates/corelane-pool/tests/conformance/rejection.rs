@@ -1,4 +1,4 @@
-use crate::support::{Gate, LONG, T, UNFAIR, builder, bump, occupy, until};
+use crate::support::{ALL, Gate, LONG, T, UNFAIR, builder, bump, occupy, until};
 use corelane_pool::{Fairness, JoinError, Queueing, Reason, Rejection, ThreadPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -81,6 +81,34 @@ pub(crate) fn p4_block_until_the_time_is_up() {
         assert!(matches!(rejected.reason(), Reason::TimedOut));
         assert_eq!(rejected.into_task()(), 5);
         gate.open();
+    }
+}
+
+/// The only thread there may be is being started by another caller, who is in no hurry.
+pub(crate) fn p4_block_until_the_time_is_up_beside_a_start() {
+    for queueing in ALL {
+        let gate = Gate::new();
+        let at_start = gate.clone();
+        let pool = builder(queueing, 1, 1)
+            .rejection(Rejection::Block(T))
+            .start_with(move |worker| {
+                at_start.pass();
+                Ok(std::thread::spawn(|| worker.run()))
+            })
+            .build()
+            .unwrap();
+        std::thread::scope(|scope| {
+            let starter = scope.spawn(|| pool.execute(|| ()));
+            gate.await_comers(1);
+            let start = Instant::now();
+            let rejected = pool.spawn(|| 5);
+            let time = start.elapsed();
+            gate.open();
+            let rejected = rejected.unwrap_err();
+            assert!(time >= T && matches!(rejected.reason(), Reason::TimedOut), "{queueing:?} {rejected}");
+            assert_eq!(rejected.into_task()(), 5);
+            starter.join().unwrap().unwrap();
+        });
     }
 }
 
