@@ -13,7 +13,7 @@ mod ledger;
 use corelane::Barrier;
 use corelane::error::DispatchError;
 use corelane::fanout::{Builder, Collector, Dispatcher, Mpmc, RoundRobin, Worker};
-use corelane::mpmc::{BusyWait, Design, Ticket};
+use corelane::mpmc::{BusyWait, Design, MichaelScott, Ticket, TwoLock};
 use corelane::spsc::Lane;
 use corelane::wait::Park;
 use explore::explore_with;
@@ -245,4 +245,37 @@ fn over_rings_who_has_dispatched_and_who_finds_nothing_agree() {
 #[test]
 fn over_locks_who_has_dispatched_and_who_finds_nothing_agree() {
     explore(3, who_has_dispatched_and_who_finds_nothing_agree::<BusyWait>);
+}
+
+/// What is said to be in a worker's queue is there, also in the middle of a dispatch.
+fn a_backlog_is_there<D: Design<Item>>() {
+    let builder = Builder::new(1).capacity(2).batch(2).wait(Park);
+    let (mut dispatcher, mut workers) = builder.build_with::<Item, Mpmc<D>>().unwrap();
+    let ledger = Ledger::default();
+    let jobs = [ledger.item(0), ledger.item(1)];
+    let thread = thread::spawn(move || {
+        let backlog = workers[0].backlog();
+        for id in 0..backlog {
+            assert_eq!(workers[0].try_pop().unwrap().read(), id);
+        }
+        workers
+    });
+    assert!(dispatcher.dispatch_iter(jobs).is_ok());
+    drop((thread.join().unwrap(), dispatcher));
+    ledger.assert_each_dropped_once(2);
+}
+
+#[test]
+fn a_backlog_is_there_in_a_ring() {
+    explore(3, a_backlog_is_there::<Ticket>);
+}
+
+#[test]
+fn a_backlog_is_there_in_a_lock_free_list() {
+    explore(2, a_backlog_is_there::<MichaelScott>);
+}
+
+#[test]
+fn a_backlog_is_there_between_two_locks() {
+    explore(3, a_backlog_is_there::<TwoLock>);
 }

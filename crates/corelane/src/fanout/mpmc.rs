@@ -13,7 +13,7 @@
 //!
 //! - The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect before the state of the other
 //!   end is read.
-//! - A full fence between `Busy` and the look that makes it `Empty` or `Full`: two threads that each push to one queue and then find the other one
+//! - A full fence before the look that makes `Busy` an `Empty` or a `Full`, and before the one that leaves a batch no room: two threads that each push to one queue and then find the other one
 //!   empty are not both right, as with the queues' own answers. No model shows it: what loom compares and does not swap is never out of date.
 //!
 //! # Progress
@@ -95,9 +95,20 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
 }
 
 impl<T: Send, D: Design<T>> MpmcSender<T, D> {
-    /// How many of up to `most` jobs find room.
+    /// How many of up to `most` jobs find room. None is as true as `Full`.
     fn room(&self, most: usize) -> usize {
-        self.shared.queue.room_alone(most)
+        match self.shared.queue.room_alone(most) {
+            0 => {
+                full_fence();
+                self.shared.queue.room_alone(most)
+            }
+            room => room,
+        }
+    }
+
+    /// The number of pops at which a dispatcher that waits for so many slots is to be woken: any, where it waits for memory.
+    fn wake_at(&self, slots: usize) -> usize {
+        self.pushed.wrapping_add(slots).wrapping_sub(self.shared.queue.capacity().min(isize::MAX as usize))
     }
 
     /// To be called after each publication.
@@ -114,13 +125,13 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
         let mut looks = 0_u32;
         while !self.batch.is_empty() {
             // There is room, as nobody else pushes: it is a lock that is missing.
-            if self.shared.queue.try_push_batch(&mut self.batch).is_err() {
-                looks = looks.wrapping_add(1);
-                pause(looks);
+            match self.shared.queue.try_push_batch(&mut self.batch) {
+                Ok(pushed) => self.published(pushed),
+                Err(_) => {
+                    looks = looks.wrapping_add(1);
+                    pause(looks);
+                }
             }
-        }
-        if count != 0 {
-            self.published(count);
         }
         count
     }
@@ -154,7 +165,6 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
                 Err(TryPushError::Closed(back)) => return Err(PushError::Closed(back)),
                 Err(TryPushError::Busy(back)) => item = back,
             }
-            full_fence();
             if self.room(1) == 0 {
                 return Err(PushError::Full(item));
             }
@@ -234,7 +244,7 @@ impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
 
     fn arm(&self) {
         let end = &self.shared.control.producer;
-        end.wake_at(self.pushed.wrapping_add(self.room).wrapping_sub(self.shared.queue.capacity()));
+        end.wake_at(self.wake_at(self.room));
         end.arm();
     }
 
@@ -255,7 +265,7 @@ impl<T: Send, D: Design<T>> Awaited for MpmcSender<T, D> {
 
     fn raise(&self) {
         let end = &self.shared.control.producer;
-        end.wake_at(self.pushed.wrapping_add(1).wrapping_sub(self.shared.queue.capacity()));
+        end.wake_at(self.wake_at(1));
         end.raise();
     }
 }

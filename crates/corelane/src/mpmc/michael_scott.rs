@@ -333,6 +333,18 @@ impl<T: Send> Raw<T> for List<T> {
     fn capacity(&self) -> usize {
         UNBOUNDED
     }
+
+    /// By the nodes that there are, or that the allocator gives now. Nobody else takes any.
+    #[cfg(feature = "std")]
+    fn room_alone(&self, most: usize) -> usize {
+        if most == 0 {
+            return 0;
+        }
+        self.nodes.take(most).map_or(0, |chain| {
+            self.nodes.give(chain.first, chain.last);
+            chain.count
+        })
+    }
 }
 
 impl<T> Drop for List<T> {

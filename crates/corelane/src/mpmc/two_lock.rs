@@ -272,6 +272,22 @@ impl<T: Send> Raw<T> for List<T> {
     fn capacity(&self) -> usize {
         UNBOUNDED
     }
+
+    /// By the nodes: those that a push has counted may not be linked yet.
+    #[cfg(feature = "std")]
+    fn filled_alone(&self, most: usize) -> usize {
+        let most = most.min(self.len());
+        let head = self.head.lock();
+        let mut node = head.0;
+        for count in 0..most {
+            // SAFETY: we hold the head lock, so no node from the dummy on is freed.
+            node = unsafe { &(*node).next }.load(Acquire);
+            if node.is_null() {
+                return count;
+            }
+        }
+        most
+    }
 }
 
 impl<T> Drop for List<T> {
