@@ -36,7 +36,7 @@ pub enum Rejection {
     Return,
     /// Run it in the thread that came with it.
     CallerRuns,
-    /// Wait so long for a thread or for room, then return it. [`Duration::MAX`] waits for ever.
+    /// Wait so long for a thread, also for one that is just being started, or for room, then return it. [`Duration::MAX`] waits for ever.
     Block(Duration),
     /// Drop it.
     Discard,

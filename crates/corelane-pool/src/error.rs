@@ -15,7 +15,7 @@ pub struct Rejected<T> {
 pub enum Reason {
     /// Every thread is busy, there may be no further one, and the queue, if there is one, is full.
     Saturated,
-    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says.
+    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says; or none had been started yet.
     TimedOut,
     /// The pool was shut down.
     ShutDown,
