@@ -2,6 +2,7 @@
 
 use crate::error::{ChannelError, PopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
+use crate::sync::Instant;
 use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
 use core::fmt;
 use std::time::Duration;
@@ -136,10 +137,10 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopError> {
         match self.try_collect() {
             Err(PopError::Empty) => {
-                let deadline = crate::sync::Instant::now() + timeout;
+                let deadline = Instant::now().checked_add(timeout);
                 loop {
-                    let left = deadline.saturating_duration_since(crate::sync::Instant::now());
-                    let ready = wait::any(&mut self.queues, &self.wait, Some(left));
+                    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                    let ready = wait::any(&mut self.queues, &self.wait, left);
                     match self.try_collect() {
                         Err(PopError::Empty) if ready.is_some() => {}
                         done => return done,

@@ -74,8 +74,8 @@
 //!
 //! # Progress
 //!
-//! `try_dispatch` is wait-free as long as the queue's `try_push` is and nobody leaves, and so is `try_pop`. A worker that leaves and a dispatcher that
-//! hears of it take a lock, once a worker.
+//! `try_dispatch` is wait-free as long as the queue's `try_push` is, and so is `try_pop`. A worker that leaves takes a lock of its own, once; a dispatcher
+//! waits for that at its end only.
 //!
 //! # When to use it, and when not
 //!

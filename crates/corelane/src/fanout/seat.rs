@@ -13,7 +13,8 @@
 //!
 //! # Synchronization
 //!
-//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only.
+//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only. A dispatcher that is not at its end does not wait for
+//!   it: the worker's news come after the lock.
 //! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the receiver lies on its seat
 //!   before they are set. They only say that a look is worth while. The flag of the seat is the last of the three, so a dispatcher that is
 //!   told by it not to sleep finds the news.
@@ -97,7 +98,12 @@ impl<C> Seat<C> {
 
     /// What the worker has left behind. The dispatcher comes back no more if there is something, or if it says so.
     pub(super) fn clear(&self, abandon: bool) -> Option<(C, Leave)> {
-        let mut state = self.state.lock().expect(NO_PANIC);
+        let mut state = if abandon {
+            self.state.lock().expect(NO_PANIC)
+        } else {
+            // It is held by the worker, which has news when it has left it.
+            self.state.try_lock().ok()?
+        };
         if matches!(*state, State::Working) && !abandon {
             return None;
         }
