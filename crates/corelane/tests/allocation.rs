@@ -66,7 +66,7 @@ fn calls_allocate_nothing<D: Design<u64>>() {
     let (mut tx, mut rx) = make::<u64, D>(100).unwrap();
     let mut items = Vec::with_capacity(100);
     // The first wait of a process asks how many CPUs there are.
-    let _ = rx.pop_timeout(std::time::Duration::from_micros(10));
+    let _ = rx.pop_timeout(std::time::Duration::from_millis(50));
     let before = CALLS.get();
     for _ in 0..100 {
         for item in 0..50 {

@@ -69,12 +69,12 @@ fn an_idle_task_is_not_polled<D: Design<u64>>() {
             }))
         });
         let mut before = polls.load(SeqCst);
-        loop {
+        // A task that is preempted does not poll either, for a while.
+        let mut still = 0;
+        while still < 5 {
             thread::sleep(Duration::from_millis(20));
             let now = polls.load(SeqCst);
-            if now == before && now != 0 {
-                break;
-            }
+            still = if now == before && now != 0 { still + 1 } else { 0 };
             before = now;
         }
         thread::sleep(Duration::from_millis(50));

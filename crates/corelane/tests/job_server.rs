@@ -11,6 +11,7 @@ use jobs::protocol::{Answer, End, Frames, LONGEST, MOST_JOBS, Request, write_req
 use jobs::server::{Config, Server, Totals};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -203,6 +204,7 @@ fn a_stop_under_load_drains() {
         let (server, lines) = start(Config { backlog: 4, capacity: 2, ..Config::default() });
         let stopper = server.stopper();
         let clients = 8;
+        let began = &AtomicBool::new(false);
         let acknowledged = thread::scope(|scope| {
             let threads = (0..clients).map(|_| {
                 let (mut to, mut from) = client(&server);
@@ -214,11 +216,15 @@ fn a_stop_under_load_drains() {
                     while let Ok(answer) = from.answer() {
                         let Answer::Done { number, jobs: 50 } = answer else { panic!("{answer:?}") };
                         assert!(seen.insert(number));
+                        began.store(true, SeqCst);
                     }
                     seen.len() as u64
                 })
             });
             let threads = threads.collect::<Vec<_>>();
+            while !began.load(SeqCst) {
+                thread::yield_now();
+            }
             thread::sleep(Duration::from_millis(100));
             let since = Instant::now();
             stopper.stop();

@@ -15,6 +15,9 @@ use std::time::Duration;
 
 type Page = [u8; 4096];
 
+/// Long enough to fall asleep in, on a busy machine too.
+const WARM_UP: Duration = Duration::from_millis(50);
+
 fn make<T: Send, D: Design<T>>(capacity: usize) -> Result<Queue<T, D, Park>, ChannelError> {
     mpmc::queue_with(capacity, Options::new().wait(Park))
 }
@@ -72,7 +75,7 @@ fn michael_scott_uses_memory_again_after_a_burst() {
 #[test]
 fn memory_that_is_refused_gives_the_item_back() {
     // The first wait of a thread makes its parker, which it keeps.
-    make::<u64, Ticket>(1).unwrap().pop_timeout(Duration::from_millis(1)).unwrap_err();
+    make::<u64, Ticket>(1).unwrap().pop_timeout(WARM_UP).unwrap_err();
     let before = LIVE.get();
     let queue = make::<Page, MichaelScott>(7).unwrap();
     LIMIT.set(4 * 4096);
@@ -165,7 +168,7 @@ fn calls_allocate_nothing<D: Design<u64>>() {
     let (mut batch, mut items) = (Vec::with_capacity(100), Vec::with_capacity(100));
     let wait = || queue.pop_timeout(Duration::from_micros(10)).unwrap_err();
     // The first wait of a thread makes its parker, the first of a queue its list.
-    wait();
+    queue.pop_timeout(WARM_UP).unwrap_err();
     let before = CALLS.get();
     for _ in 0..100 {
         batch.extend(0..50);

@@ -43,7 +43,8 @@ fn a_thread_that_ends_still_waits() {
     guard(|| {
         for waits_before in [true, false] {
             let queue = Arc::new(mpmc::queue::<u64>(1));
-            let (other, first) = (queue.clone(), queue.clone());
+            // What a thread waits with is its own, whatever it waits for.
+            let (other, first) = (queue.clone(), mpmc::queue::<u64>(1));
             let pusher = thread::spawn({
                 let queue = queue.clone();
                 move || {

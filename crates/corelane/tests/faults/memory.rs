@@ -79,9 +79,10 @@ fn an_unbounded_queue_refuses_or_waits_and_loses_nothing() {
         let tuning = linked::Tuning { segment: Some(16), cached: Some(1) };
         let options = spsc::Options::new().tuning(tuning).wait(Adaptive);
         let (mut tx, mut rx) = spsc::channel_with::<Page, Linked, _, _>(1, options).expect("two segments");
-        let full = AtomicBool::new(false);
+        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let consumer = scope.spawn(|| {
+                ready.store(true, SeqCst);
                 until(&full);
                 let mut expected = 0;
                 while let Ok(page) = rx.pop() {
@@ -90,6 +91,7 @@ fn an_unbounded_queue_refuses_or_waits_and_loses_nothing() {
                 }
                 expected
             });
+            until(&ready);
             limit_memory(MORE);
             let mut next = 0;
             while tx.try_push([next; 512]).is_ok() {
@@ -110,9 +112,10 @@ fn a_stream_says_no_memory_and_loses_nothing() {
         const MESSAGES: u64 = 200_000;
         let (mut tx, mut rx) = stream::channel();
         let large = vec![0; MORE as usize];
-        let full = AtomicBool::new(false);
+        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let consumer = scope.spawn(|| {
+                ready.store(true, SeqCst);
                 until(&full);
                 let mut expected = 0;
                 while let Ok(found) = rx.pop() {
@@ -121,6 +124,7 @@ fn a_stream_says_no_memory_and_loses_nothing() {
                 }
                 expected
             });
+            until(&ready);
             limit_memory(MORE);
             let mut next = 0;
             let refusal = loop {
@@ -152,9 +156,10 @@ fn a_stream_says_no_memory_and_loses_nothing() {
 fn a_lock_free_list_refuses_or_waits_and_loses_nothing() {
     in_a_process_of_its_own("memory::a_lock_free_list_refuses_or_waits_and_loses_nothing", || {
         let queue = mpmc::michael_scott::queue::<Page>();
-        let full = AtomicBool::new(false);
+        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let consumer = scope.spawn(|| {
+                ready.store(true, SeqCst);
                 until(&full);
                 let mut expected = 0;
                 while let Ok(page) = queue.pop() {
@@ -163,6 +168,7 @@ fn a_lock_free_list_refuses_or_waits_and_loses_nothing() {
                 }
                 expected
             });
+            until(&ready);
             limit_memory(MORE);
             let mut next = 0;
             let refusal = loop {

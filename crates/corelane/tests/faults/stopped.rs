@@ -223,6 +223,7 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
         }
     };
     let stops = [Stop::new(), Stop::new()];
+    let timed_out = &AtomicBool::new(false);
     thread::scope(|scope| {
         let stop = &stops[0];
         let consumer = scope.spawn(move || {
@@ -250,12 +251,15 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
                 let start = Instant::now();
                 assert_eq!(tx.push_timeout(10, TIME), Err(PushTimeoutError::Timeout(10)));
                 assert!(start.elapsed() >= TIME);
+                timed_out.store(true, SeqCst);
                 tx.push(10)
             })
         });
         until_it_runs(stop);
-        // The last of these comes when it waits without a time.
-        (0..5).for_each(|_| interrupt(stop));
+        while !timed_out.load(SeqCst) && !producer.is_finished() {
+            interrupt(stop);
+        }
+        interrupt(stop);
         assert_eq!(rx.pop(), Ok(8));
         assert_eq!((producer.join().unwrap(), rx.pop(), rx.pop()), (Ok(()), Ok(9), Ok(10)));
     });
@@ -399,7 +403,7 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
     let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
     let (stop, dispatched, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let stopped = scope.spawn(|| {
             stop.run(|| {
                 let mut job = 0;
                 while !over.load(SeqCst) {
@@ -422,6 +426,7 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
             while done < enough {
                 done += u64::from(workers[random.below(2)].try_pop().is_ok());
                 random.pause();
+                assert!(!stopped.is_finished());
             }
             if random.below(2) == 0 {
                 moment(&mut random);
@@ -445,7 +450,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
     let (mut other, mut worker) = (workers.pop().expect("of two"), workers.pop().expect("of two"));
     let (stop, done, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let stopped = scope.spawn(|| {
             stop.run(|| {
                 while !over.load(SeqCst) {
                     let jobs = worker.try_pop().into_iter().count();
@@ -480,6 +485,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
             while done.load(SeqCst) < enough {
                 dispatch(random.below(2) == 0);
                 random.pause();
+                assert!(!stopped.is_finished());
             }
             assert!(stop.stop());
             for _ in 0..4 * CAPACITY {
