@@ -73,13 +73,19 @@ impl Target {
 
     /// The files that only other targets are made of, as git's path specs leave them out. What several are made of lies in `support`.
     pub(crate) fn without_others(&self, root: &Path) -> Vec<String> {
-        let others = TARGETS.iter().filter(|other| (other.package, other.test) != (self.package, self.test));
-        let files = |other: &Target| ["", ".rs"].map(|end| format!("{}/tests/{}{end}", other.package, other.test));
+        let crates = root.join("crates");
+        let others = ["corelane", "corelane-pool", "corelane-bench"].into_iter().flat_map(|package| {
+            let tests = entries(&crates.join(package).join("tests"));
+            let others = tests.into_iter().map(|(_, name)| name).filter(move |name| {
+                name != "support" && (package != self.package || name.trim_end_matches(".rs") != self.test)
+            });
+            others.map(move |name| format!("{package}/tests/{name}"))
+        });
         let apart = self.apart().iter().map(|&name| name.to_owned());
-        let known = self.modules(&root.join("crates"));
+        let known = self.modules(&crates);
         let unknown = MODULES.iter().filter(|module| !known.contains(*module));
         let unknown = unknown.map(|module| format!("{LIBRARY}/{module}"));
-        others.flat_map(files).chain(apart).chain(unknown).map(|part| format!(":(exclude)crates/{part}")).collect()
+        others.chain(apart).chain(unknown).map(|part| format!(":(exclude)crates/{part}")).collect()
     }
 
     /// Those of the [`MODULES`] whose code its tests may run: whoever does not have a module's name cannot call it, nor what it has
@@ -109,10 +115,11 @@ const MODULES: [&str; 4] = ["fanout", "handoff", "mpmc", "paper"];
 /// Which of the [`MODULES`] are named in the code of some parts of a directory: those whose paths below it begin so.
 fn names(directory: &Path, is_part: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
-    let mut paths: Vec<_> = entries(directory).filter(|(_, name)| is_part(name)).map(|(path, _)| path).collect();
+    let parts = entries(directory).into_iter().filter(|(_, name)| is_part(name));
+    let mut paths: Vec<_> = parts.map(|(path, _)| path).collect();
     while let Some(path) = paths.pop() {
         if path.is_dir() {
-            paths.extend(entries(&path).map(|(path, _)| path));
+            paths.extend(entries(&path).into_iter().map(|(path, _)| path));
         }
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         // The crate's root has to name them to have them.
@@ -123,9 +130,10 @@ fn names(directory: &Path, is_part: impl Fn(&str) -> bool) -> BTreeSet<&'static 
     found
 }
 
-fn entries(directory: &Path) -> impl Iterator<Item = (PathBuf, String)> {
+/// What lies in a directory, if it is one: paths and names.
+fn entries(directory: &Path) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))
+    entries.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned())).collect()
 }
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
