@@ -398,10 +398,31 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
     assert_eq!(put.into_inner(), taken.into_inner());
 }
 
+/// Far longer than calls take that do not wait, on a busy machine too.
+const HELD_UP: Duration = Duration::from_secs(10);
+
+/// Watches a test whose thread is stopped and goes on in turn, which `turns` counts: lets it go on, and says so, where it is stopped for too long. To be
+/// run beside the test until that is `over`.
+fn is_held_up(stop: &Stop, turns: &AtomicU64, over: &AtomicBool) -> bool {
+    let mut last = (0, Instant::now());
+    while !over.load(SeqCst) {
+        thread::sleep(Duration::from_millis(1));
+        let turn = turns.load(SeqCst);
+        if turn != last.0 {
+            last = (turn, Instant::now());
+        } else if turn % 2 == 1 && last.1.elapsed() > HELD_UP {
+            stop.resume();
+            return true;
+        }
+    }
+    false
+}
+
 pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
     let builder = Builder::new(2).capacity(20).batch(3).wait(Way::Adaptive).tuning(C::Options::default());
     let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
     let (stop, dispatched, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
+    let turns = AtomicU64::new(0);
     thread::scope(|scope| {
         let stopped = scope.spawn(|| {
             stop.run(|| {
@@ -417,10 +438,11 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
             });
         });
         let _on_failure = OnFailure(&stop, &over);
+        let held_up = scope.spawn(|| is_held_up(&stop, &turns, &over));
         until_it_runs(&stop);
         let mut random = Random::new(8);
         let mut done = 0;
-        for _ in 0..2 * STOPS {
+        for _ in 0..STOPS {
             // Often it is stopped where its calls find room, and so in the middle of a push.
             let enough = done + random.below(300) as u64;
             while done < enough {
@@ -432,12 +454,18 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
                 moment(&mut random);
             }
             assert!(stop.stop());
+            turns.fetch_add(1, SeqCst);
             let jobs = dispatched.load(SeqCst);
             workers.iter_mut().for_each(|worker| done += std::iter::from_fn(|| worker.try_pop().ok()).count() as u64);
             assert!((jobs..=jobs + 1).contains(&done), "{done} of {jobs} jobs");
+            turns.fetch_add(1, SeqCst);
             stop.resume();
+            if held_up.is_finished() {
+                break;
+            }
         }
         over.store(true, SeqCst);
+        assert!(!held_up.join().unwrap(), "a call has waited for the thread that is stopped");
         let rest: usize = workers.iter_mut().map(|worker| worker.jobs().count()).sum();
         assert_eq!(done + rest as u64, dispatched.load(SeqCst));
     });
@@ -449,6 +477,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
     let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
     let (mut other, mut worker) = (workers.pop().expect("of two"), workers.pop().expect("of two"));
     let (stop, done, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
+    let turns = AtomicU64::new(0);
     thread::scope(|scope| {
         let stopped = scope.spawn(|| {
             stop.run(|| {
@@ -460,6 +489,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
             });
         });
         let _on_failure = OnFailure(&stop, &over);
+        let held_up = scope.spawn(|| is_held_up(&stop, &turns, &over));
         until_it_runs(&stop);
         let mut random = Random::new(9);
         let (mut dispatched, mut others) = (0, 0);
@@ -488,12 +518,18 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
                 assert!(!stopped.is_finished());
             }
             assert!(stop.stop());
+            turns.fetch_add(1, SeqCst);
             for _ in 0..4 * CAPACITY {
                 dispatch(random.below(2) == 0);
             }
+            turns.fetch_add(1, SeqCst);
             stop.resume();
+            if held_up.is_finished() {
+                break;
+            }
         }
         over.store(true, SeqCst);
+        assert!(!held_up.join().unwrap(), "a call has waited for the thread that is stopped");
         drop(dispatcher);
         others += other.jobs().count() as u64;
         while done.load(SeqCst) + others != dispatched {
