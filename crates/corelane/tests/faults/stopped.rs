@@ -509,7 +509,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
                 others += 1;
             }
         };
-        for _ in 0..2 * STOPS {
+        for _ in 0..3 * STOPS {
             // It is stopped where there are jobs for it, and so in the middle of a pop.
             let enough = done.load(SeqCst) + random.below(100) as u64;
             while done.load(SeqCst) < enough {
@@ -520,7 +520,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
             assert!(stop.stop());
             turns.fetch_add(1, SeqCst);
             for _ in 0..4 * CAPACITY {
-                dispatch(random.below(2) == 0);
+                dispatch(random.below(8) == 0);
             }
             turns.fetch_add(1, SeqCst);
             stop.resume();
