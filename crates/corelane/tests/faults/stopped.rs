@@ -509,7 +509,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
                 others += 1;
             }
         };
-        for _ in 0..3 * STOPS {
+        for _ in 0..6 * STOPS {
             // It is stopped where there are jobs for it, and so in the middle of a pop.
             let enough = done.load(SeqCst) + random.below(100) as u64;
             while done.load(SeqCst) < enough {
