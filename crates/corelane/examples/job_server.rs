@@ -19,7 +19,7 @@ Usage: job_server [OPTIONS]
   --clients N        clients at a time [2000]
   --help             this
 
-It ends by Ctrl-C, or when a client says so (job_client --stop): it reads no more, does what it has read, acknowledges it, and
+It ends by Ctrl-C, or when a client says so (job_client --stop): it takes no more, does what it has taken, acknowledges it, and
 says what it has done.
 
 Example:

@@ -197,7 +197,7 @@ fn a_client_may_close_its_half_and_gets_its_answers() {
     });
 }
 
-/// What was read is acknowledged, each batch at most once, and then the connections end.
+/// What was taken is acknowledged, each batch at most once, and then the connections end.
 #[test]
 fn a_stop_under_load_drains() {
     guard(|| {
@@ -208,6 +208,7 @@ fn a_stop_under_load_drains() {
         let acknowledged = thread::scope(|scope| {
             let threads = (0..clients).map(|_| {
                 let (mut to, mut from) = client(&server);
+                let connection = to.try_clone().unwrap();
                 scope.spawn(move || {
                     scope.spawn(move || {
                         (0..).take_while(|&number| write_request(&mut to, &batch(number, &[1_000; 50])).is_ok()).count()
@@ -218,6 +219,8 @@ fn a_stop_under_load_drains() {
                         assert!(seen.insert(number));
                         began.store(true, SeqCst);
                     }
+                    // Who sees the end sends no more.
+                    let _ = connection.shutdown(Shutdown::Both);
                     seen.len() as u64
                 })
             });

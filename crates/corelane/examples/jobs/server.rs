@@ -5,8 +5,10 @@
 //!    thread waits, and TCP holds the client back.
 //! 2. The dispatcher cuts batches into pieces and hands them to the workers ([`fanout`](corelane::fanout)), to the one with the least to do.
 //! 3. A worker does the jobs of a piece. Whoever does the last piece of a batch acknowledges the batch.
-//! 4. To stop, nothing more is read: each thread that reads ends with the frame it has. Then the queue is closed, the dispatcher drains
-//!    it and joins the workers, and what was read is acknowledged. Only then are the connections closed.
+//! 4. To stop, the queue is closed: what is read from now on goes nowhere. The dispatcher drains it and joins the workers, and what was in it is
+//!    acknowledged. Only then does the server close its half of each connection, and reads on until the client has closed its own: where something has come
+//!    that nobody reads, TCP ends a connection by a reset, and throws away what has not reached the client. After half a second it does not wait for
+//!    clients any more.
 
 use super::protocol::{Answer, End, Frames, Request, write_answer};
 use corelane::fanout::{Builder, LeastLoaded};
@@ -14,11 +16,12 @@ use corelane::{error::DispatchError, mpmc};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::io::{self, BufReader};
+use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the server works.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ pub struct Totals {
     pub refused: u64,
 }
 
-/// Where a client is waited for that does not take its answers.
+/// How long a client is waited for that does not take its answers, or that does not end when the server does.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// A thread that reads frames needs no more.
 const STACK: usize = 128 * 1024;
@@ -120,11 +123,7 @@ impl Shared {
         if self.stopping.swap(true, AcqRel) {
             return;
         }
-        // Who waits for a frame waits no more. Who comes now finds the flag.
-        for client in locked(&self.clients).values() {
-            let _ = client.connection.shutdown(Shutdown::Read);
-        }
-        // So does the thread that waits for clients.
+        // The thread that waits for clients is to see it.
         let mut address = self.address;
         if address.ip().is_unspecified() {
             let any_v4 = address.is_ipv4();
@@ -231,14 +230,19 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize, dispatcher:
             Err(error) => (shared.log)(format!("client {address}: {error}")),
         }
     }
-    for reader in readers {
-        let _ = reader.join();
-    }
-    // All that was read is in the queue now.
     shared.queue.close();
     let _ = dispatcher.join();
-    for (_, client) in locked(&shared.clients).drain() {
-        let _ = client.connection.shutdown(Shutdown::Both);
+    // All that was in the queue is answered.
+    let clients = mem::take(&mut *locked(&shared.clients));
+    let end = |how| clients.values().for_each(|client| _ = client.connection.shutdown(how));
+    end(Shutdown::Write);
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE && !readers.iter().all(JoinHandle::is_finished) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    end(Shutdown::Both);
+    for reader in readers {
+        let _ = reader.join();
     }
     let of = |count: &AtomicU64| count.load(Relaxed);
     Totals {
@@ -297,8 +301,8 @@ fn read(shared: &Arc<Shared>, stream: TcpStream, client: &Arc<Client>, number: u
                 (shared.log)(format!("client {}: stop", client.address));
                 shared.stop();
             }
-            // A stop ends the stream anywhere.
             Err(End::Closed) => break,
+            // As the server ends the connection.
             Err(_) if shared.is_stopping() => break,
             Err(end) => {
                 (shared.log)(format!("client {}: {end}", client.address));
@@ -310,8 +314,10 @@ fn read(shared: &Arc<Shared>, stream: TcpStream, client: &Arc<Client>, number: u
             }
         }
     }
-    // At a stop it is to be answered still, and gone when all are.
-    if !shared.is_stopping() && locked(&shared.clients).remove(&number).is_some() {
+    if shared.is_stopping() {
+        // To be answered still, and read to its end meanwhile.
+        let _ = io::copy(&mut &client.connection, &mut io::sink());
+    } else if locked(&shared.clients).remove(&number).is_some() {
         // What is on its way is still answered if the client has only closed its own half.
         let _ = client.connection.shutdown(Shutdown::Read);
     }
