@@ -171,7 +171,8 @@ pub(crate) fn p8_counts_are_never_too_high() {
                 let counts = pool.counts();
                 assert!(counts.completed <= over.load(SeqCst) as u64);
                 assert!(counts.active <= 8 && counts.threads <= 8 && counts.largest <= 8);
-                assert!(counts.accepted <= 5_000 && counts.completed <= counts.accepted);
+                // Of a task that goes on meanwhile the end may be counted here, and the beginning not yet.
+                assert!(counts.accepted <= 5_000 && counts.completed <= pool.counts().accepted);
                 assert!(counts.queued <= 5_000);
             }
         });

@@ -24,9 +24,11 @@ pub(crate) fn scopes_wait_for_all_their_tasks() {
 
 /// What is borrowed is dropped right after the scope: a task that outlived it would count into freed memory, or be missing.
 pub(crate) fn scopes_wait_for_tasks_that_others_have_begun() {
+    const TASKS: usize = 20;
     for queueing in ALL {
-        let pool = builder(queueing, 0, 4).build().unwrap();
-        for _ in 0..20 {
+        // A thread whose task is over may not wait yet: another can always be started.
+        let pool = builder(queueing, 0, TASKS).build().unwrap();
+        for _ in 0..TASKS {
             let over = Box::new(AtomicUsize::new(0));
             let begun = AtomicBool::new(false);
             pool.scope(|scope| {
