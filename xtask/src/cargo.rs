@@ -79,7 +79,8 @@ impl Target {
             let others = tests.into_iter().map(|(_, name)| name).filter(move |name| {
                 name != "support" && (package != self.package || name.trim_end_matches(".rs") != self.test)
             });
-            others.map(move |name| format!("{package}/tests/{name}"))
+            let examples = format!("{package}/examples");
+            others.map(move |name| format!("{package}/tests/{name}")).chain([examples])
         });
         let apart = self.apart().iter().map(|&name| name.to_owned());
         let known = self.modules(&crates);

@@ -38,18 +38,16 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn now(root: &Path) -> Self {
-        let output = |program: &str, arguments: &[&str]| {
-            let output = Command::new(program).args(arguments).current_dir(root).output();
-            output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = |command: &mut Command| {
+            command.output().map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
-        let changed = output("git", &["status", "--porcelain", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"]);
+        let git = |arguments: &[&str]| output(tree::git(root).args(arguments));
+        let changed = git(&["status", "--porcelain", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"]);
         let mark = if changed.is_empty() { "" } else { "+" };
-        let commit = output("git", &["rev-parse", "--short=9", "HEAD"]) + mark;
-        let changes = format!(
-            "{changed}\n{}",
-            output("git", &["diff", "HEAD", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"])
-        );
-        Self { date: output("date", &["-u", "+%Y-%m-%d"]), commit, changes }
+        let commit = git(&["rev-parse", "--short=9", "HEAD"]) + mark;
+        let changed_to = git(&["diff", "HEAD", "--", "crates", "xtask", "Cargo.toml", "Cargo.lock"]);
+        let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]));
+        Self { date, commit, changes: format!("{changed}\n{changed_to}") }
     }
 
     /// An error unless these sources are still there: what was built since is of no commit that can be named.
@@ -78,9 +76,9 @@ impl<'a> Sources<'a> {
         let Ok(Tests { target, .. }) = Tests::parse(tests) else { return false };
         let same = || {
             let git = |arguments: &[&str]| {
-                let mut command = Command::new("git");
+                let mut command = tree::git(self.root);
                 command.args(arguments).arg("--").args(tree::JUDGED).args(target.without_others(self.root));
-                command.current_dir(self.root).output()
+                command.output()
             };
             let unchanged = git(&["diff", "--quiet", &seen.commit]).is_ok_and(|output| output.status.success());
             unchanged
@@ -374,10 +372,12 @@ mod tests {
     #[test]
     fn records_of_these_sources_are_told_from_others() {
         let root = std::env::temp_dir().join(format!("corelane-sources-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
         let change = |file: &str, text: &str| tree::write(&root.join(file), text.as_bytes()).unwrap();
         let git = |arguments: &str| {
             let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
-            let output = Command::new("git").args(who).args(arguments.split(' ')).current_dir(&root).output().unwrap();
+            let plain = [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
+            let output = tree::git(&root).args(who).args(arguments.split(' ')).envs(plain).output().unwrap();
             assert!(output.status.success(), "{arguments}: {output:?}");
             String::from_utf8(output.stdout).unwrap().trim().to_owned()
         };
@@ -416,6 +416,7 @@ mod tests {
             ("crates/corelane/tests/mpmc/calls.rs", [false, true, false]),
             ("crates/corelane/tests/loom_mpmc.rs", [false, false, false]),
             ("crates/corelane/tests/support/a.rs", [true, true, true]),
+            ("crates/corelane/examples/a.rs", [false, false, false]),
             ("crates/corelane/src/a.rs", [true, true, true]),
             ("crates/corelane/src/mpmc/a.rs", [false, true, false]),
             ("crates/corelane/src/handoff/a.rs", [false, false, false]),

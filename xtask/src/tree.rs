@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What of the workspace its tests need.
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
@@ -73,6 +74,16 @@ fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Git, for the repository that a directory lies in: also where it runs for another, as in a hook of that one's.
+pub(crate) fn git(root: &Path) -> Command {
+    let mut git = Command::new("git");
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"] {
+        git.env_remove(variable);
+    }
+    git.current_dir(root);
+    git
+}
+
 fn failed(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
@@ -84,6 +95,7 @@ mod tests {
     #[test]
     fn sources_that_tests_of_queues_depend_on_are_told_from_others() {
         let root = std::env::temp_dir().join(format!("corelane-tree-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
         let (from, to) = (root.join("from"), root.join("to"));
         let change = |file: &str, text: &str| write(&from.join(file), text.as_bytes()).unwrap();
         for part in PARTS {
