@@ -149,12 +149,15 @@ mod linux {
         #[test]
         fn a_thread_that_sleeps_switches() {
             let mut counters = Counters::open();
-            counters.start();
-            (0..20).for_each(|_| sleep(Duration::from_micros(100)));
-            let counts = counters.stop();
-            // A time that is up before the thread lies down costs no switch.
-            assert!(counts.voluntary_switches.is_some_and(|switches| (1..200).contains(&switches)), "{counts:?}");
-            assert!(counts.switches() >= counts.voluntary_switches, "{counts:?}");
+            let mut sleeps = || {
+                counters.start();
+                (0..20).for_each(|_| sleep(Duration::from_micros(100)));
+                let counts = counters.stop();
+                assert!(counts.switches() >= counts.voluntary_switches, "{counts:?}");
+                counts.voluntary_switches.expect("they are counted")
+            };
+            // A time that is up before the thread lies down costs no switch, which is rare.
+            assert!((0..10).any(|_| (20..200).contains(&sleeps())));
         }
     }
 }
