@@ -139,7 +139,7 @@ pub(crate) fn every_point_of_a_stream<D: Carries>() {
     }
 }
 
-const RACED: u64 = 5_000;
+const RACED: u64 = 20_000;
 
 /// A pop in one arm of a `select!`, and something that comes at any time in the other.
 pub(crate) fn pops_that_lose_a_race<D: Carries, E: Executor>() {
