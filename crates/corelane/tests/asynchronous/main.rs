@@ -127,6 +127,7 @@ macro_rules! bounded {
                 }
                 turning {
                     an_end_becomes_a_threads_again
+                    a_threads_wait_that_panicked_is_forgotten
                 }
                 waking {
                     only_waits_are_counted

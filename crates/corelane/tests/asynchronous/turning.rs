@@ -1,8 +1,11 @@
 //! An end is a thread's or a task's, and either again.
 
 use crate::support::{Carries, Silent, Task, async_queue, fill, holders, poll, queue};
-use corelane::spsc::{AsyncConsumer, AsyncProducer};
+use corelane::spsc::{self, AsyncConsumer, AsyncProducer, Options};
+use corelane::wait::{Next, Spell, Strategy};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -42,6 +45,26 @@ pub(crate) fn an_end_becomes_a_threads_again<D: Carries>() {
     assert!(poll(&task, &mut consumer.pop()).is_pending());
     producer.try_push(4).unwrap();
     assert_eq!(task.wakes(), 2);
+}
+
+#[derive(Clone, Debug)]
+struct Fails;
+
+impl Strategy for Fails {
+    fn next(&self, _: &mut Spell) -> Next {
+        panic!("the strategy fails")
+    }
+}
+
+/// A task waits for one slot, whatever the thread had waited for.
+pub(crate) fn a_threads_wait_that_panicked_is_forgotten<D: Carries>() {
+    let options = Options::new().tuning(D::Options::default()).wait(Fails);
+    let (mut producer, mut consumer) = spsc::channel_with::<u64, D, _, _>(2, options).unwrap();
+    while producer.try_push(0).is_ok() {}
+    catch_unwind(AssertUnwindSafe(|| producer.wait_for_room(2))).unwrap_err();
+    let (mut producer, task) = (producer.into_async(), Task::new());
+    assert_eq!(consumer.try_pop(), Ok(0));
+    assert_eq!(poll(&task, &mut producer.push(0)), Poll::Ready(Ok(())));
 }
 
 pub(crate) fn what_is_inside_stays<D: Carries>() {

@@ -323,6 +323,7 @@ macro_rules! promises {
                 ends_by_close
                 is_closed_even_where_slots_are_free
                 beyond_the_capacity_panics
+                a_wait_that_panics_is_forgotten
                 streams_in_halves
             }
             any {

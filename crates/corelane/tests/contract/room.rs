@@ -2,8 +2,9 @@
 
 use crate::case::{Case, Rx, Tx, fill, options, queue, queue_with};
 use corelane::error::Closed;
-use corelane::wait::Park;
+use corelane::wait::{Next, Park, Spell, Strategy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -113,6 +114,33 @@ pub(crate) fn beyond_the_capacity_panics<C: Case>() {
     catch_unwind(AssertUnwindSafe(|| tx.wait_for_room(11))).unwrap_err();
     tx.push(1).unwrap();
     assert_eq!(rx.pop(), Ok(1));
+}
+
+/// Parks, but panics as long as it is told to.
+#[derive(Clone, Debug, Default)]
+struct Fails(Arc<AtomicBool>);
+
+impl Strategy for Fails {
+    fn next(&self, spell: &mut Spell) -> Next {
+        assert!(!self.0.load(SeqCst), "the strategy fails");
+        Park.next(spell)
+    }
+}
+
+/// A later wait is for one slot again, whatever ended the wait for many.
+pub(crate) fn a_wait_that_panics_is_forgotten<C: Case>() {
+    let fails = Fails::default();
+    let (mut tx, mut rx) = queue_with::<u64, C, _>(2, options::<C, _>(2, fails.clone()));
+    fill(&mut tx, 0);
+    fails.0.store(true, SeqCst);
+    catch_unwind(AssertUnwindSafe(|| tx.wait_for_room(2))).unwrap_err();
+    fails.0.store(false, SeqCst);
+    assert_eq!(rx.try_pop(), Ok(0));
+    // There is a free slot.
+    let mut ends = [&mut tx];
+    assert_eq!(corelane::wait::any(&mut ends, &Park, Some(Duration::ZERO)), Some(0));
+    assert_eq!(tx.wait_for_space(), Ok(()));
+    tx.try_push(2).unwrap();
 }
 
 pub(crate) fn streams_in_halves<C: Case>() {
