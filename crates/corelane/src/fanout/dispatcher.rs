@@ -164,13 +164,15 @@ impl<T, Q: Queue<T>, W: Strategy> Load for Line<T, Q, W> {
     }
 }
 
+impl<T, Q: Queue<T>, W: Strategy> wait::sealed::Sealed for Line<T, Q, W> {}
+
 impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
-    fn ready(&mut self) -> bool {
-        self.seat.is_left() || self.sender.ready()
+    fn ready(&mut self, room: usize) -> bool {
+        self.seat.is_left() || self.sender.ready(room)
     }
 
-    fn arm(&self) {
-        self.sender.arm();
+    fn arm(&self, room: usize) {
+        self.sender.arm(room);
     }
 
     fn disarm(&self) {
@@ -483,11 +485,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         let lines = &mut self.lines;
         if R::BOUND {
             // One full queue after the other: nobody else fills what was found to have room.
-            match lines.iter_mut().position(|line| !line.sender.ready()) {
+            match lines.iter_mut().position(|line| !line.sender.ready(1)) {
                 None => Ok(Ok(())),
                 Some(at) => Err(at..at + 1),
             }
-        } else if lines.iter_mut().any(|line| line.sender.ready()) {
+        } else if lines.iter_mut().any(|line| line.sender.ready(1)) {
             Ok(Ok(()))
         } else {
             Err(0..lines.len())
@@ -596,16 +598,15 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         if lines.is_empty() {
             return;
         }
-        for line in &mut *lines {
-            let capacity = self.capacity.min(line.sender.capacity());
+        let (capacity, batch) = (self.capacity, self.batch);
+        let room = |line: &Line<T, Q, W>| {
+            let half = capacity.min(line.sender.capacity()).div_ceil(2);
             // Three workers that do batches of 50 short jobs over queues of 2,048 did 3 to 5 % more of them where the dispatcher yields until a
             // batch finds room, and not until half a queue is free.
-            let half = capacity.div_ceil(2);
-            line.sender.set_room(if W::PARKS { half } else { half.min(self.batch) });
-        }
+            if W::PARKS { half } else { half.min(batch) }
+        };
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        wait::any(lines, &self.wait, timeout);
-        lines.iter_mut().for_each(|line| line.sender.set_room(1));
+        wait::any_with_room(lines, room, &self.wait, timeout);
     }
 }
 

@@ -27,7 +27,7 @@ use crate::mpmc::{self, Design, NoStats, Options};
 use crate::spsc::control::Control;
 #[cfg(feature = "async")]
 use crate::spsc::control::End;
-use crate::spsc::handle::{Look, is_ready};
+use crate::spsc::handle::{Look, look};
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
 use crate::sync::{Arc, Instant, full_fence, pause};
@@ -63,7 +63,6 @@ struct Shared<T: Send, D: Design<T>> {
 pub struct MpmcSender<T: Send, D: Design<T>> {
     shared: Arc<Shared<T, D>>,
     pushed: usize,
-    room: usize,
     /// A batch on its way; empty between two calls.
     batch: Vec<T>,
 }
@@ -89,7 +88,7 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
     ) -> Result<Ends<T, Self, W>, ChannelError> {
         let queue = mpmc::queue_with(capacity, Options::new().wait(Spin))?;
         let shared = Arc::new(Shared { queue, control: Control::new(Some(dispatcher.clone()), None) });
-        let sender = MpmcSender { shared: shared.clone(), pushed: 0, room: 1, batch: Vec::new() };
+        let sender = MpmcSender { shared: shared.clone(), pushed: 0, batch: Vec::new() };
         Ok((sender, MpmcReceiver { shared, popped: 0, wait }))
     }
 }
@@ -204,10 +203,6 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
         self.shared.control.consumer.sleeps()
     }
 
-    fn set_room(&mut self, slots: usize) {
-        self.room = slots;
-    }
-
     fn capacity(&self) -> usize {
         self.shared.queue.capacity()
     }
@@ -226,8 +221,8 @@ impl<T: Send, D: Design<T>> Drop for MpmcSender<T, D> {
 }
 
 impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
-    fn is_ready(&mut self) -> bool {
-        self.room(self.room) == self.room
+    fn is_ready(&mut self, room: usize) -> bool {
+        self.room(room) == room
     }
 
     fn is_over(&self) -> bool {
@@ -237,14 +232,16 @@ impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
     fn waits(&mut self) {}
 }
 
+impl<T: Send, D: Design<T>> wait::sealed::Sealed for MpmcSender<T, D> {}
+
 impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
-    fn ready(&mut self) -> bool {
-        is_ready(self)
+    fn ready(&mut self, room: usize) -> bool {
+        look(self, room).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, room: usize) {
         let end = &self.shared.control.producer;
-        end.wake_at(self.wake_at(self.room));
+        end.wake_at(self.wake_at(room));
         end.arm();
     }
 
@@ -373,7 +370,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
 }
 
 impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
-    fn is_ready(&mut self) -> bool {
+    fn is_ready(&mut self, _: usize) -> bool {
         self.shared.queue.filled_alone(1) != 0
     }
 
@@ -384,12 +381,14 @@ impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
     fn waits(&mut self) {}
 }
 
+impl<T: Send, D: Design<T>, W> wait::sealed::Sealed for MpmcReceiver<T, D, W> {}
+
 impl<T: Send, D: Design<T>, W> Waitable for MpmcReceiver<T, D, W> {
-    fn ready(&mut self) -> bool {
-        is_ready(self)
+    fn ready(&mut self, room: usize) -> bool {
+        look(self, room).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, _: usize) {
         self.shared.control.consumer.arm();
     }
 

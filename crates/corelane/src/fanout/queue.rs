@@ -67,9 +67,6 @@ pub trait Sender<T>: Waitable + Awaited + Send {
     /// Whether the receiver's thread sleeps, or its task waits, as a hint.
     fn receiver_sleeps(&self) -> bool;
 
-    /// How many free slots make this end ready, until the next call.
-    fn set_room(&mut self, slots: usize);
-
     fn capacity(&self) -> usize;
 
     fn close(&mut self);
@@ -139,10 +136,6 @@ impl<T: Send, D: Design<T>, W: Strategy> Sender<T> for Producer<T, D, W> {
     #[inline(always)]
     fn receiver_sleeps(&self) -> bool {
         self.consumer_sleeps()
-    }
-
-    fn set_room(&mut self, slots: usize) {
-        self.set_room(slots);
     }
 
     fn capacity(&self) -> usize {

@@ -45,11 +45,10 @@
 
 use crate::link::INDEX_BITS;
 pub(super) use crate::link::{AtomicLink, Index, Link, NULL};
-use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, UnsafeCell, look, set};
+use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, init_slot, look, set};
 #[cfg(feature = "std")]
 use crate::wait::Token;
 use alloc::boxed::Box;
-use core::mem::MaybeUninit;
 use core::ptr;
 // Not the model's: nothing is ordered by these two, and every access to a node would be a choice for it.
 use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
@@ -202,18 +201,23 @@ pub(super) struct Node<T> {
 }
 
 impl<T> Node<T> {
-    fn new() -> Self {
-        Self {
-            word: AtomicU64::new(Word::FREE),
-            next: AtomicLink::new(NULL),
-            version: Plain::new(0),
+    /// Makes a free node.
+    ///
+    /// # Safety
+    /// `node` is the memory of one that nobody else knows.
+    unsafe fn init(node: *mut Self) {
+        // SAFETY: the caller's memory, field by field, as an item may be larger than the stack.
+        unsafe {
+            (&raw mut (*node).word).write(AtomicU64::new(Word::FREE));
+            (&raw mut (*node).next).write(AtomicLink::new(NULL));
+            (&raw mut (*node).version).write(Plain::new(0));
             #[cfg(feature = "std")]
-            token: Token::new(),
-            #[cfg(feature = "std")]
-            sleeper: AtomicPtr::new(ptr::null_mut()),
-            #[cfg(feature = "std")]
-            woken_at: core::sync::atomic::AtomicU32::new(0),
-            item: UnsafeCell::new(MaybeUninit::uninit()),
+            {
+                (&raw mut (*node).token).write(Token::new());
+                (&raw mut (*node).sleeper).write(AtomicPtr::new(ptr::null_mut()));
+                (&raw mut (*node).woken_at).write(core::sync::atomic::AtomicU32::new(0));
+            }
+            init_slot(&raw mut (*node).item);
         }
     }
 
@@ -342,8 +346,12 @@ impl<T> Pool<T> {
     }
 
     fn segment(nodes: usize) -> *mut Node<T> {
-        let nodes: Box<[Node<T>]> = (0..nodes).map(|_| Node::new()).collect();
-        Box::into_raw(nodes).cast()
+        let mut memory = Box::<[Node<T>]>::new_uninit_slice(nodes);
+        for node in &mut memory {
+            // SAFETY: its own memory.
+            unsafe { Node::init(node.as_mut_ptr()) };
+        }
+        Box::into_raw(memory).cast()
     }
 
     /// How many nodes a segment has.

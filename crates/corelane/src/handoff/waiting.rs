@@ -10,8 +10,8 @@ use core::cell::Cell;
 use core::fmt;
 // Not loom's: what is learnt changes no order.
 use core::sync::atomic::AtomicU32 as StdAtomicU32;
-use std::sync::OnceLock;
 use std::time::Duration;
+use std::time::SystemTime;
 
 /// How long a thread is willing to wait for a partner: for ever, until a time, until it is told to stop.
 ///
@@ -183,10 +183,13 @@ pub(super) fn spin_time() -> Duration {
     Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
 }
 
-/// Nanoseconds since some time in the past, never 0. Wraps around, which costs a sample.
+/// Nanoseconds, never 0. Wraps around, and jumps when the system's clock is set, which costs a sample.
 pub(super) fn clock() -> u32 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u32 | 1
+    // A model is the same each time.
+    if cfg!(any(loom, shuttle)) {
+        return 1;
+    }
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u32 | 1
 }
 
 /// Whether there is any use in a thread's spinning.

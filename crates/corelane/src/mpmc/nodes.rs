@@ -19,10 +19,9 @@
 
 use crate::error::ChannelError;
 use crate::link::{AtomicLink, INDEX_BITS, Index, NULL};
-use crate::sync::{AcqRel, Acquire, AtomicU32, Padded, Relaxed, Slot, UnsafeCell, retry};
+use crate::sync::{AcqRel, Acquire, AtomicU32, Padded, Relaxed, Slot, init_slot, retry};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem::MaybeUninit;
 use core::ptr;
 // Not the model's: nothing is ordered by a number, and every access to a segment would be a choice for it.
 use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
@@ -125,12 +124,18 @@ impl<T> Nodes<T> {
     fn segment(count: usize, first: Index) -> Option<*mut Node<T>> {
         let mut nodes: Vec<Node<T>> = Vec::new();
         nodes.try_reserve_exact(count).ok()?;
-        nodes.extend((1..=count as Index).map(|i| Node {
-            next: AtomicLink::new(if i as usize == count { NULL } else { first + i }),
-            number: Plain::new(0),
-            credits: AtomicU32::new(READ),
-            item: UnsafeCell::new(MaybeUninit::uninit()),
-        }));
+        for (i, node) in (1..).zip(&mut nodes.spare_capacity_mut()[..count]) {
+            let node = node.as_mut_ptr();
+            // SAFETY: the memory of a node that nobody else knows, field by field.
+            unsafe {
+                (&raw mut (*node).next).write(AtomicLink::new(if i as usize == count { NULL } else { first + i }));
+                (&raw mut (*node).number).write(Plain::new(0));
+                (&raw mut (*node).credits).write(AtomicU32::new(READ));
+                init_slot(&raw mut (*node).item);
+            }
+        }
+        // SAFETY: so many are made.
+        unsafe { nodes.set_len(count) };
         Some(Box::into_raw(nodes.into_boxed_slice()).cast())
     }
 

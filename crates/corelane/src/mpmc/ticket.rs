@@ -68,10 +68,9 @@ use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::spsc::buffer::{Buffer, drop_all};
-use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Slot, UnsafeCell, full_fence, look, retry, set};
+use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Slot, full_fence, init_slot, look, retry, set};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// The ring of stamps as a type parameter of [`Queue`](super::Queue).
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,10 +134,12 @@ impl<T> Ring<T> {
             items: PhantomData,
         };
         for i in 0..capacity {
-            let cell =
-                Cell { stamp: AtomicU64::new(start | (i as u64) << 1), item: UnsafeCell::new(MaybeUninit::uninit()) };
             // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe { ring.buffer.start().add(i * stride).cast::<Cell<T>>().write(cell) };
+            unsafe {
+                let cell = ring.buffer.start().add(i * stride).cast::<Cell<T>>();
+                (&raw mut (*cell).stamp).write(AtomicU64::new(start | (i as u64) << 1));
+                init_slot(&raw mut (*cell).item);
+            }
         }
         Ok(ring)
     }

@@ -50,7 +50,8 @@ use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::spsc::buffer::drop_all;
 use crate::sync::{
-    Acquire, AtomicBool, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, full_fence, retry,
+    Acquire, AtomicBool, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, full_fence, init_slot,
+    retry,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -69,8 +70,19 @@ struct Node<T> {
 }
 
 impl<T> Node<T> {
-    fn new(item: MaybeUninit<T>) -> *mut Self {
-        Box::into_raw(Box::new(Self { next: AtomicPtr::new(ptr::null_mut()), item: UnsafeCell::new(item) }))
+    fn new(item: T) -> *mut Self {
+        let item = UnsafeCell::new(MaybeUninit::new(item));
+        Box::into_raw(Box::new(Self { next: AtomicPtr::new(ptr::null_mut()), item }))
+    }
+
+    fn empty() -> *mut Self {
+        let node = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
+        // SAFETY: the memory of a node that nobody else knows, field by field.
+        unsafe {
+            (&raw mut (*node).next).write(AtomicPtr::new(ptr::null_mut()));
+            init_slot(&raw mut (*node).item);
+        }
+        node
     }
 }
 
@@ -149,7 +161,7 @@ impl<T: Send> Design<T> for TwoLock {
     type Body = List<T>;
 
     fn create(_: usize, start: usize) -> Result<List<T>, ChannelError> {
-        let dummy = Node::new(MaybeUninit::uninit());
+        let dummy = Node::empty();
         Ok(List {
             head: Padded(Lock::new(End(dummy))),
             tail: Padded(Lock::new(End(dummy))),
@@ -165,7 +177,7 @@ impl<T: Send> Raw<T> for List<T> {
     const MAY_BE_FULL: bool = false;
 
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
-        let node = Node::new(MaybeUninit::new(item));
+        let node = Node::new(item);
         self.link(node, node, 1, stay).map_err(|refused| {
             // SAFETY: made above, and not linked.
             let own = unsafe { Box::from_raw(node) };
@@ -194,7 +206,7 @@ impl<T: Send> Raw<T> for List<T> {
 
     fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
         let count = supply.len();
-        let mut node = || Node::new(MaybeUninit::new(supply.next().expect("no more are taken than there are")));
+        let mut node = || Node::new(supply.next().expect("no more are taken than there are"));
         let first = node();
         let mut last = first;
         for _ in 1..count {

@@ -88,7 +88,8 @@
 //! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its flag. A
 //! task cannot. So its end asks the other one to change the word after every publication, by a read-modify-write, instead of
 //! reading it, which makes the protocol exact for the price of a fence a publication. In the first millisecond, until the other
-//! end must have seen that request, a task that would wait is polled again instead.
+//! end must have seen that request, a task that would wait is polled again instead. So it is where membarrier is refused later, by a sandbox
+//! that was set up after the queue was made.
 //!
 //! # Synchronization
 //!

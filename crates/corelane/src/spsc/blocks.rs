@@ -3,7 +3,7 @@
 
 use super::design::{copy_in, copy_out};
 use crate::prefetch;
-use crate::sync::{Acquire, AtomicUsize, Relaxed, Release, Slot, spin_loop};
+use crate::sync::{Acquire, AtomicUsize, Relaxed, Release, Slot, init_slot, spin_loop};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -144,8 +144,7 @@ impl<T> Block<T> {
         unsafe { to.cast::<Slot<T>>().offset_from_unsigned(from.cast()) }
     }
 
-    /// Writes a block's header for the first time. Loom's headers and cells own memory; outside of loom an empty slot is
-    /// any memory.
+    /// Writes a block's header for the first time, and makes its slots.
     ///
     /// # Safety
     /// `block` is the start of a block's memory that nobody else knows.
@@ -153,10 +152,8 @@ impl<T> Block<T> {
         // SAFETY: the caller's.
         unsafe {
             block.cast::<AtomicUsize>().write(AtomicUsize::new(header));
-            #[cfg(loom)]
             for i in 0..Self::ITEMS {
-                let slot = Self::item(block, i).cast_mut();
-                slot.write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit()));
+                init_slot(Self::item(block, i).cast_mut());
             }
         }
     }

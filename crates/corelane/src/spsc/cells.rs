@@ -2,9 +2,8 @@
 
 use super::buffer::{Buffer, drop_all};
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicU8, AtomicUsize, Relaxed, Release, Slot, UnsafeCell};
+use crate::sync::{Acquire, AtomicU8, AtomicUsize, Relaxed, Release, Slot, init_slot};
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// An item and its flag.
 #[repr(C)]
@@ -41,9 +40,12 @@ impl<T> Cells<T> {
         let buffer = Buffer::new(count, size_of::<Cell<T>>(), align_of::<Cell<T>>().max(2 * LINE))?;
         let cells = buffer.start().cast::<Cell<T>>();
         for i in 0..count {
-            let cell = Cell { item: UnsafeCell::new(MaybeUninit::uninit()), flag: AtomicU8::new(FREE) };
             // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe { cells.add(i).write(cell) };
+            unsafe {
+                let cell = cells.add(i);
+                init_slot(&raw mut (*cell).item);
+                (&raw mut (*cell).flag).write(AtomicU8::new(FREE));
+            }
         }
         Ok(Self { buffer, count, oldest: AtomicUsize::new(0), items: PhantomData })
     }

@@ -1,6 +1,6 @@
 //! What both ends of every queue share beside the items: who is parked, who has closed, who is gone.
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store, pause};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store};
 #[cfg(feature = "std")]
 use crate::wait::Parker;
 #[cfg(feature = "async")]
@@ -13,8 +13,13 @@ use core::task::Waker;
 const PARKED: u32 = 1;
 /// This end has closed the queue.
 const CLOSED: u32 = 1 << 1;
-/// The consumer, which has closed or was dropped, has said behind which item it will never look.
+/// The consumer has closed or was dropped, and it is decided behind which item it will never look.
 const SEALED: u32 = 1 << 2;
+
+/// Who has decided where the seal lies: nobody, or the end whose word this is.
+const UNDECIDED: u32 = 0;
+const BY_CONSUMER: u32 = 1;
+const BY_PRODUCER: u32 = 2;
 
 /// A task of this end waits, or is about to.
 const AWAITED: u32 = if cfg!(feature = "async") { 1 << 3 } else { 0 };
@@ -31,7 +36,7 @@ const WAITS: u32 = PARKED | AWAITED | INSISTENT;
 /// publication hits its own cache.
 pub(crate) struct End {
     state: AtomicU32,
-    /// Written once, before `SEALED` is set.
+    /// Where this end would put the seal. Written before it decides so.
     sealed_at: AtomicUsize,
     /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or `AWAITED`
     /// is set.
@@ -77,17 +82,6 @@ impl End {
     /// Sets bits, after everything this thread did before.
     fn set(&self, bits: u32) {
         self.state.fetch_or(bits, Ordering::AcqRel);
-    }
-
-    /// Says that the item at position `at` is the first the consumer will never look at.
-    fn seal(&self, at: usize) {
-        self.sealed_at.store(at, Ordering::Relaxed);
-        self.set(CLOSED | SEALED);
-    }
-
-    /// See [`seal`](Self::seal); only meaningful once `SEALED` was seen by [`acquire`](Self::acquire).
-    fn sealed_at(&self) -> usize {
-        self.sealed_at.load(Ordering::Relaxed)
     }
 
     #[cfg(feature = "std")]
@@ -145,7 +139,9 @@ impl End {
     /// one's end sees what was published. A publisher that has not seen the bit yet has published just now: for so long a
     /// task must go on looking.
     pub(crate) fn become_task(&self) -> bool {
-        let overlooked = crate::sync::parks_are_bounded();
+        // Only this end sets that bit.
+        let insists = self.state.load(Ordering::Relaxed) & INSISTENT != 0;
+        let overlooked = !insists && crate::sync::parks_are_bounded();
         if overlooked {
             self.set(INSISTENT);
         }
@@ -186,6 +182,8 @@ impl End {
 pub struct Control {
     pub(crate) producer: Padded<End>,
     pub(crate) consumer: Padded<End>,
+    /// Changed once, by a compare-exchange of either end.
+    sealed_by: AtomicU32,
 }
 
 impl Control {
@@ -193,12 +191,16 @@ impl Control {
     pub(crate) fn new(producer: Option<Parker>, consumer: Option<Parker>) -> Self {
         // Registers for membarrier here rather than at the first park.
         let _ = crate::sync::parks_are_bounded();
-        Self { producer: Padded(End::new(producer)), consumer: Padded(End::new(consumer)) }
+        Self {
+            producer: Padded(End::new(producer)),
+            consumer: Padded(End::new(consumer)),
+            sealed_by: AtomicU32::new(UNDECIDED),
+        }
     }
 
     #[cfg(not(feature = "std"))]
     pub(crate) fn new() -> Self {
-        Self { producer: Padded(End::new()), consumer: Padded(End::new()) }
+        Self { producer: Padded(End::new()), consumer: Padded(End::new()), sealed_by: AtomicU32::new(UNDECIDED) }
     }
 
     /// To be called by the consumer after it has published `position` as its own.
@@ -227,29 +229,48 @@ impl Control {
         }
     }
 
-    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. Returns how much
-    /// of what lies in front of `position` lies behind the seal of a closed queue.
+    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. If it is closed, returns
+    /// how much of what lies in front of `position` lies behind the seal: nothing where the producer has decided the seal, and then it has to
+    /// [halt](super::design::RawProducer::halt), as the consumer may still be looking for the end of what is published.
     #[cold]
     #[inline(never)]
-    pub(crate) fn handed_over(&self, state: u32, position: usize) -> usize {
+    pub(crate) fn handed_over(&self, state: u32, position: usize) -> Option<usize> {
         if state & WAITS != 0 {
             self.consumer.wake();
         }
         if state & CLOSED == 0 {
-            return 0;
+            return None;
         }
-        let mut looks = 0_u32;
-        while self.consumer.acquire() & SEALED == 0 {
-            looks = looks.wrapping_add(1);
-            pause(looks);
+        let sealed_at = match self.decide(BY_PRODUCER, position) {
+            BY_PRODUCER => {
+                // Now, not when the consumer goes on: the next push is refused.
+                self.consumer.set(SEALED);
+                self.producer.sealed_at.load(Ordering::Relaxed)
+            }
+            _ => self.consumer.sealed_at.load(Ordering::Relaxed),
+        };
+        let behind = position.wrapping_sub(sealed_at) as isize;
+        Some(behind.max(0) as usize)
+    }
+
+    /// Puts the seal at `position` unless it is decided already. Returns who has decided; that end's `sealed_at` is visible then, and what
+    /// it had published.
+    fn decide(&self, by: u32, position: usize) -> u32 {
+        let decided = self.sealed_by.load(Ordering::Acquire);
+        if decided != UNDECIDED {
+            return decided;
         }
-        let behind = position.wrapping_sub(self.consumer.sealed_at()) as isize;
-        behind.max(0) as usize
+        let end = if by == BY_PRODUCER { &self.producer } else { &self.consumer };
+        end.sealed_at.store(position, Ordering::Relaxed);
+        match self.sealed_by.compare_exchange(UNDECIDED, by, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => by,
+            Err(decided) => decided,
+        }
     }
 
     /// Whether a producer's pushes are refused for good.
     pub(crate) fn refuses_pushes(&self) -> bool {
-        // A consumer that is still closing may have freed slots, and an item that is pushed before its seal is accepted. Who
+        // A consumer that is still closing may have freed slots, and an item that is pushed before the seal is accepted. A caller that
         // was told Closed by then would see a later push succeed.
         self.consumer.acquire() & SEALED != 0 || self.producer.acquire() & CLOSED != 0
     }
@@ -280,12 +301,20 @@ impl Control {
         true
     }
 
-    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too.
-    pub(crate) fn seal(&self, position: usize) {
-        self.consumer.seal(position);
+    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too. Returns false if the producer has decided
+    /// before: it has published more, which is accepted, and publishes nothing after that. So the consumer is to take note anew.
+    pub(crate) fn seal(&self, position: usize) -> bool {
+        let decided = self.decide(BY_CONSUMER, position);
+        self.consumer.set(CLOSED | SEALED);
         if self.producer.after_publication() & WAITS != 0 {
             self.producer.wake();
         }
+        decided == BY_CONSUMER
+    }
+
+    /// Whether the seal that the producer has decided lies there.
+    pub(crate) fn producer_sealed_at(&self, position: usize) -> bool {
+        self.producer.sealed_at.load(Ordering::Relaxed) == position
     }
 
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.

@@ -107,7 +107,7 @@ pub unsafe trait RawProducer<T>: Send {
     /// to the caller.
     ///
     /// # Safety
-    /// n is at most the size of the last `publish` or `publish_copies`, and the consumer has sealed the queue before these items.
+    /// n is at most the size of the last `publish` or `publish_copies`, and the consumer has decided a seal before these items.
     unsafe fn retract(&mut self, n: usize);
 
     /// From now on `writable` returns 0.
@@ -210,7 +210,8 @@ pub unsafe trait RawConsumer<T>: Send {
     /// A lower bound of the number of items inside: exactly those whose push returned before the call, or more.
     fn len(&mut self) -> usize;
 
-    /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of it.
+    /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of it. Called once
+    /// more where the producer has published, and decided the seal, meanwhile: then that is what it covers.
     fn seal(&mut self) -> usize;
 
     fn capacity(&self) -> usize;

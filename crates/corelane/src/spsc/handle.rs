@@ -9,15 +9,17 @@
 //!
 //! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted, without
 //! a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked consumer:
-//! 1. the consumer sets `CLOSED`, passes the heavy barrier, and seals: it takes note of the last item that is published
-//!    then and will never look behind it;
-//! 2. a producer that finds `CLOSED` after its publication waits for the seal (the consumer is between two instructions or
-//!    in the barrier's system call) and takes back what it published behind it. Nobody else will ever touch that. So a
-//!    push is wait-free but for this one moment in a queue's life.
+//! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and decides by a
+//!    compare-exchange that the seal lies behind that item: it will never look further;
+//! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind what it has just
+//!    published. If it is the first, these items are accepted, and it publishes no more; the consumer, whose note may be older, takes
+//!    note once more. If the consumer was the first, the producer takes back what lies behind the seal. Nobody else will ever touch that.
 //!
-//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the seal: its
-//! items can be drained. So every item is either refused and given back, or accepted and there to be popped. Where
-//! there is no membarrier, an item that is pushed during the close may also be accepted and dropped with the queue.
+//! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer that has decided
+//! takes nothing back, because the consumer may still be looking for the last item.
+//!
+//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the consumer takes note.
+//! What that means for an item is said in the [module](crate::spsc#closing).
 
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request};
@@ -168,7 +170,7 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     // Only now: `create` has refused what makes no sense.
     let lag = D::release_lag(capacity, &options.tuning);
     Ok((
-        Producer { raw: ManuallyDrop::new(producer), wait, lag, room: 1, stats: S::default(), one_thread: PhantomData },
+        Producer { raw: ManuallyDrop::new(producer), wait, lag, stats: S::default(), one_thread: PhantomData },
         Consumer { raw: ManuallyDrop::new(consumer), wait: options.wait, stats: S::default(), one_thread: PhantomData },
     ))
 }
@@ -181,8 +183,6 @@ pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = N
     pub(super) raw: ManuallyDrop<D::Producer>,
     wait: W,
     lag: usize,
-    /// Free slots that a wait in progress is for.
-    room: usize,
     pub(super) stats: S,
     one_thread: NotSync,
 }
@@ -241,10 +241,13 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
             state => {
-                let refused = self.raw.control().handed_over(state, self.raw.position()).min(n);
+                let behind = self.raw.control().handed_over(state, self.raw.position());
+                let refused = behind.unwrap_or(0).min(n);
                 if refused != 0 {
-                    // SAFETY: these items of the last publication lie behind the seal.
+                    // SAFETY: these items of the last publication lie behind the consumer's seal: had this end decided, none would.
                     unsafe { self.raw.retract(refused) };
+                } else if behind.is_some() {
+                    self.raw.halt();
                 }
                 refused
             }
@@ -257,8 +260,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// many were pushed; items that were not asked for stay in the iterator.
     ///
     /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache
-    /// line of items. If the iterator panics, what it yielded before is pushed. An item that was already taken from the iterator
-    /// when the consumer closed is dropped and not counted.
+    /// line of items. If the iterator panics, what it yielded before is pushed. When the consumer closes, see
+    /// [closing](crate::spsc#closing).
     pub fn push_iter<I: Iterator<Item = T>>(&mut self, items: &mut I) -> usize {
         let mut pushed = 0;
         loop {
@@ -361,13 +364,6 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         self.raw.control().refuses_pushes()
     }
 
-    /// How many free slots a wait for several ends at once is for. 1 unless it is set, and to be set back.
-    #[cfg(feature = "std")]
-    pub(crate) fn set_room(&mut self, slots: usize) {
-        debug_assert!(slots <= self.capacity());
-        self.room = slots;
-    }
-
     /// Whether the consumer sleeps, or is about to. A hint: it may be over by now.
     #[cfg(feature = "std")]
     #[inline(always)]
@@ -411,7 +407,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
                 Err(PushError::Closed(item)) => return Err(PushTimeoutError::Closed(item)),
                 Err(PushError::Full(refused)) => item = refused,
             }
-            match self.wait(deadline) {
+            match self.wait(1, deadline) {
                 Waited::Ready => {}
                 Waited::Closed => return Err(PushTimeoutError::Closed(item)),
                 Waited::Timeout => return Err(PushTimeoutError::Timeout(item)),
@@ -439,12 +435,10 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// If `slots` is more than the capacity.
     pub fn wait_for_room(&mut self, slots: usize) -> Result<(), Closed<()>> {
         assert!(slots <= self.capacity(), "a queue never has more free slots than its capacity");
-        self.room = slots;
         #[cfg(feature = "std")]
-        let waited = self.wait(None);
+        let waited = self.wait(slots, None);
         #[cfg(not(feature = "std"))]
-        let waited = self.wait();
-        self.room = 1;
+        let waited = self.wait(slots);
         match waited {
             Waited::Closed => Err(Closed(())),
             // There is room for what will be refused.
@@ -454,11 +448,12 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     }
 
     #[inline(always)]
-    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    fn wait(&mut self, room: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
         aside(self, |end| {
             let wait = end.wait.clone();
             wait_until(
                 end,
+                room,
                 &wait,
                 #[cfg(feature = "std")]
                 deadline,
@@ -727,12 +722,17 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits is woken.
     ///
-    /// Exact: each item that was not given back by its push can be popped, except without membarrier (see the
-    /// [module](crate::spsc)).
+    /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {
         if self.raw.control().begin_close() {
             let end = self.raw.seal();
-            self.raw.control().seal(end);
+            if !self.raw.control().seal(end) {
+                let end = self.raw.seal();
+                debug_assert!(
+                    self.raw.control().producer_sealed_at(end),
+                    "nothing is published behind the producer's seal"
+                );
+            }
         }
     }
 
@@ -800,6 +800,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
             let wait = end.wait.clone();
             wait_until(
                 end,
+                1,
                 &wait,
                 #[cfg(feature = "std")]
                 deadline,
@@ -914,15 +915,16 @@ pub(crate) enum Waited {
 
 /// What a wait looks at.
 pub(crate) trait Look {
-    fn is_ready(&mut self) -> bool;
+    /// Whether there is what is waited for. `room` is for how much of it: for an end that pushes, so many free slots.
+    fn is_ready(&mut self, room: usize) -> bool;
     fn is_over(&self) -> bool;
     /// Called once a wait, when the first look found neither.
     fn waits(&mut self);
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
-    fn is_ready(&mut self) -> bool {
-        match self.room {
+    fn is_ready(&mut self, room: usize) -> bool {
+        match room {
             0 => true,
             1 => self.raw.is_writable(),
             room => self.raw.is_writable() && self.raw.capacity() - self.raw.len() >= room,
@@ -939,7 +941,7 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
-    fn is_ready(&mut self) -> bool {
+    fn is_ready(&mut self, _: usize) -> bool {
         self.raw.is_readable()
     }
 
@@ -952,41 +954,40 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     }
 }
 
-/// Whether an end need not be waited for.
-#[cfg(feature = "std")]
-pub(crate) fn is_ready<E: Look>(end: &mut E) -> bool {
-    look(end).is_some()
-}
-
 /// Ready, closed, or neither. A closed queue is looked at once more: the last items may have come just before.
-pub(crate) fn look<E: Look>(end: &mut E) -> Option<Waited> {
-    if end.is_ready() {
+pub(crate) fn look<E: Look>(end: &mut E, room: usize) -> Option<Waited> {
+    if end.is_ready(room) {
         Some(Waited::Ready)
     } else if end.is_over() {
-        Some(if end.is_ready() { Waited::Ready } else { Waited::Closed })
+        Some(if end.is_ready(room) { Waited::Ready } else { Waited::Closed })
     } else {
         None
     }
 }
 
 #[cfg(feature = "std")]
-pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W, deadline: Option<Instant>) -> Waited {
-    if let Some(waited) = look(end) {
+pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(
+    end: &mut E,
+    room: usize,
+    wait: &W,
+    deadline: Option<Instant>,
+) -> Waited {
+    if let Some(waited) = look(end, room) {
         return waited;
     }
     end.waits();
     let mut spell = Spell::new();
     loop {
-        if let Some(waited) = look(end) {
+        if let Some(waited) = look(end, room) {
             return waited;
         }
         if deadline.is_some_and(|at| Instant::now() >= at) {
             return Waited::Timeout;
         }
         if wait.next(&mut spell) == Next::Park {
-            end.arm();
+            end.arm(room);
             crate::sync::heavy_barrier();
-            let seen = look(end);
+            let seen = look(end, room);
             if seen.is_none() {
                 end.parker().park(deadline);
             }
@@ -1000,14 +1001,14 @@ pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(end: &mut E, wait: &W,
 }
 
 #[cfg(not(feature = "std"))]
-pub(super) fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited {
-    if let Some(waited) = look(end) {
+pub(super) fn wait_until<E: Look, W: Strategy>(end: &mut E, room: usize, wait: &W) -> Waited {
+    if let Some(waited) = look(end, room) {
         return waited;
     }
     end.waits();
     let mut spell = Spell::new();
     loop {
-        if let Some(waited) = look(end) {
+        if let Some(waited) = look(end, room) {
             return waited;
         }
         let Next::Look = wait.next(&mut spell);
@@ -1015,14 +1016,17 @@ pub(super) fn wait_until<E: Look, W: Strategy>(end: &mut E, wait: &W) -> Waited 
 }
 
 #[cfg(feature = "std")]
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::sealed::Sealed for Producer<T, D, W, S> {}
+
+#[cfg(feature = "std")]
 impl<T, D: Design<T>, W, S: Recorder> Waitable for Producer<T, D, W, S> {
-    fn ready(&mut self) -> bool {
-        look(self).is_some()
+    fn ready(&mut self, room: usize) -> bool {
+        look(self, room).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, room: usize) {
         let end = &self.raw.control().producer;
-        end.wake_at(self.raw.position().wrapping_add(self.room).wrapping_sub(self.raw.capacity()));
+        end.wake_at(self.raw.position().wrapping_add(room).wrapping_sub(self.raw.capacity()));
         end.arm();
     }
 
@@ -1036,12 +1040,15 @@ impl<T, D: Design<T>, W, S: Recorder> Waitable for Producer<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::sealed::Sealed for Consumer<T, D, W, S> {}
+
+#[cfg(feature = "std")]
 impl<T, D: Design<T>, W, S: Recorder> Waitable for Consumer<T, D, W, S> {
-    fn ready(&mut self) -> bool {
-        look(self).is_some()
+    fn ready(&mut self, room: usize) -> bool {
+        look(self, room).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, _: usize) {
         self.raw.control().consumer.arm();
     }
 

@@ -201,7 +201,7 @@ unsafe impl<T: Send> RawConsumer<T> for LamportConsumer<T> {
     }
 
     fn seal(&mut self) -> usize {
-        let end = self.end();
+        let end = self.shared.body.write.load(Acquire);
         self.sealed = Some(end);
         end
     }

@@ -63,8 +63,20 @@
 //!
 //! With the feature `async` either end can be turned into one that a task waits for: `asynchronous`.
 //!
-//! Without membarrier (systems other than Linux, or no `std`) an item that is pushed at the very moment the consumer closes
-//! may be accepted and then dropped with the queue, and no thread sleeps longer than 1 ms at a time.
+//! # Closing
+//!
+//! Either end closes by `close` or by being dropped.
+//!
+//! - **The producer closed.** Everything that it had pushed can still be popped; after that the consumer is told `Closed`.
+//! - **The consumer closed by `close`.** Each push that returned before can still be popped, each that begins afterwards is refused. One
+//!   beside the close is either refused, and the call gives the item back, or accepted, and then it can be popped: nothing is lost, and
+//!   neither end waits for the other.
+//! - **The consumer was dropped.** Nothing can be popped any more: what is inside is dropped with the queue, also what a push beside the
+//!   drop has put there. Later pushes are refused.
+//!
+//! Two exceptions. An iterator cannot take an item back: what `push_iter` had taken from one and could not push is dropped, and not
+//! counted. And without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an item pushed beside a `close` by
+//! the consumer may be accepted and then dropped with the queue; there no thread sleeps longer than 1 ms at a time, either.
 //!
 //! # How it is built
 //!
@@ -152,5 +164,5 @@ pub use locked::Locked;
 pub use mcring::McRing;
 pub use multiline::MultiLine;
 #[cfg(not(loom))]
-pub use slices::{PeekedSlice, ReservedSlice, SideBySide};
+pub use slices::{Contiguous, PeekedSlice, ReservedSlice};
 pub use stats::{Counting, NoStats, Recorder, Stats};

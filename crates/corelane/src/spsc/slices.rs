@@ -31,15 +31,29 @@ use core::ops::{Deref, DerefMut};
 /// A design whose items lie side by side in memory, up to the end of the ring: the index queues. The others have headers or
 /// flags between items, and offer single items in place only.
 ///
-/// Sealed, as [`Design`] is.
-pub trait SideBySide<T>: Design<T> {}
+/// Sealed, as [`Design`] is: slices of slots rest on it.
+///
+/// ```compile_fail
+/// struct Item;
+/// impl corelane::spsc::Contiguous<Item> for corelane::spsc::Lane {}
+/// ```
+pub trait Contiguous<T>: Design<T> + sealed::Contiguous {}
 
-impl<T: Send> SideBySide<T> for super::Lamport {}
-impl<T: Send> SideBySide<T> for super::Locked {}
-impl<T: Send> SideBySide<T> for super::McRing {}
-impl<T: Send> SideBySide<T> for super::MultiLine {}
+mod sealed {
+    pub trait Contiguous {}
 
-impl<T, D: SideBySide<T>, W, S: Recorder> Producer<T, D, W, S> {
+    impl Contiguous for crate::spsc::Lamport {}
+    impl Contiguous for crate::spsc::Locked {}
+    impl Contiguous for crate::spsc::McRing {}
+    impl Contiguous for crate::spsc::MultiLine {}
+}
+
+impl<T: Send> Contiguous<T> for super::Lamport {}
+impl<T: Send> Contiguous<T> for super::Locked {}
+impl<T: Send> Contiguous<T> for super::McRing {}
+impl<T: Send> Contiguous<T> for super::MultiLine {}
+
+impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free
     /// where the ring's memory ends. Nothing is pushed if the guard is dropped or forgotten.
     ///
@@ -59,7 +73,7 @@ impl<T, D: SideBySide<T>, W, S: Recorder> Producer<T, D, W, S> {
     }
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> Consumer<T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// The oldest items, in place, as many as lie side by side, if there are any. They stay in the queue unless they are
     /// [released](PeekedSlice::release).
     pub fn peek_slice(&mut self) -> Option<PeekedSlice<'_, T, D, W, S>> {
@@ -74,12 +88,12 @@ impl<T, D: SideBySide<T>, W, S: Recorder> Consumer<T, D, W, S> {
 }
 
 /// Free slots of the queue, see [`Producer::reserve_slice`].
-pub struct ReservedSlice<'a, T, D: SideBySide<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+pub struct ReservedSlice<'a, T, D: Contiguous<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
     producer: &'a mut Producer<T, D, W, S>,
     len: usize,
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     /// How many slots there are; never 0.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
@@ -119,26 +133,26 @@ impl<T, D: SideBySide<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReservedSlice").field("len", &self.len).finish_non_exhaustive()
     }
 }
 
 /// The oldest items of the queue, in place; see [`Consumer::peek_slice`]. Never empty.
-pub struct PeekedSlice<'a, T, D: SideBySide<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+pub struct PeekedSlice<'a, T, D: Contiguous<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
     len: usize,
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
     /// Pops the first `n` items and drops them where they are. If a drop panics all of them are popped all the same.
     ///
     /// # Panics
     /// If `n` is more than there are.
     pub fn release(self, n: usize) {
-        struct Release<'a, T, D: SideBySide<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>, usize);
-        impl<T, D: SideBySide<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {
+        struct Release<'a, T, D: Contiguous<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>, usize);
+        impl<T, D: Contiguous<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {
             fn drop(&mut self) {
                 // SAFETY: so many items were readable, and they have been dropped.
                 unsafe { self.0.raw.release(self.1) };
@@ -157,7 +171,7 @@ impl<T, D: SideBySide<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> Deref for PeekedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> Deref for PeekedSlice<'_, T, D, W, S> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -168,14 +182,14 @@ impl<T, D: SideBySide<T>, W, S: Recorder> Deref for PeekedSlice<'_, T, D, W, S> 
 }
 
 /// The items can be changed in place before they are released.
-impl<T, D: SideBySide<T>, W, S: Recorder> DerefMut for PeekedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> DerefMut for PeekedSlice<'_, T, D, W, S> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and only the consumer's thread reaches items until they are released.
         unsafe { core::slice::from_raw_parts_mut(self.consumer.raw.slot(0).cast::<T>().cast_mut(), self.len) }
     }
 }
 
-impl<T, D: SideBySide<T>, W, S: Recorder> fmt::Debug for PeekedSlice<'_, T, D, W, S> {
+impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for PeekedSlice<'_, T, D, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PeekedSlice").field("len", &self.len).finish_non_exhaustive()
     }

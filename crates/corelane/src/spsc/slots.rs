@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, drop_all};
 use crate::error::ChannelError;
-use crate::sync::Slot;
+use crate::sync::{Slot, init_slot};
 use core::marker::PhantomData;
 
 /// A power of two of slots. Which of them hold items is the queue's to know.
@@ -25,11 +25,9 @@ impl<T> Slots<T> {
         let align = align_of::<Slot<T>>().max(128);
         let buffer = Buffer::new(count, size_of::<Slot<T>>(), align)?;
         let slots = Self { buffer, mask: count - 1, items: PhantomData };
-        // Outside of loom an empty slot is any memory.
-        #[cfg(loom)]
         for i in 0..count {
             // SAFETY: inside the buffer, which nobody else knows yet.
-            unsafe { slots.start().add(i).write(crate::sync::UnsafeCell::new(core::mem::MaybeUninit::uninit())) };
+            unsafe { init_slot(slots.start().add(i)) };
         }
         Ok(slots)
     }

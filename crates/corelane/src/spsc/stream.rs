@@ -249,7 +249,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
         shared,
     };
     let (tx, rx) = (ManuallyDrop::new(tx), ManuallyDrop::new(rx));
-    let producer = Producer { raw: tx, wait, need: 0, stats: S::default(), one_thread: PhantomData };
+    let producer = Producer { raw: tx, wait, stats: S::default(), one_thread: PhantomData };
     Ok((producer, Consumer { raw: rx, wait: options.wait, stats: S::default(), one_thread: PhantomData }))
 }
 
@@ -495,23 +495,23 @@ impl Body {
 }
 
 impl Shared<Body> {
-    /// Takes back what lies behind the seal of the words from `from` on, which were published last. Returns how many of the
-    /// messages, and where the producer stands then.
+    /// Takes back what lies behind the seal of the words from `from` on, which were published last. If the queue is closed, returns how
+    /// many of the messages, and where the producer stands then.
     #[cold]
     #[inline(never)]
-    fn handed_over(&self, state: u32, from: *mut Word, end: *mut Word) -> (usize, *mut Word) {
+    fn handed_over(&self, state: u32, from: *mut Word, end: *mut Word) -> Option<(usize, *mut Word)> {
         // SAFETY: only the producer reaches this.
         let segment = self.body.writer.with(|writer| unsafe { (*writer).segment });
-        let behind = self.control.handed_over(state, position(segment, end)).min(distance(from, end));
+        let behind = self.control.handed_over(state, position(segment, end))?.min(distance(from, end));
         let at = end.wrapping_sub(behind);
         let (mut refused, mut message) = (0, at);
         while message != end {
-            // SAFETY: a header of the words published last. The consumer, which has sealed, reads none of these any more.
+            // SAFETY: a header of the words published last. They lie behind the consumer's seal, so it reads none of these any more.
             let len = unsafe { header(message) }.load(Relaxed) - 1;
             message = message.wrapping_add(words(len));
             refused += 1;
         }
-        (refused, at)
+        Some((refused, at))
     }
 
     /// Called by a consumer that has come to `stop`: true if nothing behind it may be popped. And the new `stop`.
@@ -642,8 +642,10 @@ impl Tx {
     /// Called after a publication that found the consumer's state; how many of the messages published last are refused.
     #[inline(always)]
     fn handed_over(&mut self, state: u32, from: *mut Word) -> usize {
-        let (refused, at) = self.shared.handed_over(state, from, self.at);
+        let Some((refused, at)) = self.shared.handed_over(state, from, self.at) else { return 0 };
         self.at = at;
+        // The consumer may still be looking for the last message, if this end has decided where that is.
+        self.halt();
         refused
     }
 
@@ -661,8 +663,6 @@ pub struct Producer<W = DefaultStrategy, S: Recorder = NoStats> {
     /// Dropped by value, which gets by without the handle's address.
     raw: ManuallyDrop<Tx>,
     wait: W,
-    /// Words that a wait in progress is for.
-    need: usize,
     stats: S,
     one_thread: PhantomData<Cell<()>>,
 }
@@ -849,10 +849,10 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     #[cold]
     #[inline(never)]
     fn wait(&mut self, need: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
-        self.need = need;
         let wait = self.wait.clone();
         wait_until(
             self,
+            need,
             &wait,
             #[cfg(feature = "std")]
             deadline,
@@ -1297,12 +1297,17 @@ impl<W, S: Recorder> Consumer<W, S> {
     /// Closes the queue: every message accepted before can still be popped, none is accepted after. A producer that waits is
     /// woken. Looks at each message of one segment.
     ///
-    /// Exact: each push either fails or its message can be popped, except without membarrier (see the
-    /// [module](crate::spsc)).
+    /// What becomes of a message that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {
         if self.raw.shared.control.begin_close() {
             let end = self.raw.seal();
-            self.raw.shared.control.seal(end);
+            if !self.raw.shared.control.seal(end) {
+                let end = self.raw.seal();
+                debug_assert!(
+                    self.raw.shared.control.producer_sealed_at(end),
+                    "nothing is published behind the producer's seal"
+                );
+            }
         }
     }
 
@@ -1376,6 +1381,7 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
         let wait = self.wait.clone();
         wait_until(
             self,
+            1,
             &wait,
             #[cfg(feature = "std")]
             deadline,
@@ -1606,9 +1612,10 @@ impl<W, S: Recorder> fmt::Debug for Reader<'_, W, S> {
 }
 
 impl<W, S: Recorder> Look for Producer<W, S> {
-    fn is_ready(&mut self) -> bool {
+    /// `need` is in words.
+    fn is_ready(&mut self, need: usize) -> bool {
         // What is refused for another reason is not waited for.
-        self.raw.has_room(self.need) || self.raw.make_room(self.need) != Err(PushError::Full)
+        self.raw.has_room(need) || self.raw.make_room(need) != Err(PushError::Full)
     }
 
     fn is_over(&self) -> bool {
@@ -1621,7 +1628,7 @@ impl<W, S: Recorder> Look for Producer<W, S> {
 }
 
 impl<W, S: Recorder> Look for Consumer<W, S> {
-    fn is_ready(&mut self) -> bool {
+    fn is_ready(&mut self, _: usize) -> bool {
         self.next() != EMPTY
     }
 
@@ -1634,17 +1641,19 @@ impl<W, S: Recorder> Look for Consumer<W, S> {
     }
 }
 
-/// Ready for a message of no bytes, unless a call waits for more.
+#[cfg(feature = "std")]
+impl<W, S: Recorder> crate::wait::sealed::Sealed for Producer<W, S> {}
+
+/// Ready for a message of no bytes, which needs one word.
 #[cfg(feature = "std")]
 impl<W, S: Recorder> Waitable for Producer<W, S> {
-    fn ready(&mut self) -> bool {
-        self.need = 1;
-        super::handle::is_ready(self)
+    fn ready(&mut self, need: usize) -> bool {
+        super::handle::look(self, need).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, need: usize) {
         let end = &self.raw.control().producer;
-        end.wake_at(self.raw.position().wrapping_add(self.need).wrapping_sub(self.raw.shared.body.limit));
+        end.wake_at(self.raw.position().wrapping_add(need).wrapping_sub(self.raw.shared.body.limit));
         end.arm();
     }
 
@@ -1658,12 +1667,15 @@ impl<W, S: Recorder> Waitable for Producer<W, S> {
 }
 
 #[cfg(feature = "std")]
+impl<W, S: Recorder> crate::wait::sealed::Sealed for Consumer<W, S> {}
+
+#[cfg(feature = "std")]
 impl<W, S: Recorder> Waitable for Consumer<W, S> {
-    fn ready(&mut self) -> bool {
-        super::handle::is_ready(self)
+    fn ready(&mut self, room: usize) -> bool {
+        super::handle::look(self, room).is_some()
     }
 
-    fn arm(&self) {
+    fn arm(&self, _: usize) {
         self.raw.shared.control.consumer.arm();
     }
 

@@ -3,7 +3,7 @@
 
 use super::control::End;
 use super::handle::{Look, Waited, look};
-use crate::sync::{Instant, heavy_barrier};
+use crate::sync::{Instant, heavy_barrier, parks_are_bounded};
 use core::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -36,9 +36,26 @@ pub(crate) struct Polls {
 impl Polls {
     /// Those of ends that become a task's now.
     pub(crate) fn of<'a>(ends: impl IntoIterator<Item = &'a End>) -> Self {
+        let mut polls = Self { ready: 0, overlooked_until: None };
+        polls.turn(ends);
+        polls
+    }
+
+    fn turn<'a>(&mut self, ends: impl IntoIterator<Item = &'a End>) {
         let mut overlooked = false;
         ends.into_iter().for_each(|end| overlooked |= end.become_task());
-        Self { ready: 0, overlooked_until: (overlooked && !cfg!(loom)).then(|| Instant::now() + OVERLOOKED) }
+        if overlooked && !cfg!(loom) {
+            self.overlooked_until = Some(Instant::now() + OVERLOOKED);
+        }
+    }
+
+    /// The heavy half of the barrier, for these ends, which have raised their flags. If membarrier is refused by now, other ends may
+    /// overlook these flags for a moment, as they may those of ends that have just become a task's.
+    pub(crate) fn pass_barrier<'a>(&mut self, ends: impl IntoIterator<Item = &'a End>) {
+        heavy_barrier();
+        if parks_are_bounded() {
+            self.turn(ends);
+        }
     }
 
     /// To be asked before a poll becomes ready: is it rather to be pending, for others' sake?
@@ -56,7 +73,7 @@ impl Polls {
     /// Ready when the end is, or when it never will be. Otherwise its task will be woken.
     #[inline]
     pub(crate) fn ready<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
-        if !end.is_ready()
+        if !end.is_ready(1)
             && let Waited::Closed = ready!(self.wait(end, context))
         {
             return Poll::Ready(Waited::Closed);
@@ -70,7 +87,7 @@ impl Polls {
     #[cold]
     fn wait<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
         self.begin();
-        if let Some(waited) = look(end) {
+        if let Some(waited) = look(end, 1) {
             return Poll::Ready(waited);
         }
         if !end.shared().await_with(context.waker()) {
@@ -80,8 +97,8 @@ impl Polls {
         if !end.shared().is_awaited() {
             end.waits();
             end.raise();
-            heavy_barrier();
-            if let Some(waited) = look(end) {
+            self.pass_barrier([end.shared()]);
+            if let Some(waited) = look(end, 1) {
                 return Poll::Ready(waited);
             }
         }

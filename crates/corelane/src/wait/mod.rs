@@ -28,7 +28,8 @@
 //! 3. reads the word, and if the flag is up takes it down and wakes the parker.
 //!
 //! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
-//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms.
+//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from the moment on at which
+//! a sandbox refuses it.
 //!
 //! A task waits by the same protocol, with its waker in the parker's place: see `spsc::asynchronous` (feature `async`).
 
@@ -50,6 +51,8 @@ use crate::sync::Instant;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 use core::fmt::Debug;
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[cfg(feature = "std")]
 use std::time::Duration;
 
@@ -326,9 +329,19 @@ std::thread_local! {
 /// True on a machine with one CPU. Asked once: the answer costs system calls.
 #[cfg(feature = "std")]
 pub(crate) fn has_one_cpu() -> bool {
-    use std::sync::OnceLock;
-    static ONE: OnceLock<bool> = OnceLock::new();
-    *ONE.get_or_init(machine_has_one_cpu)
+    /// No thread waits for another's first ask: each asks until one has the answer.
+    static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
+    const UNKNOWN: u8 = 0;
+    const ONE: u8 = 1;
+    const SEVERAL: u8 = 2;
+    match KNOWN.load(Relaxed) {
+        UNKNOWN => {
+            let one = machine_has_one_cpu();
+            KNOWN.store(if one { ONE } else { SEVERAL }, Relaxed);
+            one
+        }
+        known => known == ONE,
+    }
 }
 
 /// Asks for the CPUs of the machine, not for those on which somebody may run. Of a thread that would be wrong, as it may be
@@ -337,7 +350,10 @@ pub(crate) fn has_one_cpu() -> bool {
 /// loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the threads run side by side.
 #[cfg(feature = "std")]
 fn machine_has_one_cpu() -> bool {
-    if cfg!(any(target_os = "linux", target_os = "android")) {
+    if cfg!(miri) {
+        // It runs one thread at a time.
+        true
+    } else if cfg!(any(target_os = "linux", target_os = "android")) {
         // Where it is not shown: spinning in vain costs less than never spinning.
         std::fs::read_to_string("/sys/devices/system/cpu/online").is_ok_and(|list| names_one_cpu(&list))
     } else {
@@ -355,12 +371,28 @@ fn names_one_cpu(list: &str) -> bool {
 ///
 /// A producer is ready when it has a free slot, a consumer when it has an item, and both when the queue is closed: take a
 /// closed queue out of the set once it is drained, or no wait will last.
+///
+/// Sealed: a wait rests on what the ends promise each other.
+///
+/// ```compile_fail
+/// # use corelane::wait::{Parker, Waitable};
+/// struct Mine(Parker);
+///
+/// impl Waitable for Mine {
+/// #     fn ready(&mut self, _: usize) -> bool { true }
+/// #     fn arm(&self, _: usize) {}
+/// #     fn disarm(&self) {}
+/// #     fn parker(&self) -> &Parker { &self.0 }
+/// }
+/// ```
 #[cfg(feature = "std")]
-pub trait Waitable {
+pub trait Waitable: sealed::Sealed {
+    /// Whether it need not be waited for, for so many free slots if it is a producer.
     #[doc(hidden)]
-    fn ready(&mut self) -> bool;
+    fn ready(&mut self, room: usize) -> bool;
+    /// Raises the flag, for so many free slots.
     #[doc(hidden)]
-    fn arm(&self);
+    fn arm(&self, room: usize);
     #[doc(hidden)]
     fn disarm(&self);
     #[doc(hidden)]
@@ -368,13 +400,20 @@ pub trait Waitable {
 }
 
 #[cfg(feature = "std")]
+pub(crate) mod sealed {
+    pub trait Sealed {}
+
+    impl<E: Sealed + ?Sized> Sealed for &mut E {}
+}
+
+#[cfg(feature = "std")]
 impl<E: Waitable + ?Sized> Waitable for &mut E {
-    fn ready(&mut self) -> bool {
-        (**self).ready()
+    fn ready(&mut self, room: usize) -> bool {
+        (**self).ready(room)
     }
 
-    fn arm(&self) {
-        (**self).arm();
+    fn arm(&self, room: usize) {
+        (**self).arm(room);
     }
 
     fn disarm(&self) {
@@ -395,6 +434,21 @@ impl<E: Waitable + ?Sized> Waitable for &mut E {
 /// If an end has another parker than the first: its wake-ups would be missed. If there is no end and no timeout.
 #[cfg(feature = "std")]
 pub fn any<E: Waitable, S: Strategy>(ends: &mut [E], strategy: &S, timeout: Option<Duration>) -> Option<usize> {
+    any_with_room(ends, |_| 1, strategy, timeout)
+}
+
+/// As [`any`], for ends of which each is ready with so many free slots.
+#[cfg(feature = "std")]
+pub(crate) fn any_with_room<E: Waitable, S: Strategy>(
+    ends: &mut [E],
+    room: impl Fn(&E) -> usize,
+    strategy: &S,
+    timeout: Option<Duration>,
+) -> Option<usize> {
+    let is_ready = |end: &mut E| {
+        let room = room(end);
+        end.ready(room)
+    };
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let parker = match ends.first() {
         Some(first) => first.parker().clone(),
@@ -406,15 +460,15 @@ pub fn any<E: Waitable, S: Strategy>(ends: &mut [E], strategy: &S, timeout: Opti
     assert!(ends.iter().all(|end| end.parker().is(&parker)), "the ends of one wait must share one parker");
     let mut spell = Spell::new();
     loop {
-        let ready = ends.iter_mut().position(E::ready);
+        let ready = ends.iter_mut().position(is_ready);
         if ready.is_some() || deadline.is_some_and(|at| Instant::now() >= at) {
             return ready;
         }
         if strategy.next(&mut spell) == Next::Park {
-            ends.iter().for_each(E::arm);
+            ends.iter().for_each(|end| end.arm(room(end)));
             // One barrier for all flags: each was raised before it.
             sync::heavy_barrier();
-            let ready = ends.iter_mut().position(E::ready);
+            let ready = ends.iter_mut().position(is_ready);
             if ready.is_none() {
                 parker.park(deadline);
             }

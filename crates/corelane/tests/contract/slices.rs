@@ -2,14 +2,14 @@
 
 use crate::case::{Carries, Case, Ledger, Random, STARTS, Tracked, queue_from};
 use corelane::error::{PopError, ReserveError};
-use corelane::spsc::SideBySide;
+use corelane::spsc::Contiguous;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// A design of this kind, for the items of these tests.
-pub(crate) trait InSlices: Carries + SideBySide<u64> + SideBySide<Tracked> {}
-impl<D: Carries + SideBySide<u64> + SideBySide<Tracked>> InSlices for D {}
+pub(crate) trait InSlices: Carries + Contiguous<u64> + Contiguous<Tracked> {}
+impl<D: Carries + Contiguous<u64> + Contiguous<Tracked>> InSlices for D {}
 
 pub(crate) fn slices_stream_in_place<C: Case<Design: InSlices>>() {
     const ITEMS: u64 = 4_000;

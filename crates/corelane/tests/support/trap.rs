@@ -16,8 +16,8 @@ std::thread_local! {
 }
 
 impl Trap {
-    /// From now on this call of this thread, and of those that it starts, is counted and gets this answer: 0, or an error number below 0.
-    /// None where that cannot be done. A thread sets one, once.
+    /// From now on this call of this thread is counted and gets this answer: 0, or an error number below 0. To the threads that it starts the
+    /// call is unknown. None where that cannot be done. A thread sets one, once.
     pub(crate) fn set(call: libc::c_long, answer: libc::c_long) -> Option<&'static Self> {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {
@@ -66,24 +66,30 @@ impl Trap {
 }
 
 extern "C" fn answer_call(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let Some(trap) = TRAP.get() else { return };
-    trap.calls.fetch_add(1, SeqCst);
-    while trap.holds.load(SeqCst) {
-        // SAFETY: no memory is involved.
-        unsafe { libc::usleep(100) };
-    }
+    let answer = match TRAP.get() {
+        Some(trap) => {
+            trap.calls.fetch_add(1, SeqCst);
+            while trap.holds.load(SeqCst) {
+                // SAFETY: no memory is involved.
+                unsafe { libc::usleep(100) };
+            }
+            trap.answer
+        }
+        // A thread that such a one has started.
+        None => -libc::c_long::from(libc::ENOSYS),
+    };
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel gives the handler its thread's context, whose register for the answer is ours to write.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         {
-            (*context).uc_mcontext.gregs[libc::REG_RAX as usize] = trap.answer;
+            (*context).uc_mcontext.gregs[libc::REG_RAX as usize] = answer;
         }
         #[cfg(target_arch = "aarch64")]
         {
-            (*context).uc_mcontext.regs[0] = trap.answer as u64;
+            (*context).uc_mcontext.regs[0] = answer as u64;
         }
-        let _ = context;
+        let _ = (context, answer);
     }
 }
 
