@@ -273,3 +273,81 @@ fn corrupt_packing_is_noticed() {
         assert_eq!(errors.len(), 1, "{errors:?}");
     }
 }
+
+#[cfg(unix)]
+mod files_that_change {
+    use super::*;
+
+    const CHILD: &str = "CORELANE_TEST_READS_A_FILE_THAT_CHANGES";
+
+    /// More than any buffer holds.
+    fn long() -> Vec<u8> {
+        (0..4_000).fold(Pcap::usual(), |capture, n| capture.record(n, 0, &[n as u8; 10_000])).bytes
+    }
+
+    /// Runs a test of this module as a process of its own, which may be killed, on such a file.
+    fn run_alone(name: &str) {
+        let folder = TempDir::new().unwrap();
+        let path = file(&folder, "capture", &long());
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("inputs::files_that_change::{name}"), "--nocapture"])
+            .env(CHILD, &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("read to the end"), "{output:?}");
+    }
+
+    /// In such a process: the file.
+    fn own_file() -> Option<PathBuf> {
+        std::env::var_os(CHILD).map(PathBuf::from)
+    }
+
+    #[test]
+    fn shortened_child() {
+        let Some(path) = own_file() else { return };
+        let mut reader = open(&path, false).unwrap();
+        let (mut records, mut errors) = (0, 0);
+        loop {
+            let read = reader.read(100, |record| {
+                if records == 0 {
+                    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(5_000).unwrap();
+                }
+                assert_eq!(record.data, [records as u8; 10_000]);
+                records += 1;
+            });
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(_) => errors += 1,
+            }
+        }
+        assert!((1..4_000).contains(&records) && errors == 1, "{records} records, {errors} errors");
+        println!("read to the end");
+    }
+
+    #[test]
+    fn a_file_that_is_shortened_meanwhile_ends_early() {
+        run_alone("shortened_child");
+    }
+
+    #[test]
+    fn overwritten_child() {
+        let Some(path) = own_file() else { return };
+        let mut reader = open(&path, false).unwrap();
+        let mut records = 0;
+        let read = reader.read(1, |record| {
+            let before = record.data.to_vec();
+            fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(&[0xa5; 20_000]).unwrap();
+            assert!(record.data == before, "a borrowed record has changed");
+            records += 1;
+        });
+        assert_eq!((read.unwrap(), records), (1, 1));
+        println!("read to the end");
+    }
+
+    #[test]
+    fn a_record_stays_as_it_is_when_the_file_is_overwritten() {
+        run_alone("overwritten_child");
+    }
+}
