@@ -174,8 +174,9 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
     pub(crate) sharing: SharingName,
 
-    /// The most memory to use, the capture itself apart; K, M and G may follow. Old conversations and fragments are given up
-    /// for new ones; attempts and flows for which there is no room count for no scan, and the report says how many
+    /// The most memory to use, a capture that is preloaded or mapped apart; K, M and G may follow. Old conversations
+    /// and fragments are given up for new ones; attempts and flows for which there is no room count for no scan, and
+    /// the report says how many
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub(crate) memory_limit: Option<u64>,
 
@@ -186,6 +187,11 @@ pub(crate) struct Spread {
     /// Reads all input into memory before the clock starts
     #[arg(long)]
     pub(crate) preload: bool,
+
+    /// Maps files instead of reading them. Nobody may write to one or shorten it meanwhile: of a file that changes the
+    /// report may be anything, and when one gets shorter the system kills the run
+    #[arg(long, conflicts_with = "preload")]
+    pub(crate) mmap: bool,
 }
 
 /// What is shown where.

@@ -57,11 +57,22 @@ pub(crate) struct Watch {
     pub(crate) gauge: Arc<Gauge>,
 }
 
+/// How files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Piece by piece.
+    Read,
+    /// All of it before the analysis begins.
+    Preload,
+    /// Not at all: they are mapped. The user has promised that nobody changes them.
+    Map,
+}
+
 /// The captures, opened one after the other as they are needed, or all before.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     watch: Watch,
-    preload: bool,
+    way: Way,
     waiting: VecDeque<PathBuf>,
     open: VecDeque<Open>,
     faults: VecDeque<Fault>,
@@ -82,10 +93,10 @@ struct Open {
 }
 
 impl Inputs {
-    pub(crate) fn new(files: &[PathBuf], preload: bool, watch: &Watch) -> Self {
+    pub(crate) fn new(files: &[PathBuf], way: Way, watch: &Watch) -> Self {
         Inputs {
             watch: watch.clone(),
-            preload,
+            way,
             waiting: files.iter().cloned().collect(),
             open: VecDeque::new(),
             faults: VecDeque::new(),
@@ -99,7 +110,7 @@ impl Inputs {
 
     /// A capture that is in memory already.
     pub(crate) fn of(name: &str, reader: Reader, watch: &Watch) -> Self {
-        let mut inputs = Inputs::new(&[], true, watch);
+        let mut inputs = Inputs::new(&[], Way::Preload, watch);
         inputs.readable = 1;
         inputs.open.push_back(Open { name: name.to_owned(), reader, skips_told: 0 });
         inputs
@@ -120,12 +131,12 @@ impl Inputs {
 
     /// Whether opening them reads them.
     pub(crate) fn is_preloaded(&self) -> bool {
-        self.preload
+        self.way == Way::Preload
     }
 
     /// Opens captures: the first that can be read, or all to preload them. Tells whether there is one.
     pub(crate) fn open(&mut self) -> bool {
-        while (self.preload || self.open.is_empty()) && self.open_next() {}
+        while (self.is_preloaded() || self.open.is_empty()) && self.open_next() {}
         self.readable > 0
     }
 
@@ -143,7 +154,7 @@ impl Inputs {
     fn open_next(&mut self) -> bool {
         let Some(path) = self.waiting.pop_front() else { return false };
         let name = if is_stdin(&path) { "standard input".to_owned() } else { path.display().to_string() };
-        let opened = open(&path, self.preload, &self.watch);
+        let opened = open(&path, self.way, &self.watch);
         if self.watch.interrupt.is_set() {
             // What is wrong with an input that was cut is nobody's fault.
             self.cut_short = true;
@@ -170,7 +181,7 @@ impl Inputs {
         for warning in reader.take_warnings() {
             self.faults.push_back(Fault { name: name.clone(), what: What::Note(warning) });
         }
-        if self.preload {
+        if self.is_preloaded() {
             self.finished.push(reader);
         }
         self.open();
@@ -212,8 +223,8 @@ impl Source for Inputs {
         }
     }
 
-    fn memory(&self) -> Option<&Memory> {
-        self.open.front()?.reader.memory()
+    fn memory(&mut self) -> Option<&Memory> {
+        self.open.front_mut()?.reader.memory()
     }
 }
 
@@ -221,8 +232,8 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn open(path: &Path, preload: bool, watch: &Watch) -> Result<Reader, OpenError> {
-    let options = Options::default().preload(preload);
+fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
+    let options = Options::default().preload(way == Way::Preload);
     if is_stdin(path) {
         if io::stdin().is_terminal() {
             return Err(OpenError::Open(io::Error::other("it is a terminal, not a capture")));
@@ -238,11 +249,16 @@ fn open(path: &Path, preload: bool, watch: &Watch) -> Result<Reader, OpenError> 
         let path = path.to_owned();
         return Reader::from_read(Pump::start(|| File::open(path), watch), None, &options);
     }
-    if preload {
-        let file = File::open(path).map_err(OpenError::Open)?;
-        return Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options);
+    match way {
+        Way::Read => Reader::open(path, &options),
+        Way::Preload => {
+            let file = File::open(path).map_err(OpenError::Open)?;
+            Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options)
+        }
+        // SAFETY: the user has asked for it by `--mmap`, whose help says that nobody may change or shorten the files
+        // meanwhile. The program itself writes to none of its inputs: `Outputs::create` refuses that.
+        Way::Map => unsafe { Reader::open_mapped(path) },
     }
-    Reader::open(path, &options)
 }
 
 /// A file that is loaded, with its progress. It ends when the user says so.

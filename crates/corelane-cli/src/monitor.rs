@@ -3,7 +3,7 @@
 use crate::args::{Format, MonitorArguments};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
-use crate::input::{Fault, Inputs, Watch};
+use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
-        let inputs = Inputs::new(&arguments.files, arguments.spread.preload, &watch);
+        let inputs = Inputs::new(&arguments.files, way(arguments), &watch);
         let task = Task { settings: &settings, inspection: inspection.as_ref(), plan: &plan };
         let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
@@ -98,6 +98,15 @@ fn plan(arguments: &MonitorArguments) -> Plan {
         batch: spread.queue_batch,
         sharing: spread.sharing.into(),
         cpus: spread.cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+    }
+}
+
+/// How the files are to be read.
+fn way(arguments: &MonitorArguments) -> Way {
+    match &arguments.spread {
+        spread if spread.preload => Way::Preload,
+        spread if spread.mmap => Way::Map,
+        _ => Way::Read,
     }
 }
 

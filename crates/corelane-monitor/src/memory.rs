@@ -8,7 +8,7 @@
 //!    has come to its share takes no new keys, goes on with those it has, and counts what it did not take ([`Refused`]). For what follows from
 //!    its entries, groups of failures and hosts, it is charged with the most that they can come to.
 //!
-//! The capture itself is not in it, mapped or loaded.
+//! A capture that is preloaded or mapped is not in it; the blocks that one is read through are.
 
 use crate::inspect::Inspection;
 use crate::pipeline::Plan;

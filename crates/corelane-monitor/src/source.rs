@@ -12,9 +12,9 @@ pub trait Source {
     /// it goes on behind the damage, or says 0.
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
 
-    /// The memory in which the next records lie, if they stay there: then who needs their bytes for longer need not copy them. It may be
-    /// wrong, as a source may go on to another capture in the middle of a read.
-    fn memory(&self) -> Option<&Memory> {
+    /// The memory in which the next records lie, if they stay there while it is held: then who needs their bytes for
+    /// longer need not copy them. It may be wrong, as a source may go on to another capture in the middle of a read.
+    fn memory(&mut self) -> Option<&Memory> {
         None
     }
 }
@@ -27,7 +27,7 @@ impl Source for Reader {
         Reader::read(self, max, sink)
     }
 
-    fn memory(&self) -> Option<&Memory> {
+    fn memory(&mut self) -> Option<&Memory> {
         Reader::memory(self)
     }
 }
@@ -40,7 +40,7 @@ impl<S: Source> Source for &mut S {
         S::read(self, max, sink)
     }
 
-    fn memory(&self) -> Option<&Memory> {
+    fn memory(&mut self) -> Option<&Memory> {
         S::memory(self)
     }
 }

@@ -106,14 +106,15 @@ fn the_json_report_is_the_same_with_events_beside_it() {
     let trace = folder.file("trace.pcap", &generated(50_000).0);
     let alone = monitor(&[&trace], &[]).code(0).silent();
     let mut texts = Vec::new();
-    for analyzers in ["0", "1", "3"] {
+    for (analyzers, way) in [("0", None), ("1", None), ("3", None), ("2", Some("--mmap")), ("2", Some("--preload"))] {
         let eve = folder.path("eve.json");
         let options = ["--eve", eve.to_str().unwrap(), "--protocols", "--analyzers", analyzers];
+        let options: Vec<_> = options.into_iter().chain(way).collect();
         assert_eq!(monitor(&[&trace], &options).code(0).silent().stdout, alone.stdout);
         texts.push(fs::read_to_string(&eve).unwrap());
     }
     assert!(texts.iter().all(|text| text.len() > 100_000 && *text == texts[0]));
-    // As a mapped file, so through a pipe, and unpacked on the way.
+    // As a file, so through a pipe, and unpacked on the way.
     let capture = fs::read(&trace).unwrap();
     for bytes in [gzip(&capture), capture] {
         let outcome = run_with_stdin(&mut corelane(["monitor", "--eve", "-", "-"]), &bytes).code(0).silent();

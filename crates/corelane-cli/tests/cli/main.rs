@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod events;
+mod files;
 mod interrupt;
 mod output;
 mod plans;

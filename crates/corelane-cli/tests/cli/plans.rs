@@ -10,7 +10,7 @@ fn check(file: &Path) {
         ("2", "bqueue", "64", &["--queue-batch", "16"]),
         ("3", "mcring", "2048", &["--queue-batch", "50"]),
         ("7", "lamport", "2", &["--preload"]),
-        ("2", "locked", "64", &[]),
+        ("2", "locked", "64", &["--mmap"]),
         ("1", "fastforward", "100", &[]),
         ("4", "multiline", "2000", &["--preload"]),
         ("16", "lane", "2048", &["--cpus", "0"]),
@@ -55,4 +55,5 @@ fn a_plan_that_cannot_be_carried_out_is_refused_before_anything_is_read() {
     }
     run(&mut corelane(["monitor"])).code(2);
     run(&mut corelane(["monitor", "--demo", "file.pcap"])).code(2);
+    run(&mut corelane(["monitor", "--mmap", "--preload", "file.pcap"])).code(2);
 }

@@ -132,8 +132,13 @@ pub(crate) fn monitor(files: &[&Path], options: &[&str]) -> Outcome {
 }
 
 /// Ways to run that must not make a difference.
-pub(crate) const WAYS: [&[&str]; 4] =
-    [&[], &["--analyzers", "0"], &["--analyzers", "3", "--queue", "mcring"], &["--preload", "--analyzers", "2"]];
+pub(crate) const WAYS: [&[&str]; 5] = [
+    &[],
+    &["--analyzers", "0"],
+    &["--analyzers", "3", "--queue", "mcring"],
+    &["--preload", "--analyzers", "2"],
+    &["--mmap", "--analyzers", "1"],
+];
 
 /// The folder of captures, or `None` after saying that the test is skipped.
 pub(crate) fn captures() -> Option<PathBuf> {

@@ -41,7 +41,7 @@ fn a_generated_capture_gives_exactly_its_scans_however_it_comes() {
     let mut documents = vec![monitor(&[&file], &["--preload"])];
     documents.push(monitor(&[&folder.file("trace", &packed)], &[]));
     documents.push(monitor(&[&folder.file("trace", &packed)], &["--preload"]));
-    for options in [&[][..], &["--preload"]] {
+    for options in [&[][..], &["--preload"], &["--mmap"]] {
         for bytes in [&capture, &packed] {
             let mut command = corelane(["monitor", "--format", "json", "-"]);
             documents.push(run_with_stdin(command.args(options), bytes));

@@ -1,12 +1,17 @@
 //! The Dispatcher's side: packets to items, bytes to chunks, and marks.
 //!
-//! 1. Bytes that lie in the memory of a capture stay where they are. Others, which a reader lends only until it reads on, are copied to the end of the
-//!    chunk in work; its items are kept until it is full, or nothing more is at hand, and go out behind it.
+//! 1. Bytes that lie in memory which a reader shares, a block of a file or a whole capture, stay where they are.
+//!    Others, which it lends only until it reads on, are copied to the end of the chunk in work; its items are kept
+//!    until it is full, or nothing more is at hand, and go out behind it.
 //! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
 //! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered goes out.
-//! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits until the output stage is at most
-//!    [`AHEAD`] strides behind. It waits as well before it copies more while [`MOST_COPIED`] bytes are on their way: packets may be long, and a stride of
-//!    them is then more than there is memory for.
+//! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits
+//!    until the output stage is at most [`AHEAD`] strides behind. It waits as well before it begins a chunk, copied or
+//!    shared, with which more than [`MOST_HELD`] bytes would be held: packets may be long, and a stride of them is then
+//!    more than there is memory for.
+//! 5. A stage lets go of a chunk when it gets the next, and when it is told that nothing more may come for a while.
+//!    Only after that it says that it is done with the last packet in it: so what nobody is still to look at is given
+//!    back.
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
@@ -26,8 +31,8 @@ pub(super) const AHEAD: u64 = 8;
 const MARK_NS: u64 = 1_000_000_000;
 /// Bytes of a chunk that is copied, unless a record is longer.
 const CHUNK: usize = 1 << 20;
-/// Bytes of copied chunks that the output stage is not done with, at most, but for the last of them.
-pub(super) const MOST_COPIED: usize = 32 << 20;
+/// Bytes of chunks that the output stage is not done with, at most; or one chunk, if that alone is larger.
+pub(super) const MOST_HELD: usize = 16 << 20;
 /// Items that are pushed together.
 const GATHER: usize = 64;
 
@@ -92,14 +97,14 @@ pub(super) struct Feed<P> {
     marks: Marks,
     /// The number of the last mark.
     marked: u64,
+    /// The number of the packet in work, or the next one.
+    next: u64,
     /// The stages know that there is nothing more of lesser numbers.
     passed: u64,
-    /// Chunks that were copied and are on their way: their bytes, and the least number that a packet behind each has.
-    copies: VecDeque<(usize, u64)>,
+    /// Chunks that are complete and may still be held: their bytes, and the least number that a packet behind each has.
+    held: VecDeque<(usize, u64)>,
     /// What those come to.
-    copied_bytes: usize,
-    /// The number of the last packet that was copied.
-    last_copied: u64,
+    held_bytes: usize,
     credits: Credits,
     broken: bool,
 }
@@ -155,10 +160,10 @@ impl<P: ItemProducer> Feed<P> {
             copied: Vec::new(),
             marks: Marks::default(),
             marked: 0,
+            next: 0,
             passed: 0,
-            copies: VecDeque::new(),
-            copied_bytes: 0,
-            last_copied: 0,
+            held: VecDeque::new(),
+            held_bytes: 0,
             credits,
             broken: false,
         }
@@ -171,23 +176,34 @@ impl<P: ItemProducer> Feed<P> {
 
     /// The records that follow lie in this memory, or in none that stays.
     pub(super) fn records_in(&mut self, memory: Option<&Memory>) {
-        let place = |memory: &Memory| (memory.as_ptr(), memory.len());
-        if self.memory.as_ref().map(place) != memory.map(place) {
-            self.send();
-            self.memory = memory.cloned();
-            self.outlets.iter_mut().for_each(|outlet| outlet.has_memory = false);
+        let is_same = match (&self.memory, memory) {
+            (Some(before), Some(memory)) => before.is(memory),
+            (before, memory) => before.is_none() && memory.is_none(),
+        };
+        if is_same {
+            return;
+        }
+        self.send();
+        if let Some(before) = self.memory.take() {
+            self.holds(before.len());
+        }
+        self.outlets.iter_mut().for_each(|outlet| outlet.has_memory = false);
+        if let Some(memory) = memory {
+            self.wait_for_room(memory.len());
+            self.memory = Some(memory.clone());
         }
     }
 
     /// The next record, the first having the number 1.
     #[inline]
     pub(super) fn record(&mut self, number: u64, partition: Option<u8>, record: &Record<'_>) {
+        self.next = number;
         if let Some(time_ns) = self.marks.before(number, record.time_ns) {
             self.mark(number, time_ns);
         }
         let Some(partition) = partition else { return };
         let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
-        let at = at.unwrap_or_else(|| self.copy(number, record.data));
+        let at = at.unwrap_or_else(|| self.copy(record.data));
         let Some(item) = Item::packet(record, at, number - self.marked, partition) else { return };
         let number = analyzer_of(partition, self.outlets.len());
         let outlet = &mut self.outlets[number];
@@ -200,16 +216,15 @@ impl<P: ItemProducer> Feed<P> {
     }
 
     /// Copies bytes to the chunk in work.
-    fn copy(&mut self, number: u64, data: &[u8]) -> usize {
-        // The source has gone on to another capture.
+    fn copy(&mut self, data: &[u8]) -> usize {
+        // The source has gone on to other memory.
         self.records_in(None);
         if self.copied.len() + data.len() > CHUNK {
             self.send();
         }
         if self.copied.is_empty() {
-            self.wait_for_copies(number);
+            self.wait_for_room(data.len().max(CHUNK));
         }
-        self.last_copied = number;
         let at = self.copied.len();
         self.copied.extend_from_slice(data);
         at
@@ -217,11 +232,15 @@ impl<P: ItemProducer> Feed<P> {
 
     #[cold]
     fn mark(&mut self, number: u64, time_ns: u64) {
+        let is_stride = number.is_multiple_of(STRIDE);
+        if is_stride {
+            self.pause(number);
+        }
         self.marked = number;
         for outlet in &mut self.outlets {
             outlet.gathered.push(Item::Mark { number, time_ns });
         }
-        if !number.is_multiple_of(STRIDE) {
+        if !is_stride {
             return;
         }
         self.send();
@@ -232,18 +251,24 @@ impl<P: ItemProducer> Feed<P> {
         self.broken = self.broken || !self.credits.wait_for(number);
     }
 
-    /// Waits until few enough copied bytes are on their way, before a chunk that the packet of this number begins.
+    /// A chunk of so many bytes is complete: what follows lies in another one.
+    fn holds(&mut self, bytes: usize) {
+        self.held_bytes += bytes;
+        self.held.push_back((bytes, self.next));
+    }
+
+    /// Waits until so many bytes more may be held.
     #[cold]
-    fn wait_for_copies(&mut self, number: u64) {
-        while let Some(&(bytes, behind)) = self.copies.front()
+    fn wait_for_room(&mut self, more: usize) {
+        while let Some(&(bytes, behind)) = self.held.front()
             && !self.broken
         {
             if behind <= self.credits.passed {
-                self.copied_bytes -= bytes;
-                self.copies.pop_front();
-            } else if self.copied_bytes > MOST_COPIED {
-                // So that every stage says that it is done with those before.
-                self.pause(number);
+                self.held_bytes -= bytes;
+                self.held.pop_front();
+            } else if self.held_bytes + more > MOST_HELD {
+                // So that every stage lets go of those before, and says so.
+                self.pause(self.next);
                 self.wait_for(behind);
             } else {
                 return;
@@ -254,11 +279,14 @@ impl<P: ItemProducer> Feed<P> {
     /// Tells every stage that the next packet has this number at least, and sends all that was gathered: nothing more may come for a while.
     /// Without that a stage whose partitions are quiet would hold back what the others have found, until the next mark.
     pub(super) fn pause(&mut self, number: u64) {
+        self.next = number;
         if number > self.passed {
             self.passed = number;
             self.outlets.iter_mut().for_each(|outlet| outlet.gathered.push(Item::Passed { number }));
         }
         self.send();
+        // They have let go of it.
+        self.outlets.iter_mut().for_each(|outlet| outlet.has_memory = false);
     }
 
     /// Sends all that was gathered.
@@ -267,9 +295,8 @@ impl<P: ItemProducer> Feed<P> {
             Some(memory) => Some(Chunk::Memory(memory.clone())),
             None if self.copied.is_empty() => None,
             None => {
-                let next = Vec::with_capacity(self.copied.len());
-                self.copied_bytes += self.copied.len();
-                self.copies.push_back((self.copied.len(), self.last_copied + 1));
+                let next = Vec::with_capacity(self.copied.len().min(CHUNK));
+                self.holds(self.copied.len());
                 Some(Chunk::Copied(Arc::new(std::mem::replace(&mut self.copied, next))))
             }
         };

@@ -24,7 +24,7 @@ pub(crate) enum Item<C = Chunk> {
     Chunk(C),
     /// Time passes, before the packet of this number.
     Mark { number: u64, time_ns: u64 },
-    /// The next packet has this number at least, and no time has passed.
+    /// The next packet has this number at least, and no time has passed. A chunk comes before it.
     Passed { number: u64 },
 }
 

@@ -12,8 +12,9 @@
 //!      └──────────────────────── credits ──────────────────────┘
 //! ```
 //!
-//! 1. The Dispatcher sends an item (`item.rs`) of 32 bytes a packet: where its bytes lie, not the bytes. Of a capture that is mapped or in
-//!    memory all bytes are one chunk; of a stream they are copied into chunks, once, and all stages share them (`feed.rs`).
+//! 1. The Dispatcher sends an item (`item.rs`) of 32 bytes a packet: where its bytes lie, not the bytes. They lie in a
+//!    chunk that all stages share (`feed.rs`): a block that a reader has filled from a file, or all of a capture that
+//!    is in memory; the bytes of a pipe are copied into chunks, once.
 //! 2. A stage (`stage.rs`) owns whole partitions, with the conversations *and* the scan detector's state of their address pairs. It makes
 //!    events of what it finds, as lines of text, and state reports.
 //! 3. The output stage merges (`merge.rs`) the lines of all stages, and is the MainAnalyzer of the scan detector too.
@@ -35,9 +36,10 @@
 //!
 //! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it for ever.
 //! - A stage waits for items, and for room in its queue to the output stage: see above.
-//! - The Dispatcher waits for room in a stage's queue, which the stage makes, as it needs nothing but what is in there. And it waits for credit, so
-//!   that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of packets are on their way, and `feed::MOST_COPIED` bytes of
-//!   those that were copied. Before it waits all that it has gathered is sent, so every stage can come to the packet that the credit is for.
+//! - The Dispatcher waits for room in a stage's queue, which the stage makes, as it needs nothing but what is in there.
+//!   And it waits for credit, so that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of
+//!   packets are on their way, and `feed::MOST_HELD` bytes of chunks. Before it waits all that it has gathered is sent,
+//!   so every stage can come to the packet that the credit is for.
 //! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the panic goes on where the
 //!   stage is joined.
 //!

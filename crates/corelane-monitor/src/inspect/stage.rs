@@ -90,7 +90,10 @@ impl Stage {
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
                 Item::Mark { number, time_ns } => self.mark(number, time_ns),
-                Item::Passed { number } => self.pass(number),
+                Item::Passed { number } => {
+                    self.chunk = None;
+                    self.pass(number);
+                }
             }
             if self.waiting() >= ENOUGH {
                 send(self);
@@ -98,10 +101,11 @@ impl Stage {
         }
     }
 
-    /// A packet of a partition that is this stage's.
+    /// A packet of a partition that is this stage's. It is not passed before something follows: until then its chunk is
+    /// held.
     #[inline]
     pub(super) fn packet(&mut self, number: u64, partition: u8, record: &Record<'_>) {
-        self.passed = number + 1;
+        self.passed = number;
         let Self { slots_of, slots, inspection, .. } = self;
         slots_of.record(record, |_, slot| slots.push(slot));
         if slots.len() >= SLOTS {

@@ -258,6 +258,7 @@ impl fmt::Display for Warning {
 
 fn describe_input(f: &mut fmt::Formatter<'_>, compression: Option<Compression>, error: &io::Error) -> fmt::Result {
     match compression {
+        None if error.kind() == io::ErrorKind::UnexpectedEof => write!(f, "the input ended early: {error}"),
         None => write!(f, "the input cannot be read: {error}"),
         Some(packed) if error.kind() == io::ErrorKind::UnexpectedEof => {
             write!(f, "the {packed} data end early")

@@ -1,15 +1,18 @@
-//! Where the bytes come from: a whole input in memory, or a stream through a sliding buffer.
+//! Where the bytes come from: a whole input in memory, or a stream that is read block by block.
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 
+use super::LONGEST;
 use super::error::{Compression, OpenError};
-use super::map::{self, Bytes, Growing, Memory};
+use super::map::{Bytes, Growing, Memory};
 
-/// Bytes a stream's buffer starts with. It grows only for a record that does not fit.
-const BUFFER: usize = 256 << 10;
+/// Bytes of a block. Only for a record that does not fit there is a larger one.
+const BLOCK: usize = 1 << 20;
+/// Blocks that are remembered, to be filled again when whom they were lent to has given them back.
+const REMEMBERED: usize = 16;
 /// Bytes read at once from the source of a packed stream.
 const PACKED_BUFFER: usize = 128 << 10;
 
@@ -58,23 +61,14 @@ impl Input {
     }
 
     fn from_file(mut file: File, size: u64, preload: bool) -> Result<Self, OpenError> {
-        let failed = |error| OpenError::Read { compression: None, error };
-        let head = Head::read(&mut file).map_err(failed)?;
-        if compression_of(head.bytes()).is_some() {
-            return Self::packed_or_plain(head, Box::new(file), Some(size), preload);
+        let head = Head::again(&mut file)?;
+        if !preload || head.compression().is_some() {
+            return Self::packed_or_plain(head, Inner::File(file), Some(size), preload);
         }
         let len = usize::try_from(size)
             .map_err(|_| OpenError::NoMemory(io::Error::other("larger than the address space")))?;
-        if preload {
-            let source = Source { head, inner: Box::new(file), count: 0 };
-            let room = Growing::with_len(len).map_err(OpenError::NoMemory)?;
-            return Self::load(Unpacker::Plain(source), room, false);
-        }
-        match map::map_file(&file) {
-            Ok(bytes) => Ok(Self::whole(bytes)),
-            // Some file systems cannot map.
-            Err(_) => Self::packed_or_plain(head, Box::new(file), Some(size), false),
-        }
+        let room = Growing::with_len(len).map_err(OpenError::NoMemory)?;
+        Self::load(Unpacker::new(Source::new(head, Inner::File(file), Some(size)))?, room, false)
     }
 
     /// Takes what can be read only once, from the front.
@@ -84,24 +78,19 @@ impl Input {
         preload: bool,
     ) -> Result<Self, OpenError> {
         let head = Head::read(&mut inner).map_err(|error| OpenError::Read { compression: None, error })?;
-        Self::packed_or_plain(head, inner, size, preload)
+        Self::packed_or_plain(head, Inner::Other(inner), size, preload)
     }
 
-    fn packed_or_plain(
-        head: Head,
-        inner: Box<dyn Read + Send>,
-        size: Option<u64>,
-        preload: bool,
-    ) -> Result<Self, OpenError> {
-        let unpacker = Unpacker::new(Source { head, inner, count: 0 })?;
+    fn packed_or_plain(head: Head, inner: Inner, size: Option<u64>, preload: bool) -> Result<Self, OpenError> {
+        let unpacker = Unpacker::new(Source::new(head, inner, size))?;
         if preload {
             let room = Growing::unbounded().map_err(OpenError::NoMemory)?;
             return Self::load(unpacker, room, true);
         }
-        Ok(Self::Stream(Stream { unpacker, size, buffer: Vec::new(), start: 0, end: 0, ended: false }))
+        Ok(Self::Stream(Stream::new(unpacker)))
     }
 
-    fn whole(bytes: Bytes) -> Self {
+    pub(super) fn whole(bytes: Bytes) -> Self {
         Self::Whole { bytes: Memory::new(bytes), at: 0, failure: None, compression: None }
     }
 
@@ -133,11 +122,11 @@ impl Input {
         }
     }
 
-    /// All bytes, if they are at hand.
+    /// The memory that the window lies in, if it holds as much as it can. Then a longer window keeps nobody waiting.
     pub(super) fn memory(&self) -> Option<&Memory> {
         match self {
             Self::Whole { bytes, .. } => Some(bytes),
-            Self::Stream(_) => None,
+            Self::Stream(stream) => stream.unpacker.source().is_file().then_some(&stream.block),
         }
     }
 
@@ -163,9 +152,29 @@ impl Input {
         }
     }
 
-    /// Whether a longer window may have to be waited for.
+    /// Whether a longer window can be had.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Stream(_))
+    }
+
+    /// Whether it can be read once more.
+    pub(super) fn rewinds(&self) -> bool {
+        match self {
+            Self::Whole { .. } => false,
+            Self::Stream(stream) => matches!(&stream.unpacker, Unpacker::Plain(source) if source.is_file()),
+        }
+    }
+
+    /// Goes back to the first byte of an input that [can be read once more](Input::rewinds).
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        if let Self::Stream(stream) = self
+            && let Unpacker::Plain(source) = &mut stream.unpacker
+        {
+            source.rewind()?;
+            (stream.start, stream.end, stream.ended) = (0, 0, false);
+            stream.failure = None;
+        }
+        Ok(())
     }
 
     pub(super) fn compression(&self) -> Option<Compression> {
@@ -189,58 +198,95 @@ impl Input {
     pub(super) fn size(&self) -> Option<u64> {
         match self {
             Self::Whole { bytes, .. } => Some(bytes.len() as u64),
-            Self::Stream(stream) => stream.size,
+            Self::Stream(stream) => stream.unpacker.source().size,
         }
     }
 }
 
-/// A stream seen through a buffer that slides over it.
+/// A stream, of which one block after the other is filled.
+///
+/// A block that nobody else holds is filled again; one that is held by others stays as it is, and the next is another
+/// one. What is left of a block, the beginning of a record, is moved to the front of the next.
 #[derive(Debug)]
 pub(super) struct Stream {
     unpacker: Unpacker,
-    size: Option<u64>,
-    buffer: Vec<u8>,
-    /// The window is `buffer[start..end]`.
+    block: Memory,
+    /// The window is `block[start..end]`.
     start: usize,
     end: usize,
+    /// Blocks that others hold, or held.
+    lent: Vec<Memory>,
     ended: bool,
+    /// Why the stream ended, told when the bytes before it are used up.
+    failure: Option<io::Error>,
 }
 
 impl Stream {
+    fn new(unpacker: Unpacker) -> Self {
+        let block = Memory::with_room(0);
+        Self { unpacker, block, start: 0, end: 0, lent: Vec::new(), ended: false, failure: None }
+    }
+
     #[inline]
     fn window(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.block[self.start..self.end]
     }
 
     fn fill(&mut self, needed: usize) -> io::Result<bool> {
-        while self.end - self.start < needed {
-            if self.ended {
-                return Ok(false);
+        if self.window().len() < needed && !self.ended {
+            self.make_room(needed);
+            self.read_on(needed);
+        }
+        if self.window().len() < needed { self.failure.take().map_or(Ok(false), Err) } else { Ok(true) }
+    }
+
+    /// Moves the window to the front of a block that may be written and has room for so much.
+    fn make_room(&mut self, needed: usize) {
+        let len = self.end - self.start;
+        // Twice the window if there is much in it, as when the start of a capture is searched: it may be moved often then.
+        let room = needed.max(BLOCK).max((2 * len).min(LONGEST as usize));
+        match self.block.get_mut() {
+            Some(block) if block.len() == room => block.copy_within(self.start..self.end, 0),
+            _ => {
+                let mut next = self.take(room);
+                let front = next.get_mut().expect("nobody else holds it");
+                front[..len].copy_from_slice(self.window());
+                let before = std::mem::replace(&mut self.block, next);
+                if before.len() == BLOCK && self.lent.len() < REMEMBERED {
+                    self.lent.push(before);
+                }
             }
-            self.make_room();
-            match self.unpacker.read(&mut self.buffer[self.end..]) {
+        }
+        (self.start, self.end) = (0, len);
+    }
+
+    /// A block of this size that nobody else holds.
+    fn take(&mut self, room: usize) -> Memory {
+        if room > BLOCK {
+            // Instead of them, not beside them.
+            self.lent.clear();
+        }
+        let free = self.lent.iter_mut().position(|block| block.get_mut().is_some());
+        free.map_or_else(|| Memory::with_room(room), |at| self.lent.swap_remove(at))
+    }
+
+    /// Reads until the window holds so much; from a file, which keeps nobody waiting, until the block is full.
+    fn read_on(&mut self, needed: usize) {
+        let least = if self.unpacker.source().is_file() { usize::MAX } else { needed };
+        let block = self.block.get_mut().expect("nobody else holds it");
+        while self.end < block.len() && self.end - self.start < least {
+            match self.unpacker.read(&mut block[self.end..]) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.ended = true;
-                    return Err(error);
+                    self.failure = Some(error);
                 }
             }
-        }
-        Ok(true)
-    }
-
-    /// Moves the window to the front, or doubles the buffer if the window is all of it: then what a damaged length
-    /// claims is not allocated before as much has really come.
-    fn make_room(&mut self) {
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.end == self.buffer.len() {
-            self.buffer.resize((self.buffer.len() * 2).max(BUFFER), 0);
+            if self.ended {
+                return;
+            }
         }
     }
 }
@@ -267,33 +313,87 @@ impl Head {
         Ok(head)
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    /// Of a file that is read from its first byte after that.
+    fn again(file: &mut File) -> Result<Self, OpenError> {
+        let head = Self::read(file).and_then(|head| file.rewind().map(|()| Self { used: head.len, ..head }));
+        head.map_err(|error| OpenError::Read { compression: None, error })
     }
+
+    /// What they say about packing.
+    fn compression(&self) -> Option<Compression> {
+        compression_of(&self.bytes[..self.len])
+    }
+}
+
+/// Whether a file is packed; it stays where it is, at its first byte.
+pub(super) fn is_packed(file: &mut File) -> Result<bool, OpenError> {
+    Head::again(file).map(|head| head.compression().is_some())
+}
+
+/// What can be read.
+enum Inner {
+    /// It can be read again, and keeps nobody waiting.
+    File(File),
+    Other(Box<dyn Read + Send>),
 }
 
 /// The raw input: its first bytes again, then the rest, counted.
 struct Source {
     head: Head,
-    inner: Box<dyn Read + Send>,
+    inner: Inner,
     count: u64,
+    /// How many bytes there are, where that is known.
+    size: Option<u64>,
+}
+
+impl Source {
+    fn new(head: Head, inner: Inner, size: Option<u64>) -> Self {
+        Self { head, inner, count: 0, size }
+    }
+
+    fn is_file(&self) -> bool {
+        matches!(self.inner, Inner::File(_))
+    }
+
+    fn rewind(&mut self) -> io::Result<()> {
+        if let Inner::File(file) = &mut self.inner {
+            file.rewind()?;
+            self.count = 0;
+        }
+        Ok(())
+    }
 }
 
 impl Read for Source {
+    /// Takes no notice of what a file has got since it was opened.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut left = &self.head.bytes()[self.head.used..];
-        let count = if left.is_empty() { self.inner.read(buffer)? } else { left.read(buffer)? };
-        if self.head.used < self.head.len {
-            self.head.used += count;
-        }
+        let left = self.size.map_or(u64::MAX, |size| size.saturating_sub(self.count));
+        let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let buffer = &mut buffer[..most];
+        let mut head = &self.head.bytes[self.head.used..self.head.len];
+        let count = match &mut self.inner {
+            _ if !head.is_empty() => {
+                let count = head.read(buffer)?;
+                self.head.used += count;
+                count
+            }
+            Inner::File(file) => file.read(buffer)?,
+            Inner::Other(inner) => inner.read(buffer)?,
+        };
         self.count += count as u64;
-        Ok(count)
+        match self.size {
+            Some(size) if count == 0 && most > 0 => {
+                let what = format!("{} of {size} bytes are there", self.count);
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
+            }
+            _ => Ok(count),
+        }
     }
 }
 
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Source").field("count", &self.count).field("size", &self.size).finish_non_exhaustive()
     }
 }
 
@@ -308,7 +408,7 @@ enum Unpacker {
 
 impl Unpacker {
     fn new(source: Source) -> Result<Self, OpenError> {
-        let Some(compression) = compression_of(source.head.bytes()) else {
+        let Some(compression) = source.head.compression() else {
             return Ok(Self::Plain(source));
         };
         let source = BufReader::with_capacity(PACKED_BUFFER, source);

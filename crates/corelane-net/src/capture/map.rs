@@ -1,14 +1,20 @@
-//! Bytes of a whole input: mapped from a file, or in memory of our own. The only `unsafe` of reading captures is here.
+//! Bytes that records are lent from: memory of our own, or a mapped file. The only `unsafe` of reading captures is
+//! here.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
-/// A whole input that can be looked at as one slice.
+use super::error::OpenError;
+use super::input::{self, Input};
+use super::reader::{Options, Reader};
+
+/// Bytes that can be looked at as one slice.
 #[derive(Debug)]
 pub(super) enum Bytes {
     /// A file, mapped.
@@ -31,13 +37,32 @@ impl Deref for Bytes {
     }
 }
 
-/// The bytes of a capture that are all at hand: mapped, or in memory. Clones are the same bytes, which stay as long as one of them does.
+/// Bytes of a capture: all of them if they are at hand, else the part that the records come from now. Clones are the
+/// same bytes, which stay as they are as long as one of the clones does.
 #[derive(Clone)]
 pub struct Memory(Arc<Bytes>);
 
 impl Memory {
     pub(super) fn new(bytes: Bytes) -> Self {
         Self(Arc::new(bytes))
+    }
+
+    /// So many bytes to be filled.
+    pub(super) fn with_room(len: usize) -> Self {
+        Self::new(Bytes::Owned(vec![0; len]))
+    }
+
+    /// The bytes to be written, if they are our own and nobody else looks at them.
+    pub(super) fn get_mut(&mut self) -> Option<&mut [u8]> {
+        match Arc::get_mut(&mut self.0)? {
+            Bytes::Owned(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether both are the same bytes.
+    pub fn is(&self, other: &Memory) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Where bytes of a record lie in this memory; `None` if they do not.
@@ -64,16 +89,31 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// Maps a file that is not empty.
-pub(super) fn map_file(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the map is private to this process and only read through `&[u8]`. The bytes may still change if somebody
-    // writes to the file meanwhile; the walkers check every length against the slice after they have read it once and
-    // never trust a byte for memory safety, so a change gives wrong records at worst. A file that shrinks raises SIGBUS,
-    // which ends the process: `Options::preload` is documented as the way out.
-    let map = unsafe { Mmap::map(file)? };
-    #[cfg(unix)]
-    let _ = map.advise(memmap2::Advice::Sequential); // Only advice: without it reading is slower, not wrong.
-    Ok(Bytes::Mapped(map))
+impl Reader {
+    /// Opens a capture as [`Reader::open`] does, but maps a plain file: the records are lent from the system's own copy
+    /// of it. What is no plain file, or is packed, or cannot be mapped, is read.
+    ///
+    /// # Safety
+    ///
+    /// As long as this reader lives, or a clone of its [`memory`](Reader::memory), nobody may change the file or
+    /// shorten it: not this process, and no other one. A change alters bytes behind a `&[u8]`, which is undefined
+    /// behaviour; and who looks at bytes that were cut off is killed by the system (SIGBUS).
+    pub unsafe fn open_mapped(input: &Path) -> Result<Self, OpenError> {
+        let is_file = fs::metadata(input).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+        if is_file && input.as_os_str() != "-" {
+            let mut file = File::open(input).map_err(OpenError::Open)?;
+            let is_packed = input::is_packed(&mut file)?;
+            // SAFETY: the map is only read, through `&[u8]`, and goes with the last clone of the `Memory` that it
+            // becomes. The caller has promised that the file's bytes stay as they are so long.
+            if let Some(map) = (!is_packed).then(|| unsafe { Mmap::map(&file) }).and_then(Result::ok) {
+                // Only advice: without it reading is slower, not wrong.
+                #[cfg(unix)]
+                let _ = map.advise(memmap2::Advice::Sequential);
+                return Self::new(Input::whole(Bytes::Mapped(map)));
+            }
+        }
+        Self::open(input, &Options::default())
+    }
 }
 
 /// Address space for an input of unknown length. It costs nothing until it is touched.

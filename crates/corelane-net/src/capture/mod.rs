@@ -1,8 +1,9 @@
 //! Capture files: reading pcap and pcapng, writing pcap.
 //!
-//! [`Reader`] walks a capture record by record. Plain files are mapped and never copied; packed ones and pipes pass through
-//! a small buffer. The walk is compiled once for each byte order and header shape, and the caller's closure is inlined
-//! into it.
+//! [`Reader`] walks a capture record by record. Files and pipes, packed or not, pass through blocks of memory, from
+//! which records are lent: a megabyte, more only for records that are longer, and beside what clones of [`Memory`] hold
+//! never more than 24 MiB. The walk is compiled once for each byte order and header shape, and the caller's closure is
+//! inlined into it.
 
 mod error;
 mod input;
@@ -100,5 +101,5 @@ enum Stop {
     Skip { reason: SkipReason, bytes: usize },
 }
 
-/// No record or block of a capture is longer than this.
-const LONGEST: u32 = 256 << 20;
+/// No record or block of a capture is longer than this: it has to fit into memory.
+const LONGEST: u32 = 16 << 20;

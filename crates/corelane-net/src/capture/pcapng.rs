@@ -20,6 +20,10 @@ const FRAME: usize = 12;
 /// The shortest section header, from its type to its second length.
 pub(super) const SECTION_HEADER: usize = 28;
 
+/// Interfaces of a section, and warnings about them: they stay in memory.
+const MOST_INTERFACES: usize = 1 << 16;
+const MOST_WARNINGS: usize = 100;
+
 const OPTION_END: u16 = 0;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
@@ -160,9 +164,12 @@ impl PcapNg {
         let interface = Interface::read::<O>(body).ok_or(Stop::Damaged("an interface description is too short"))?;
         if !interface.link.is_supported() {
             let warning = Warning::UnknownLink { interface: self.interfaces.len(), link: interface.link };
-            if !self.warnings.contains(&warning) {
+            if self.warnings.len() < MOST_WARNINGS && !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
+        }
+        if self.interfaces.len() == MOST_INTERFACES {
+            return Err(Stop::Damaged("a section has more interfaces than any machine"));
         }
         self.interfaces.push(interface);
         Ok(())
@@ -372,66 +379,84 @@ pub(super) enum Survey {
     Short(usize),
 }
 
-/// Looks ahead for an interface whose frames can be decoded: to the end of the window if it is the whole input, else
-/// to the first packet.
-pub(super) fn survey(window: &[u8], whole: bool) -> Result<Survey, OpenError> {
-    let mut scout = PcapNg::new();
-    let mut rest = match scout.start_section(window) {
-        Ok(rest) => rest,
-        Err(Stop::Short { needed, .. }) => return Ok(Survey::Short(needed)),
-        Err(Stop::Damaged(what)) => return Err(OpenError::BadHeader(what)),
-        Err(_) => {
-            return Err(OpenError::BadHeader("the section header has an impossible length"));
-        }
-    };
-    let mut unknown = None;
-    loop {
-        let block = match scout.order {
-            ByteOrder::Little => Block::read::<Little>(rest),
-            ByteOrder::Big => Block::read::<Big>(rest),
-        };
-        let block = match block {
-            Ok(block) => block,
-            Err(None) => match scout.start_section(rest) {
-                Ok(next) => {
-                    rest = next;
-                    continue;
-                }
-                Err(stop) => {
-                    return Ok(end_of_survey(window.len() - rest.len(), &stop, whole, unknown));
-                }
-            },
-            Err(Some(stop)) => {
-                return Ok(end_of_survey(window.len() - rest.len(), &stop, whole, unknown));
+/// Looks ahead for an interface whose frames can be decoded.
+pub(super) struct Scout {
+    /// The section it has come to.
+    section: PcapNg,
+    /// Whether it looks beyond the first packet.
+    beyond: bool,
+    /// Whether it has come through the first section header.
+    has_begun: bool,
+    unknown: Option<LinkType>,
+    /// Bytes of the window that it has come through.
+    passed: usize,
+}
+
+impl Scout {
+    pub(super) fn new(beyond: bool) -> Self {
+        Self { section: PcapNg::new(), beyond, has_begun: false, unknown: None, passed: 0 }
+    }
+
+    /// Goes on in a window that starts where the last one did. `at_end` says that nothing follows it.
+    pub(super) fn survey(&mut self, window: &[u8], at_end: bool) -> Result<Survey, OpenError> {
+        loop {
+            let rest = &window[self.passed..];
+            let block = match self.section.order {
+                ByteOrder::Little => Block::read::<Little>(rest),
+                ByteOrder::Big => Block::read::<Big>(rest),
+            };
+            let next = match block {
+                Ok(block) => match self.block(&block) {
+                    Some(found) => return Ok(found),
+                    None => Ok(block.next),
+                },
+                Err(None) => self.section.start_section(rest),
+                Err(Some(stop)) => Err(stop),
+            };
+            match next {
+                Ok(next) => self.passed = window.len() - next.len(),
+                Err(stop) => return self.end(&stop, at_end),
             }
-        };
+            self.has_begun = true;
+        }
+    }
+
+    /// What a block tells.
+    fn block(&mut self, block: &Block<'_>) -> Option<Survey> {
         match block.kind {
             INTERFACE => {
-                let interface = match scout.order {
+                let interface = match self.section.order {
                     ByteOrder::Little => Interface::read::<Little>(block.body),
                     ByteOrder::Big => Interface::read::<Big>(block.body),
                 };
                 match interface {
                     Some(interface) if !interface.link.is_supported() => {
-                        unknown = unknown.or(Some(interface.link));
+                        self.unknown = self.unknown.or(Some(interface.link));
+                        None
                     }
-                    _ => return Ok(Survey::Readable),
+                    _ => Some(Survey::Readable),
                 }
             }
-            ENHANCED_PACKET | SIMPLE_PACKET | OBSOLETE_PACKET if !whole || unknown.is_none() => {
-                return Ok(unknown.map_or(Survey::Readable, Survey::UnknownLink));
+            ENHANCED_PACKET | SIMPLE_PACKET | OBSOLETE_PACKET if !self.beyond || self.unknown.is_none() => {
+                Some(self.unknown.map_or(Survey::Readable, Survey::UnknownLink))
             }
-            _ => {}
+            _ => None,
         }
-        rest = block.next;
     }
-}
 
-fn end_of_survey(at: usize, stop: &Stop, whole: bool, unknown: Option<LinkType>) -> Survey {
-    match (stop, unknown) {
-        (Stop::Short { needed, .. }, _) if !whole => Survey::Short(at + needed),
-        (_, Some(link)) => Survey::UnknownLink(link),
-        (_, None) => Survey::Readable,
+    fn end(&self, stop: &Stop, at_end: bool) -> Result<Survey, OpenError> {
+        match (stop, self.unknown) {
+            (Stop::Short { needed, .. }, _) if !at_end || !self.has_begun => Ok(Survey::Short(self.passed + needed)),
+            (Stop::Damaged(what), _) if !self.has_begun => Err(OpenError::BadHeader(what)),
+            _ if !self.has_begun => Err(OpenError::BadHeader("the section header has an impossible length")),
+            (_, Some(link)) => Ok(Survey::UnknownLink(link)),
+            (_, None) => Ok(Survey::Readable),
+        }
+    }
+
+    /// How many bytes it has come through. The next window starts behind them.
+    pub(super) fn take_passed(&mut self) -> usize {
+        std::mem::take(&mut self.passed)
     }
 }
 

@@ -7,15 +7,13 @@ use super::error::{OpenError, Part, Place, ReadError, Warning};
 use super::input::Input;
 use super::map::Memory;
 use super::pcap::{self, Pcap};
-use super::pcapng::{self, PcapNg, Survey};
-use super::{Record, Step, Stop};
+use super::pcapng::{self, PcapNg, Scout, Survey};
+use super::{LONGEST, Record, Step, Stop};
 
 /// How to read a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Reads the whole input into memory before [`Reader::open`] returns, unpacked. Otherwise plain files are mapped:
-    /// nothing is copied, but **a file that shrinks while it is mapped can kill the process** (SIGBUS), as nothing is
-    /// left behind the addresses that were promised.
+    /// Reads the whole input into memory before [`Reader::open`] returns, unpacked.
     pub preload: bool,
 }
 
@@ -52,6 +50,8 @@ pub struct Reader {
     /// Records handed over.
     records: u64,
     last_time: u64,
+    /// What the window is to hold before it is walked on, and what that is part of.
+    owed: Option<(Part, usize)>,
     /// Found behind records that were handed over, told by the next call.
     pending: Option<ReadError>,
     ended: bool,
@@ -75,7 +75,8 @@ impl Reader {
         Self::new(Input::from_bytes(bytes)?)
     }
 
-    /// Takes a capture from anything that can be read, packed or not. `size` is how many bytes it has, where that is known.
+    /// Takes a capture from anything that can be read, packed or not. `size` is how many bytes it has, where that is
+    /// known: no more are read, and fewer are an error.
     pub fn from_read(
         source: impl Read + Send + 'static,
         size: Option<u64>,
@@ -84,10 +85,11 @@ impl Reader {
         Self::new(Input::from_stream(Box::new(source), size, options.preload)?)
     }
 
-    fn new(mut input: Input) -> Result<Self, OpenError> {
+    pub(super) fn new(mut input: Input) -> Result<Self, OpenError> {
         let (format, used) = recognise(&mut input)?;
         input.consume(used);
-        Ok(Self { input, format, offset: used as u64, records: 0, last_time: 0, pending: None, ended: false })
+        let offset = used as u64;
+        Ok(Self { input, format, offset, records: 0, last_time: 0, owed: None, pending: None, ended: false })
     }
 
     /// Hands up to `max` records to `sink`, in the order of the file, and says how many; 0 is the end.
@@ -106,6 +108,7 @@ impl Reader {
     pub fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
         assert!(max > 0, "at least one record has to be asked for");
         loop {
+            self.settle_debt();
             if let Some(error) = self.pending.take() {
                 return Err(error);
             }
@@ -131,9 +134,8 @@ impl Reader {
         self.records += step.records as u64;
         match step.stop {
             Stop::Full => {}
-            // Records that are there do not wait for bytes that may take long to come.
-            Stop::Short { .. } if step.records > 0 && self.input.is_stream() => {}
-            Stop::Short { part, needed } => self.fill(part, needed),
+            // Not at once: records that are there do not wait for bytes that may take long to come.
+            Stop::Short { part, needed } => self.owed = Some((part, needed)),
             Stop::TooLong { length, limit } => {
                 self.end(Some(ReadError::TooLong { place: self.place(), length, limit }));
             }
@@ -147,6 +149,15 @@ impl Reader {
         }
     }
 
+    /// Sees to it that the window holds what the last walk stopped for.
+    #[inline]
+    fn settle_debt(&mut self) {
+        if let Some((part, needed)) = self.owed.take() {
+            self.fill(part, needed);
+        }
+    }
+
+    #[cold]
     fn fill(&mut self, part: Part, needed: usize) {
         match self.input.fill(needed) {
             Ok(true) => {}
@@ -177,8 +188,16 @@ impl Reader {
         Place { record: self.records + self.skipped() + 1, offset: self.offset }
     }
 
-    /// The bytes that the records are lent from, if all of them are at hand: so that who keeps a record need not copy it.
-    pub fn memory(&self) -> Option<&Memory> {
+    /// The bytes that the next records are lent from, so that who keeps a record need not copy it, but clones these.
+    /// `None` for what comes bit by bit, as from a pipe: then there is little in each of these, and copying it takes
+    /// less memory.
+    ///
+    /// Now and then a record lies elsewhere nevertheless; [`Memory::place`] tells. The reader reads on into other
+    /// memory as long as there is a clone. So who keeps many should count their bytes.
+    pub fn memory(&mut self) -> Option<&Memory> {
+        if self.input.memory().is_some() {
+            self.settle_debt();
+        }
         self.input.memory()
     }
 
@@ -245,18 +264,34 @@ fn recognise(input: &mut Input) -> Result<(Format, usize), OpenError> {
     Ok((Format::Pcap(Pcap::new(order, magic, header)?), pcap::FILE_HEADER))
 }
 
+/// Looks for an interface whose frames can be decoded: through all of what can be read again, else up to the first
+/// packet.
 fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
-    let mut at_end = !input.is_stream();
+    let (mut at_end, rewinds) = (!input.is_stream(), input.rewinds());
+    let mut scout = Scout::new(at_end || rewinds);
+    let mut has_passed = false;
     loop {
-        match pcapng::survey(input.window(), at_end)? {
-            Survey::Readable => return Ok(Format::PcapNg(PcapNg::new())),
+        match scout.survey(input.window(), at_end)? {
+            Survey::Readable => break,
             Survey::UnknownLink(link) => return Err(OpenError::UnknownLink(link)),
             Survey::Short(needed) if at_end => {
                 return Err(OpenError::CutHeader { needed, have: input.window().len() });
             }
+            Survey::Short(needed) if rewinds => {
+                let passed = scout.take_passed();
+                input.consume(passed);
+                has_passed |= passed > 0;
+                at_end = !fill(input, needed - passed)?;
+            }
+            // So much is not kept for that: reading will tell.
+            Survey::Short(needed) if needed > LONGEST as usize => break,
             Survey::Short(needed) => at_end = !fill(input, needed)?,
         }
     }
+    if has_passed {
+        input.rewind().map_err(|error| OpenError::Read { compression: None, error })?;
+    }
+    Ok(Format::PcapNg(PcapNg::new()))
 }
 
 fn fill(input: &mut Input, needed: usize) -> Result<bool, OpenError> {

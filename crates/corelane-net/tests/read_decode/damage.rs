@@ -119,10 +119,12 @@ fn absurd_lengths_end_the_capture_and_take_no_memory() {
 
 #[test]
 fn a_long_length_is_cut_where_the_snaplen_allows_it() {
-    let capture = Pcap::new(Order::Little, crate::support::MICROSECONDS, u32::MAX, 1).raw(2, 0, 1 << 28, 0, &[2; 100]);
-    let (_, errors) = read_both_ways(&capture.bytes).unwrap();
-    assert_eq!(errors.len(), 1);
-    assert!(errors[0].contains("ends inside the data"), "{errors:?}");
+    for (length, what) in [(1 << 24, "ends inside the data"), ((1 << 24) + 1, "absurd (limit 16777216)")] {
+        let capture = Pcap::new(Order::Little, crate::support::MICROSECONDS, u32::MAX, 1);
+        let (_, errors) = read_both_ways(&capture.raw(2, 0, length, 0, &[2; 100]).bytes).unwrap();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].contains(what) && errors[0].starts_with("record 1 at byte 24: "), "{errors:?}");
+    }
 }
 
 #[test]
@@ -148,6 +150,16 @@ fn impossible_later_blocks_of_other_kinds_end_the_capture() {
         let (records, errors) = read_both_ways(&bytes).unwrap();
         assert_eq!((records.len(), errors.len()), (1, 1), "{kind}: {errors:?}");
     }
+}
+
+#[test]
+fn interfaces_without_end_take_no_memory() {
+    let capture = (0..70_000).fold(PcapNg::new(Order::Little), |capture, _| capture.interface(147, 0, &[]));
+    let bytes = capture.interface(1, 0, &[]).enhanced(0, 1, 1, &[7]).bytes;
+    let mut reader = Reader::from_bytes(bytes).unwrap();
+    let error = reader.read(1, |_| {}).unwrap_err().to_string();
+    assert!(error.contains("more interfaces") && error.contains(&format!("at byte {}", 28 + 65_536 * 20)), "{error}");
+    assert_eq!(reader.take_warnings().len(), 100);
 }
 
 /// Frames whose headers are half right, so that mutations reach deep.

@@ -1,14 +1,16 @@
 //! Where bytes may come from, and what may be no capture at all.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use corelane_net::capture::{Compression, OpenError, Options, ReadError, Reader};
+use corelane_net::capture::{Compression, Memory, OpenError, Options, ReadError, Reader};
 use tempfile::TempDir;
 
 use crate::support::{Order, Pcap, PcapNg, gzip, read_all, read_whole, zstd};
@@ -64,7 +66,131 @@ fn every_input_gives_the_same() {
         };
         same(open(&path, false), "file");
         same(open(&path, true), "preloaded");
+        // SAFETY: nobody else knows the file.
+        same(unsafe { Reader::open_mapped(&path) }, "mapped");
         same(Reader::from_bytes(bytes.clone()), "bytes");
+    }
+}
+
+#[test]
+fn what_a_reader_has_lent_stays_while_it_reads_on() {
+    let capture = large();
+    let folder = TempDir::new().unwrap();
+    for bytes in [capture.clone(), zstd(&capture)] {
+        let mut reader = open(&file(&folder, "capture", &bytes), false).unwrap();
+        let (mut kept, mut elsewhere) = (Vec::new(), 0);
+        loop {
+            let memory = reader.memory().expect("a file").clone();
+            let before = kept.len() + elsewhere;
+            let read = reader.read(1000, |record| match memory.place(record.data) {
+                Some(at) => kept.push((memory.clone(), at, record.data.len(), record.data.to_vec())),
+                None => elsewhere += 1,
+            });
+            if read.unwrap() == 0 {
+                break;
+            }
+            assert!(kept.len() + elsewhere > before);
+        }
+        assert_eq!(kept.len() + elsewhere, 20_000);
+        assert!(elsewhere < 2_000, "{elsewhere} records have to be copied");
+        assert!(kept.iter().all(|(memory, at, len, data)| memory[*at..at + len] == data[..]));
+    }
+}
+
+#[test]
+fn what_was_given_back_is_filled_again() {
+    let folder = TempDir::new().unwrap();
+    let capture = (0..20_000).fold(Pcap::usual(), |capture, n| capture.record(n, 0, &[n as u8; 1000])).bytes;
+    let mut reader = open(&file(&folder, "capture", &capture), false).unwrap();
+    // Three blocks are held at a time, and one is filled.
+    let (mut held, mut places) = (VecDeque::new(), BTreeSet::new());
+    loop {
+        let memory = reader.memory().expect("a file").clone();
+        if held.back().is_none_or(|last: &Memory| !last.is(&memory)) {
+            places.insert(memory.as_ptr().addr());
+            held.push_back(memory);
+        }
+        if held.len() > 3 {
+            held.pop_front();
+        }
+        if reader.read(1000, |_| {}).unwrap() == 0 {
+            break;
+        }
+    }
+    assert_eq!(reader.records(), 20_000);
+    assert!((3..=5).contains(&places.len()), "{}", places.len());
+}
+
+#[test]
+fn a_file_is_searched_to_its_end_for_an_interface_that_can_be_decoded() {
+    let mut capture = PcapNg::new(Order::Little).interface(147, 0, &[]);
+    for n in 0..30 {
+        capture = capture.enhanced(0, n, 100_000, &[n as u8; 100_000]);
+    }
+    let unknown = capture.bytes.clone();
+    let capture = capture.interface(1, 0, &[]).enhanced(1, 31, 1, &[1]).bytes;
+    let whole = read_whole(&capture);
+    assert_eq!(whole.len(), 31);
+    let folder = TempDir::new().unwrap();
+    for preload in [false, true] {
+        let (records, errors) = read_all(open(&file(&folder, "capture", &capture), preload).unwrap());
+        assert!(records == whole && errors.is_empty(), "{errors:?}");
+        let error = open(&file(&folder, "unknown", &unknown), preload).unwrap_err();
+        assert!(matches!(error, OpenError::UnknownLink(_)), "{error:?}");
+    }
+    // What can be read only once is looked at up to the first packet.
+    let error = Reader::from_bytes(gzip(&capture)).unwrap_err();
+    assert!(matches!(error, OpenError::UnknownLink(_)), "{error:?}");
+}
+
+#[test]
+fn a_stream_is_not_kept_to_search_it() {
+    let mut capture = PcapNg::new(Order::Little);
+    for _ in 0..10 {
+        capture = capture.block(0xbad, &[0; 4 << 20]);
+    }
+    let capture = capture.interface(1, 0, &[]).enhanced(0, 1, 1, &[1]).bytes;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let source = Counting { source: std::io::Cursor::new(capture), seen: seen.clone() };
+    let reader = Reader::from_read(source, None, &Options::default()).unwrap();
+    assert!(seen.load(Relaxed) <= 20 << 20, "{seen:?}");
+    let (records, errors) = read_all(reader);
+    assert!(records.len() == 1 && errors.is_empty(), "{errors:?}");
+}
+
+/// Counts what is read.
+struct Counting<R> {
+    source: R,
+    seen: Arc<AtomicUsize>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.seen.fetch_add(count, Relaxed);
+        Ok(count)
+    }
+}
+
+#[test]
+fn an_input_that_is_shorter_than_it_was_ends_early() {
+    let capture = Pcap::usual().record(1, 0, &[1; 10]).record(2, 0, &[2; 20]).bytes;
+    for preload in [false, true] {
+        // Also where it ends between two records.
+        for (length, place) in [(50, 2), (60, 2), (86, 3)] {
+            let source = std::io::Cursor::new(capture[..length].to_vec());
+            let reader = Reader::from_read(source, Some(100), &Options::default().preload(preload)).unwrap();
+            let (records, errors) = read_all(reader);
+            assert_eq!(records.len(), place - 1);
+            let [error] = &errors[..] else { panic!("{errors:?}") };
+            let text = format!("the input ended early: {length} of 100 bytes are there");
+            assert!(error.place().record == place as u64 && error.to_string().ends_with(&text), "{error}");
+        }
+        // What it has got since is left alone.
+        let source = std::io::Cursor::new(capture.clone());
+        let (records, errors) =
+            read_all(Reader::from_read(source, Some(50), &Options::default().preload(preload)).unwrap());
+        assert!(records.len() == 1 && errors.is_empty(), "{errors:?}");
     }
 }
 
