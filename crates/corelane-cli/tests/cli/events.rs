@@ -123,6 +123,23 @@ fn the_json_report_is_the_same_with_events_beside_it() {
 }
 
 #[test]
+fn several_files_give_the_events_of_one() {
+    let folder = Folder::new();
+    let (capture, _) = generated(50_000);
+    let length = |at: usize| u32::from_le_bytes(*capture[at + 8..].first_chunk().unwrap()) as usize;
+    let middle = (0..20_000).fold(24, |at, _| at + 16 + length(at));
+    let parts = [capture[..middle].to_vec(), [&capture[..24], &capture[middle..]].concat()];
+    let whole = folder.file("whole.pcap", &capture);
+    let [first, second] = [folder.file("first.pcap", &parts[0]), folder.file("second.pcap", &parts[1])];
+    let expected = run(corelane(["monitor", "--eve", "-", "--analyzers", "0"]).arg(&whole)).code(0).silent().stdout;
+    assert!(expected.len() > 100_000);
+    for way in [&["--analyzers", "1"][..], &["--analyzers", "3"], &["--mmap"], &["--preload"]] {
+        let outcome = run(corelane(["monitor", "--eve", "-"]).args(way).args([&first, &second])).code(0).silent();
+        assert!(outcome.stdout == expected, "{way:?}");
+    }
+}
+
+#[test]
 fn the_summary_tells_the_protocols() {
     let folder = Folder::new();
     let outcome = run(corelane(["monitor", "--protocols"]).arg(file(&folder))).code(0).silent();

@@ -16,8 +16,9 @@
 //! # How a hang is noticed
 //!
 //! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher read nothing either, gives up, and all
-//! others with it. That happens where a stage gets less than a batch of items in 8 strides of packets, which is when the Dispatcher waits until all stages
-//! have come to its mark; it also happens where a source, or who takes the events, blocks for so long.
+//! others with it. That happens where a stage gets less than a batch of items in 8 strides of packets, or in 16 MiB of
+//! them, which is when the Dispatcher waits until all stages have come to its mark; it also happens where a source, or
+//! who takes the events, blocks for so long.
 
 use super::Inspection;
 use super::ends::{ItemConsumer, ItemProducer};

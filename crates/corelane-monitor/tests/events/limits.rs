@@ -1,16 +1,18 @@
 //! What both analyses keep stays within what they may.
 
-use crate::support::{of_bytes, plan, query};
+use crate::support::{of, of_bytes, plan, query};
 use corelane_monitor::{Inspection, PARTITIONS, Progress, QueueKind, Settings, Source};
-use corelane_net::capture::{LinkType, Record};
+use corelane_net::capture::{LinkType, Memory, Options, ReadError, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::synth::Conversations;
 use serde_json::Value;
 use std::convert::Infallible;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
+use tempfile::TempDir;
 
 #[test]
 fn conversations_and_fragments_stay_within_their_limits() {
@@ -105,6 +107,80 @@ fn packets_that_wait_are_limited_in_bytes() {
         assert!((1..MOST).contains(&stood.expect("an event")), "{analyzers} analyzers, {burst} at a time: {stood:?}");
         assert_eq!(packets, PACKETS as u64);
         assert!(given.load(Relaxed) > 2 * MOST && lines > 0, "the test is about more than that");
+    }
+}
+
+/// A reader whose records' bytes are counted as they are given.
+struct Counted {
+    reader: Reader,
+    given: Arc<AtomicUsize>,
+}
+
+impl Source for Counted {
+    type Error = ReadError;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
+        self.reader.read(max, |record| {
+            sink(record);
+            self.given.fetch_add(record.data.len(), Relaxed);
+        })
+    }
+
+    fn memory(&mut self) -> Option<&Memory> {
+        self.reader.memory()
+    }
+}
+
+/// The same where the bytes are not copied, but lie in the blocks of a file; one record is larger than a block.
+#[test]
+fn blocks_of_a_file_that_wait_are_limited_in_bytes() {
+    const MOST: usize = 20 << 20;
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("long.pcap");
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 101, 0, 0, 0];
+    let mut long = vec![0; LONG];
+    long[..20].copy_from_slice(&[0x45, 0, 0xea, 0x60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 3, 10, 0, 0, 4]);
+    for number in 0..1000_u32 {
+        let mut frame = if number == 0 { query(2) } else { long.clone() };
+        if number == 500 {
+            frame.resize(3 << 20, 0);
+        }
+        let length = frame.len() as u32;
+        capture.extend([number / 100, 0, length, length].into_iter().flat_map(u32::to_le_bytes));
+        capture.extend(frame);
+    }
+    fs::write(&path, &capture).expect("a file");
+    let alone = of(
+        Reader::open(&path, &Options::default()).expect("a capture"),
+        &Inspection::default(),
+        &plan(0, QueueKind::Lane, 64),
+    );
+    for analyzers in [1, 3] {
+        let given = Arc::new(AtomicUsize::new(0));
+        let reader = Reader::open(&path, &Options::default()).expect("a capture");
+        let (mut stood, mut text) = (None, Vec::new());
+        let ran = corelane_monitor::inspect(
+            [Counted { reader, given: given.clone() }],
+            &Settings::default(),
+            &Inspection::default(),
+            &plan(analyzers, QueueKind::Lane, 2048),
+            &Progress::new(),
+            |_, error| panic!("{error}"),
+            |events: &[u8]| {
+                text.extend_from_slice(events);
+                if stood.is_none() {
+                    let mut now = 0;
+                    while now != given.load(Relaxed) {
+                        now = given.load(Relaxed);
+                        sleep(Duration::from_millis(200));
+                    }
+                    stood = Some(now);
+                }
+            },
+        );
+        assert_eq!(ran.expect("a plan").0.packets, 1000);
+        assert!((1..MOST).contains(&stood.expect("an event")), "{analyzers} analyzers: {stood:?}");
+        assert!(given.load(Relaxed) > 2 * MOST && text == alone.text, "the same events");
     }
 }
 
