@@ -1,7 +1,6 @@
 //! Test binaries: how they are built, and what their runs come to.
 
 use crate::Result;
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,80 +60,6 @@ impl Target {
     pub(crate) fn is_on_real_threads(&self) -> bool {
         !self.is_loom && !self.is_shuttle
     }
-
-    /// What its crate is not built from, of those that tests of queues depend on.
-    fn apart(&self) -> &'static [&'static str] {
-        match self.package {
-            "corelane" => &["corelane-pool", "corelane-bench"],
-            "corelane-pool" => &["corelane-bench"],
-            _ => &[],
-        }
-    }
-
-    /// The files that only other targets are made of, as git's path specs leave them out. What several are made of lies in `support`.
-    pub(crate) fn without_others(&self, root: &Path) -> Vec<String> {
-        let crates = root.join("crates");
-        let others = ["corelane", "corelane-pool", "corelane-bench"].into_iter().flat_map(|package| {
-            let tests = entries(&crates.join(package).join("tests"));
-            let others = tests.into_iter().map(|(_, name)| name).filter(move |name| {
-                name != "support" && (package != self.package || name.trim_end_matches(".rs") != self.test)
-            });
-            let examples = format!("{package}/examples");
-            others.map(move |name| format!("{package}/tests/{name}")).chain([examples])
-        });
-        let apart = self.apart().iter().map(|&name| name.to_owned());
-        let known = self.modules(&crates);
-        let unknown = MODULES.iter().filter(|module| !known.contains(*module));
-        let unknown = unknown.map(|module| format!("{LIBRARY}/{module}"));
-        others.chain(apart).chain(unknown).map(|part| format!(":(exclude)crates/{part}")).collect()
-    }
-
-    /// Those of the [`MODULES`] whose code its tests may run: whoever does not have a module's name cannot call it, nor what it has
-    /// done to types of others.
-    fn modules(&self, crates: &Path) -> BTreeSet<&'static str> {
-        let mut known = BTreeSet::new();
-        let mut news =
-            names(&crates.join(self.package).join("tests"), |path| path.trim_end_matches(".rs") == self.test);
-        news.extend(names(&crates.join("corelane/tests"), |path| path == "support"));
-        if self.package != "corelane" {
-            news.extend(names(&crates.join(self.package), |path| path != "tests" && path != "examples"));
-        }
-        news.extend(names(&crates.join(LIBRARY), |path| !MODULES.contains(&path)));
-        while let Some(module) = news.pop_first() {
-            if known.insert(module) {
-                news.extend(names(&crates.join(LIBRARY), |path| path == module));
-            }
-        }
-        known
-    }
-}
-
-const LIBRARY: &str = "corelane/src";
-/// Of the library, what most of it does without. Each is a directory.
-const MODULES: [&str; 4] = ["fanout", "handoff", "mpmc", "paper"];
-
-/// Which of the [`MODULES`] are named in the code of some parts of a directory: those whose paths below it begin so.
-fn names(directory: &Path, is_part: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
-    let mut found = BTreeSet::new();
-    let parts = entries(directory).into_iter().filter(|(_, name)| is_part(name));
-    let mut paths: Vec<_> = parts.map(|(path, _)| path).collect();
-    while let Some(path) = paths.pop() {
-        if path.is_dir() {
-            paths.extend(entries(&path).into_iter().map(|(path, _)| path));
-        }
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        // The crate's root has to name them to have them.
-        let code = text.lines().filter_map(|line| line.split("//").next()).filter(|line| !line.starts_with("pub mod"));
-        let words: Vec<_> = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).collect();
-        found.extend(MODULES.iter().filter(|module| words.iter().any(|word| word.contains(*module))));
-    }
-    found
-}
-
-/// What lies in a directory, if it is one: paths and names.
-fn entries(directory: &Path) -> Vec<(PathBuf, String)> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned())).collect()
 }
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
@@ -442,70 +367,6 @@ mod tests {
         let mut command = Command::new("sh");
         let child = command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         watch(child.unwrap(), limit).unwrap()
-    }
-
-    /// Else a change to what a target is built from may be taken for none.
-    #[test]
-    fn crates_are_apart_that_know_nothing_of_each_other() {
-        for target in TARGETS {
-            let manifest = crate::root().join("crates").join(target.package).join("Cargo.toml");
-            let text = std::fs::read_to_string(manifest).unwrap();
-            assert!(target.apart().iter().all(|name| !text.contains(name)), "{}", target.package);
-        }
-    }
-
-    #[test]
-    fn modules_are_known_whose_names_are() {
-        let modules = |name: &str| {
-            let target = TARGETS.iter().find(|target| target.name == name).unwrap();
-            target.modules(&crate::root().join("crates")).into_iter().collect::<Vec<_>>()
-        };
-        assert_eq!(modules("contract"), [] as [&str; 0]);
-        assert_eq!(modules("deadlock"), ["paper"]);
-        assert_eq!(modules("mpmc"), ["mpmc"]);
-        assert_eq!(modules("loom_handoff"), ["handoff"]);
-        assert_eq!(modules("loom_pool"), ["handoff"]);
-        // By the module's own code.
-        assert_eq!(modules("loom_fanout"), ["fanout", "mpmc"]);
-        assert!(modules("shuttle").len() >= 3 && modules("coherence").len() >= 3);
-        for module in MODULES {
-            assert!(crate::root().join("crates").join(LIBRARY).join(module).is_dir());
-        }
-    }
-
-    /// Else a change to a target's files may change another.
-    #[test]
-    fn targets_share_nothing_but_what_is_in_support() {
-        let mut shared = 0;
-        for package in ["corelane", "corelane-pool", "corelane-bench"] {
-            let tests = crate::root().join("crates").join(package).join("tests");
-            let mut directories = vec![tests.clone()];
-            while let Some(directory) = directories.pop() {
-                for entry in std::fs::read_dir(directory).unwrap() {
-                    let path = entry.unwrap().path();
-                    if path.is_dir() {
-                        directories.push(path);
-                        continue;
-                    }
-                    let text = std::fs::read_to_string(&path).unwrap();
-                    let elsewhere =
-                        text.lines().filter(|line| line.contains("#[path = \"") || line.contains("include!("));
-                    for line in elsewhere {
-                        let is_target = TARGETS.iter().any(|target| {
-                            path.starts_with(tests.join(target.test))
-                                || path == tests.join(target.test).with_extension("rs")
-                        });
-                        assert!(
-                            line.contains("support/") || line.contains("examples/") && !is_target,
-                            "{}: {line}",
-                            path.display()
-                        );
-                        shared += 1;
-                    }
-                }
-            }
-        }
-        assert!(shared > 20, "they are not where they were looked for");
     }
 
     #[test]

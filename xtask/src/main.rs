@@ -1,5 +1,5 @@
 //! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another processor, what a
-//! release needs, and the table that says what of it was seen.
+//! release needs, and the table of what was seen.
 
 #[cfg(test)]
 mod bugs;
@@ -33,13 +33,13 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Runs the queues' tests under a tool, which it installs first: a model checker, a sanitizer, another processor
     Run(tool::Arguments),
-    /// Writes docs/evidence.md, the table of what was seen, from docs/evidence.toml, the records
-    Evidence(evidence::Arguments),
+    /// Writes docs/evidence.md for a release: the table of what `verify` has seen of this commit
+    Evidence,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
     /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets nobody sleep for ever
     Soak(soak::Arguments),
-    /// Runs everything, keeps records of it, and prints the table
+    /// Runs everything, and prints the table of it
     Verify(verify::Arguments),
 }
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Run(arguments) => tool::run(&arguments),
-        Command::Evidence(arguments) => evidence::run(&arguments),
+        Command::Evidence => evidence::run(),
         Command::Release => release::run(),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

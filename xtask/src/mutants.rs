@@ -6,7 +6,7 @@
 //! that, so that mutants keep up with the code.
 
 use crate::cargo::{self, End, How, NotBuilt, Outcome, Tests};
-use crate::evidence::{Records, Run, Seen, Sources};
+use crate::evidence::{Records, Run};
 use crate::rows::{Kind, ROWS};
 use crate::tool::Column;
 use crate::{Result, root, tree};
@@ -24,24 +24,18 @@ pub(crate) struct Arguments {
     /// Only the mutants of these queues
     #[arg(long)]
     queue: Vec<String>,
-    /// Only mutants of which docs/evidence.toml says nothing, or that they survived
-    #[arg(long)]
-    new: bool,
-    /// Only mutants that docs/evidence.toml does not say were killed in these very sources
+    /// Only mutants that were not killed in these very sources
     #[arg(long)]
     missing: bool,
     /// Names them and what is broken in each, and runs nothing
     #[arg(long)]
     list: bool,
-    /// Keeps what was seen in docs/evidence.toml
-    #[arg(long)]
-    record: bool,
 }
 
 impl Arguments {
-    /// Every mutant, or those that are missing, with records.
+    /// Every mutant, or those that are missing.
     pub(crate) fn all(missing: bool) -> Self {
-        Self { only: Vec::new(), queue: Vec::new(), new: false, missing, list: false, record: true }
+        Self { only: Vec::new(), queue: Vec::new(), missing, list: false }
     }
 }
 
@@ -148,15 +142,6 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// How many mutants each queue has.
-pub(crate) fn count(root: &Path) -> Result<BTreeMap<String, usize>> {
-    let mut counts = BTreeMap::new();
-    for mutant in all(root)? {
-        *counts.entry(mutant.queue).or_default() += 1;
-    }
-    Ok(counts)
-}
-
 /// What became of a mutant.
 enum Fate {
     Killed(String),
@@ -167,7 +152,6 @@ enum Fate {
 struct Bench<'a> {
     root: &'a Path,
     tree: std::path::PathBuf,
-    seen: Seen,
     /// Tells these sources from others.
     sources: String,
     /// The tests that passed without a fault, and how long that took.
@@ -236,7 +220,7 @@ impl Bench<'_> {
         // Where they are a row's models, this was as good a run of them as any.
         for row in &ROWS {
             if row.tests(Kind::Models)?.is_some_and(|models| models == *tests) {
-                self.models.push((row.name, Run::new(&outcome, tests, &self.seen)));
+                self.models.push((row.name, Run::new(&outcome, tests, &self.sources)));
             }
         }
         self.baseline.insert(tests.to_string(), outcome.time);
@@ -248,7 +232,7 @@ impl Bench<'_> {
     /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the fault must do so a second
     /// time where threads are real, and pass without it.
     fn try_to_kill(&mut self, mutant: &Mutant, records: &Records) -> Result<Fate> {
-        let last = records.killer(&mutant.name).and_then(|last| Tests::parse(last).ok());
+        let last = records.killer(mutant).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {
             let path = self.tree.join(&mutant.file);
             let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -340,21 +324,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         mutants.retain(|mutant| arguments.only.contains(&mutant.name) || arguments.queue.contains(&mutant.queue));
     }
     let records = Records::read(&root)?;
-    mutants.retain(|mutant| !arguments.new || records.killer(&mutant.name).is_none());
-    let here = Sources::now(&root);
-    mutants.retain(|mutant| !arguments.missing || !records.was_killed_in(&mutant.name, &here));
+    if arguments.missing {
+        let sources = tree::digest(&root)?;
+        mutants.retain(|mutant| !records.was_killed_in(mutant, &sources));
+    }
     if arguments.list {
         mutants.iter().for_each(|mutant| println!("{}: {}", mutant.name, mutant.fault));
         return Ok(());
     }
-    let seen = Seen::now(&root);
     let mut survivors = Vec::new();
     let mut errors = Vec::new();
     let count = mutants.len();
     let tree = root.join("target/mutants/tree");
-    let sources = tree::copy(&root, &tree)?;
-    let mut bench =
-        Bench { root: &root, tree, seen: seen.clone(), sources, baseline: HashMap::new(), models: Vec::new() };
+    tree::copy(&root, &tree)?;
+    // Of what is built, whatever has changed at the root since.
+    let sources = tree::digest(&tree)?;
+    let mut bench = Bench { root: &root, tree, sources: sources.clone(), baseline: HashMap::new(), models: Vec::new() };
     for mutant in &mutants {
         let start = std::time::Instant::now();
         let fate = bench.try_to_kill(mutant, &records);
@@ -375,14 +360,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 continue;
             }
         };
-        if arguments.record {
-            Records::update(&root, |records| {
-                for (row, run) in bench.models.drain(..) {
-                    records.saw(Column::Loom, row, run);
-                }
-                records.saw_mutant(&mutant.name, &mutant.digest(), by, &seen);
-            })?;
-        }
+        Records::update(&root, |records| {
+            for (row, run) in bench.models.drain(..) {
+                records.saw(Column::Loom, row, run);
+            }
+            records.saw_mutant(mutant, by, &sources);
+        })?;
     }
     println!("{} of {count} mutants killed", count - survivors.len() - errors.len());
     match (&*survivors, &*errors) {

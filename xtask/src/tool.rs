@@ -2,9 +2,9 @@
 //! and installs what it needs.
 
 use crate::cargo::{self, How, NotBuilt, Target};
-use crate::evidence::{Records, Run, Seen, Sources};
+use crate::evidence::{Records, Run};
 use crate::rows::{Kind, ROWS, Row};
-use crate::{Result, root};
+use crate::{Result, root, tree};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,12 +17,9 @@ pub(crate) struct Arguments {
     /// Only these queues
     #[arg(long)]
     row: Vec<String>,
-    /// Only queues of which docs/evidence.toml does not say that they passed with these very sources
+    /// Only queues that have not passed with these very sources
     #[arg(long)]
     missing: bool,
-    /// Keeps what was seen in docs/evidence.toml
-    #[arg(long)]
-    record: bool,
 }
 
 /// A column of the table.
@@ -90,7 +87,7 @@ impl Column {
     }
 
     pub(crate) fn command(self) -> String {
-        format!("cargo xtask run {} --record", self.key())
+        format!("cargo xtask run {}", self.key())
     }
 
     /// What the tests judge, where that is all they do.
@@ -242,13 +239,13 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
-/// All rows, or those whose tests have not passed with the present sources, by the records.
+/// All rows, or those whose tests have not passed with the present sources.
 pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
     if !missing {
         return Ok(ROWS.iter().collect());
     }
     let root = root();
-    let (records, sources) = (Records::read(&root)?, Sources::now(&root));
+    let (records, sources) = (Records::read(&root)?, tree::digest(&root)?);
     let mut rows = Vec::new();
     for row in &ROWS {
         if row.tests(column.kind())?.is_some() && !records.has_passed(column, row, &sources) {
@@ -261,14 +258,14 @@ pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
 /// The longest that a row's tests may take.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs the rows' tests of a column; returns how many rows failed.
-pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<usize> {
+/// Runs the rows' tests of a column, and keeps what they came to; returns how many rows failed.
+pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
     if rows.is_empty() {
         println!("{}: every row has passed with these sources", column.title());
         return Ok(0);
     }
     let root = root();
-    let seen = Seen::now(&root);
+    let sources = tree::digest(&root)?;
     column.prepare(&root)?;
     let how = column.how(&root)?;
     println!("{}: {}", column.title(), column.meaning());
@@ -280,12 +277,14 @@ pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<
             let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
                 NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
             })?;
-            seen.still(&Seen::now(&root))?;
+            if tree::digest(&root)? != sources {
+                return Err("the sources have changed while they were built".to_owned());
+            }
             binaries.push((tests.target, binary));
         }
         let (_, binary) = binaries.iter().find(|(target, _)| *target == tests.target).expect("just built");
         let outcome = cargo::run(binary, &how, &tests, LIMIT)?;
-        let run = Run::new(&outcome, &tests, &seen);
+        let run = Run::new(&outcome, &tests, &sources);
         match &run.failed {
             None => println!("{:>8.1?}  {}: {} passed ({tests})", outcome.time, row.name, outcome.passed),
             Some(failed) => {
@@ -293,9 +292,7 @@ pub(crate) fn run_column(column: Column, rows: &[&Row], record: bool) -> Result<
                 println!("{:>8.1?}  {}: FAILED {failed} ({tests})\n{}", outcome.time, row.name, outcome.output);
             }
         }
-        if record {
-            Records::update(&root, |records| records.saw(column, row.name, run))?;
-        }
+        Records::update(&root, |records| records.saw(column, row.name, run))?;
     }
     Ok(failures)
 }
@@ -306,7 +303,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut rows = rows(arguments.column, arguments.missing)?;
     rows.retain(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name));
-    match run_column(arguments.column, &rows, arguments.record)? {
+    match run_column(arguments.column, &rows)? {
         0 => Ok(()),
         failures => Err(format!("{failures} of the queues failed")),
     }

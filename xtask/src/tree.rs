@@ -12,7 +12,7 @@ use std::process::Command;
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
 /// What of it the tests of queues depend on. `coherence` is the benchmarks' crate's.
-pub(crate) const JUDGED: [&str; 9] = [
+const JUDGED: [&str; 9] = [
     "Cargo.toml",
     "Cargo.lock",
     "crates/corelane",
@@ -25,8 +25,8 @@ pub(crate) const JUDGED: [&str; 9] = [
 ];
 
 /// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there begin where the last
-/// one ended; files that are there only go. Returns a text that tells the crates of the queues from others.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<String> {
+/// one ended; files that are there only go.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut files = BTreeSet::new();
     for part in PARTS {
         list(from, &from.join(part), &mut files)?;
@@ -40,15 +40,37 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<String> {
     for gone in old.difference(&files) {
         fs::remove_file(to.join(gone)).map_err(|error| failed(gone, &error))?;
     }
-    let mut hash = DefaultHasher::new();
     for file in &files {
         let content = fs::read(from.join(file)).map_err(|error| failed(file, &error))?;
-        if JUDGED.iter().any(|part| file.starts_with(part)) {
-            (file, &content).hash(&mut hash);
-        }
         write(&to.join(file), &content)?;
     }
+    Ok(())
+}
+
+/// Tells the sources that tests of queues depend on from others.
+pub(crate) fn digest(root: &Path) -> Result<String> {
+    let mut files = BTreeSet::new();
+    for part in JUDGED {
+        list(root, &root.join(part), &mut files)?;
+    }
+    let mut hash = DefaultHasher::new();
+    for file in &files {
+        let content = fs::read(root.join(file)).map_err(|error| failed(file, &error))?;
+        (file, content).hash(&mut hash);
+    }
     Ok(format!("{:016x}", hash.finish()))
+}
+
+/// The commit that is there, with a `+` if anything was changed since but the documents.
+pub(crate) fn commit(root: &Path) -> Result<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(root).output();
+        let output = output.map_err(|error| format!("git: {error}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(format!("git: {}", text(&output.stderr))) }
+    };
+    let changed = git(&["status", "--porcelain", "--", ".", ":(exclude)docs"])?;
+    Ok(git(&["rev-parse", "--short=9", "HEAD"])? + if changed.is_empty() { "" } else { "+" })
 }
 
 /// Writes a file unless it is so already.
@@ -74,16 +96,6 @@ fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Git, for the repository that a directory lies in: also where it runs for another, as in a hook of that one's.
-pub(crate) fn git(root: &Path) -> Command {
-    let mut git = Command::new("git");
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"] {
-        git.env_remove(variable);
-    }
-    git.current_dir(root);
-    git
-}
-
 fn failed(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
@@ -102,7 +114,13 @@ mod tests {
             let is_file = part.contains('.');
             change(&if is_file { part.to_owned() } else { format!("{part}/file") }, "a");
         }
-        let sources = || copy(&from, &to).unwrap();
+        for part in JUDGED {
+            change(&if part.contains('.') { part.to_owned() } else { format!("{part}/file") }, "a");
+        }
+        let sources = || {
+            copy(&from, &to).unwrap();
+            digest(&from).unwrap()
+        };
         let mut last = sources();
         for (file, is_judged) in [
             ("Cargo.lock", true),

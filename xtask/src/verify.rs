@@ -2,14 +2,14 @@
 
 use crate::mutants;
 use crate::tool::{Column, call, rows, run_column};
-use crate::{Result, evidence, release, root};
+use crate::{Result, evidence, release, root, tree};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only what every change has to pass: `.ci/run`
     #[arg(long)]
     quick: bool,
-    /// Also what has passed with these very sources, by docs/evidence.toml. Without it, what was interrupted goes on
+    /// Also what has passed with these very sources. Without it, what was interrupted goes on
     #[arg(long)]
     again: bool,
 }
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut failures = Vec::new();
     for (number, column) in Column::ALL.into_iter().enumerate() {
         step(number + 2, column.title());
-        match run_column(column, &rows(column, !arguments.again)?, true) {
+        match run_column(column, &rows(column, !arguments.again)?) {
             Ok(0) => {}
             Ok(rows) => failures.push(format!("{}: {rows} rows", column.title())),
             Err(error) => failures.push(format!("{}: {error}", column.title())),
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     failures.extend(mutants::run(&mutants::Arguments::all(!arguments.again)).err());
     step(steps, "what a release needs");
     failures.extend(release::run().err());
-    println!("\n{}", evidence::write(&root)?);
+    let commit = tree::commit(&root).unwrap_or_else(|_| "unknown".to_owned());
+    println!("\n{}", evidence::table(&root, &commit)?);
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
