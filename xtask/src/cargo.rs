@@ -1,6 +1,7 @@
 //! Test binaries: how they are built, and what their runs come to.
 
 use crate::Result;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -110,6 +111,8 @@ pub(crate) struct How {
     pub(crate) runner: Vec<String>,
     /// Words behind it.
     pub(crate) options: Vec<String>,
+    /// Miri builds and interprets the binary.
+    pub(crate) is_interpreted: bool,
 }
 
 impl How {
@@ -162,8 +165,8 @@ impl How {
         self
     }
 
-    fn command(&self, tree: &Path) -> Command {
-        let mut command = Command::new("cargo");
+    fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
+        let mut command = Command::new(program);
         // Set by the cargo that started this program, for another toolchain and another crate.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -171,15 +174,28 @@ impl How {
                 command.env_remove(&*name);
             }
         }
-        command.args(self.toolchain.map(|toolchain| format!("+{toolchain}")));
-        command.current_dir(tree).envs(self.variables.iter().cloned());
+        command.current_dir(directory).envs(self.variables.iter().cloned());
         command
+    }
+
+    /// The words that have cargo build a target's tests, and run them.
+    fn words(&self, target: Target) -> Vec<String> {
+        let mut words = vec!["cargo".to_owned()];
+        words.extend(self.toolchain.map(|toolchain| format!("+{toolchain}")));
+        words.extend(self.is_interpreted.then(|| "miri".to_owned()));
+        words.extend(["test", "-p", target.package, "--test", target.test].map(str::to_owned));
+        if !target.features.is_empty() {
+            words.extend(["--features", target.features].map(str::to_owned));
+        }
+        words.extend(self.arguments.iter().cloned());
+        words
     }
 }
 
 /// A test binary.
 pub(crate) struct Binary {
-    path: PathBuf,
+    /// What starts it.
+    words: Vec<OsString>,
     directory: PathBuf,
 }
 
@@ -192,13 +208,11 @@ pub(crate) enum NotBuilt {
 
 /// Builds a target in a tree.
 pub(crate) fn build(tree: &Path, target: Target, how: &How) -> std::result::Result<Binary, NotBuilt> {
-    let mut command = how.command(tree);
-    command.args(["test", "--no-run", "--message-format=json", "-p", target.package, "--test", target.test]);
-    if !target.features.is_empty() {
-        command.args(["--features", target.features]);
-    }
+    let words = how.words(target);
+    let mut command = how.command(&words[0], tree);
+    command.args(&words[1..]).args(["--no-run", "--message-format=json"]);
     let broken = |error: &dyn std::fmt::Display| NotBuilt::Broken(format!("cargo: {error}"));
-    let output = command.args(&how.arguments).output().map_err(|error| broken(&error))?;
+    let output = command.output().map_err(|error| broken(&error))?;
     let mut messages = String::new();
     let mut path = None;
     for line in output.stdout.lines().map_while(|line| line.ok()) {
@@ -212,7 +226,12 @@ pub(crate) fn build(tree: &Path, target: Target, how: &How) -> std::result::Resu
     }
     match path {
         Some(path) if output.status.success() => {
-            Ok(Binary { path, directory: tree.join("crates").join(target.package) })
+            let words = if how.is_interpreted {
+                words.into_iter().chain(["--".to_owned()]).map(Into::into).collect()
+            } else {
+                how.runner.iter().map(Into::into).chain([path.into()]).collect()
+            };
+            Ok(Binary { words, directory: tree.join("crates").join(target.package) })
         }
         _ if !messages.is_empty() => Err(NotBuilt::Refused(messages)),
         _ => Err(NotBuilt::Broken(String::from_utf8_lossy(&output.stderr).into_owned())),
@@ -250,32 +269,34 @@ pub(crate) struct Outcome {
 
 impl Binary {
     fn command(&self, how: &How) -> Command {
-        let mut words = how.runner.iter().map(Into::into).chain([self.path.clone()]);
-        let mut command = Command::new(words.next().expect("there is the binary at least"));
-        command.args(words).current_dir(&self.directory).env("CARGO_MANIFEST_DIR", &self.directory);
-        command.envs(how.variables.iter().cloned()).stdin(Stdio::null());
+        let mut command = how.command(&self.words[0], &self.directory);
+        command.args(&self.words[1..]).env("CARGO_MANIFEST_DIR", &self.directory).stdin(Stdio::null());
         command
     }
 
-    /// The names of its tests.
-    fn tests(&self, how: &How) -> Result<Vec<String>> {
+    /// The names of those of its tests that are chosen.
+    pub(crate) fn names(&self, how: &How, tests: &Tests) -> Result<Vec<String>> {
         let output = self.command(how).args(["--list", "--format=terse"]).output();
-        let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let output = output.map_err(|error| format!("{:?}: {error}", self.words))?;
         if !output.status.success() {
-            return Err(format!("{}: {}", self.path.display(), String::from_utf8_lossy(&output.stderr)));
+            return Err(format!("{:?}: {}", self.words, String::from_utf8_lossy(&output.stderr)));
         }
         let list = String::from_utf8_lossy(&output.stdout);
-        Ok(list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+        tests.choose(list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 }
 
 /// Runs tests of a binary, and stops at the first that fails.
 pub(crate) fn run(binary: &Binary, how: &How, tests: &Tests, limit: Duration) -> Result<Outcome> {
-    let names = tests.choose(binary.tests(how)?)?;
+    run_names(binary, how, &binary.names(how, tests)?, limit)
+}
+
+/// As [`run`], by their names.
+pub(crate) fn run_names(binary: &Binary, how: &How, names: &[String], limit: Duration) -> Result<Outcome> {
     let mut command = binary.command(how);
-    command.args(&names).args(&how.options).args(["--exact", "--show-output"]);
+    command.args(names).args(&how.options).args(["--exact", "--show-output"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    watch(child.map_err(|error| format!("{}: {error}", binary.path.display()))?, limit)
+    watch(child.map_err(|error| format!("{:?}: {error}", binary.words))?, limit)
 }
 
 fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
@@ -320,15 +341,48 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
         }
     }
     if outcome.end != End::Passed {
-        let _ = child.kill();
+        kill(&mut child);
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     outcome.time = start.elapsed();
     if outcome.end == End::Passed && !status.success() {
         outcome.end = End::Died(status.to_string());
     }
-    outcome.output += &complaints.join().unwrap_or_default();
+    let complaints = complaints.join().unwrap_or_default();
+    if let End::Died(how) = &mut outcome.end {
+        // Miri ends a program at its first error, in the test that a line has begun with.
+        let last = outcome.output.lines().last().unwrap_or_default();
+        if let Some(test) = last.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ")) {
+            let error = complaints.lines().find_map(|line| line.strip_prefix("error: "));
+            *how = format!("{test}: {}", error.unwrap_or(how));
+        }
+    }
+    outcome.output += &complaints;
     Ok(outcome)
+}
+
+/// Ends a process and all below it: cargo's runs would go on without cargo.
+fn kill(child: &mut Child) {
+    let mut below = vec![child.id().to_string()];
+    let mut at = 0;
+    while let Some(process) = below.get(at) {
+        let threads = entries(&Path::new("/proc").join(process).join("task"));
+        let children =
+            threads.iter().map(|thread| std::fs::read_to_string(thread.join("children")).unwrap_or_default());
+        let children: Vec<_> =
+            children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+        below.extend(children);
+        at += 1;
+    }
+    let _ = child.kill();
+    if below.len() > 1 {
+        let _ = Command::new("kill").arg("-KILL").args(&below[1..]).stderr(Stdio::null()).status();
+    }
+}
+
+/// What lies in a directory, if it is there.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`, shuttle's scenarios
@@ -410,6 +464,22 @@ mod tests {
         let outcome = sh("echo 'test a::b ... FAILED'; exec sleep 60", Duration::from_secs(60));
         assert_eq!(outcome.end, End::Failed("a::b".into()));
         assert!(outcome.time < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_run_that_hangs_leaves_no_process_behind() {
+        // As cargo, which waits for what it has started. The pipe is open for as long as that runs.
+        let start = Instant::now();
+        assert_eq!(sh("sh -c 'sleep 60; true'; true", Duration::from_millis(500)).end, End::TimedOut);
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn what_ends_an_interpreted_program_is_named_with_its_test() {
+        let end =
+            sh("echo 'error: UB: a race' >&2; printf 'test a ... ok\\ntest b ... '; exit 1", Duration::from_secs(60))
+                .end;
+        assert_eq!(end, End::Died("b: UB: a race".into()));
     }
 
     #[test]

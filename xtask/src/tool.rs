@@ -1,7 +1,7 @@
 //! What the queues' tests run under: nothing, a model checker, a sanitizer, another processor. Each says what it proves and what not,
 //! and installs what it needs.
 
-use crate::cargo::{self, How, NotBuilt, Target};
+use crate::cargo::{self, End, How, NotBuilt, Outcome, Target, Tests};
 use crate::evidence::{Records, Run};
 use crate::rows::{Kind, ROWS, Row};
 use crate::{Result, root, tree};
@@ -41,6 +41,8 @@ pub(crate) enum Column {
     AddressSanitizer,
     /// Another processor, emulated
     Aarch64,
+    /// Miri: what Rust's rules call undefined, by an interpreter
+    Miri,
 }
 
 /// What the emulated system is. Statically linked: it needs no libraries of that system, and the linker comes with the compiler.
@@ -48,7 +50,7 @@ const AARCH64: &str = "aarch64-unknown-linux-musl";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
 impl Column {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Contract,
         Self::Fuzzed,
         Self::Histories,
@@ -57,6 +59,7 @@ impl Column {
         Self::ThreadSanitizer,
         Self::AddressSanitizer,
         Self::Aarch64,
+        Self::Miri,
     ];
 
     /// Its name in the records.
@@ -70,6 +73,7 @@ impl Column {
             Self::ThreadSanitizer => "thread-sanitizer",
             Self::AddressSanitizer => "address-sanitizer",
             Self::Aarch64 => "aarch64",
+            Self::Miri => "miri",
         }
     }
 
@@ -83,6 +87,7 @@ impl Column {
             Self::ThreadSanitizer => "ThreadSanitizer",
             Self::AddressSanitizer => "AddressSanitizer, leaks",
             Self::Aarch64 => "aarch64",
+            Self::Miri => "Miri",
         }
     }
 
@@ -140,6 +145,12 @@ impl Column {
                 "The contract's tests, compiled for that processor and emulated on this one: alignment, the width of things, the atomic
   instructions. It does not show weak ordering: the emulator runs on a processor that hardly reorders. Loom does."
             }
+            Self::Miri => {
+                "Those of the contract's tests that an interpreter gets through, by the language's rules: races, memory
+  that was never written, freed or leaked, and pointers that are used against the borrow that they came of, by stacked
+  borrows and by tree borrows. A load may see an older value. Tests of closing have three more seeds, which are other
+  schedules. It is a sample of few items, and shows no membarrier."
+            }
         }
     }
 
@@ -148,6 +159,7 @@ impl Column {
             Self::Fuzzed => Kind::Fuzzed,
             Self::Histories => Kind::Histories,
             Self::Loom => Kind::Models,
+            Self::Miri => Kind::Interpreted,
             Self::Shuttle => Kind::Scenarios,
             _ => Kind::Contract,
         }
@@ -157,11 +169,10 @@ impl Column {
     fn prepare(self, root: &Path) -> Result<()> {
         match self {
             Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom | Self::Shuttle => Ok(()),
-            // A nightly compiler that is there is left as it is.
-            Self::ThreadSanitizer | Self::AddressSanitizer if has_sources() => Ok(()),
-            Self::ThreadSanitizer | Self::AddressSanitizer => {
-                let install = "toolchain install nightly --profile minimal --component rust-src --no-self-update";
-                call("rustup", &install.split(' ').collect::<Vec<_>>())
+            Self::ThreadSanitizer | Self::AddressSanitizer => nightly(&["rust-src"]),
+            Self::Miri => {
+                nightly(&["miri", "rust-src"])?;
+                call("cargo", &["+nightly", "miri", "setup"])
             }
             Self::Aarch64 => {
                 call("rustup", &["target", "add", AARCH64])?;
@@ -185,6 +196,12 @@ impl Column {
             Self::Shuttle => How::shuttle(root),
             Self::ThreadSanitizer => instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1"),
             Self::AddressSanitizer => instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1"),
+            Self::Miri => {
+                let mut how = how("miri").with("CORELANE_TEST_PATIENCE", 30).with("RUST_BACKTRACE", 0);
+                how.toolchain = Some("nightly");
+                how.is_interpreted = true;
+                how
+            }
             Self::Aarch64 => {
                 let mut how = how("emulated").with("CORELANE_TEST_PATIENCE", 10);
                 how.arguments = ["--target", AARCH64].map(str::to_owned).into();
@@ -198,10 +215,57 @@ impl Column {
     }
 }
 
-/// Whether there is a nightly compiler with the sources of the standard library.
-fn has_sources() -> bool {
+/// How often Miri runs a row's tests: a name, flags, and words of which a test's name must hold one, if there are any.
+const ROUNDS: [(&str, &str, &[&str]); 5] = [
+    ("stacked borrows", "", &[]),
+    ("tree borrows", "-Zmiri-tree-borrows", &[]),
+    ("seed 1", "-Zmiri-tree-borrows -Zmiri-seed=1", &SEEDED),
+    ("seed 2", "-Zmiri-tree-borrows -Zmiri-seed=2", &SEEDED),
+    ("seed 3", "-Zmiri-tree-borrows -Zmiri-seed=3", &SEEDED),
+];
+/// Tests of what is worth other schedules: an end.
+const SEEDED: [&str; 2] = ["clos", "shutdown"];
+
+/// Runs tests in Miri's rounds: what the first came to, or the first that failed, named.
+fn interpret(binary: &cargo::Binary, how: &How, tests: &Tests) -> Result<Outcome> {
+    let names = binary.names(how, tests)?;
+    let mut time = Duration::ZERO;
+    let mut all = None;
+    for (round, flags, words) in ROUNDS {
+        let is_chosen = |name: &&String| words.is_empty() || words.iter().any(|word| name.contains(word));
+        let names: Vec<_> = names.iter().filter(is_chosen).cloned().collect();
+        if names.is_empty() {
+            continue;
+        }
+        // The watchdog has the machine's time, and variables.
+        let how = how.clone().with("MIRIFLAGS", format!("-Zmiri-disable-isolation {flags}"));
+        let mut outcome = cargo::run_names(binary, &how, &names, LIMIT)?;
+        time += outcome.time;
+        match &mut outcome.end {
+            End::Passed => {
+                all.get_or_insert(outcome);
+                continue;
+            }
+            End::Failed(what) | End::Died(what) => *what = format!("{what} ({round})"),
+            End::TimedOut => outcome.end = End::Died(format!("a hang ({round})")),
+        }
+        return Ok(Outcome { time, ..outcome });
+    }
+    let all = all.expect("the first round is of all tests");
+    Ok(Outcome { time, ..all })
+}
+
+/// Installs a nightly compiler with components; one that is there is left as it is.
+fn nightly(components: &[&str]) -> Result<()> {
     let list = Command::new("rustup").args(["component", "list", "--installed", "--toolchain", "nightly"]).output();
-    list.is_ok_and(|list| String::from_utf8_lossy(&list.stdout).lines().any(|component| component == "rust-src"))
+    let list = list.map_err(|error| format!("rustup: {error}"))?;
+    let installed = String::from_utf8_lossy(&list.stdout);
+    if !list.status.success() {
+        call("rustup", &["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"])?;
+    } else if components.iter().all(|component| installed.lines().any(|line| line.starts_with(component))) {
+        return Ok(());
+    }
+    call("rustup", &[&["component", "add", "--toolchain", "nightly"], components].concat())
 }
 
 /// Where the emulator is; unpacked, not installed, if the system has none.
@@ -266,7 +330,13 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
     }
     let root = root();
     let sources = tree::digest(&root)?;
-    column.prepare(&root)?;
+    match column.prepare(&root) {
+        Err(error) if column == Column::Miri => {
+            println!("{}: SKIPPED, as {error}", column.title());
+            return Ok(0);
+        }
+        prepared => prepared?,
+    }
     let how = column.how(&root)?;
     println!("{}: {}", column.title(), column.meaning());
     let mut binaries: Vec<(Target, cargo::Binary)> = Vec::new();
@@ -283,7 +353,11 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
             binaries.push((tests.target, binary));
         }
         let (_, binary) = binaries.iter().find(|(target, _)| *target == tests.target).expect("just built");
-        let outcome = cargo::run(binary, &how, &tests, LIMIT)?;
+        let outcome = if column == Column::Miri {
+            interpret(binary, &how, &tests)?
+        } else {
+            cargo::run(binary, &how, &tests, LIMIT)?
+        };
         let run = Run::new(&outcome, &tests, &sources);
         match &run.failed {
             None => println!("{:>8.1?}  {}: {} passed ({tests})", outcome.time, row.name, outcome.passed),
