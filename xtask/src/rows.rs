@@ -124,7 +124,7 @@ const TOO_LONG: [(&str, &str); 7] = [
         "-::order:: -::ring:: -::model:: -::history:: -::capacity:: -random_calls -len_is_a_bound -races \
          -every_ -gets_exactly -just_before -what_is_left -stream -slices_go -slices_larger -serves_many \
          -no_wake_up -many_items -far_ahead -own_memory -items_are_aligned -the_whole_capacity -wrap_around \
-         -never_full -sleeps",
+         -never_full -panicking_drain -panicking_drop_leaves -sleeps",
     ),
     (
         "stream",
@@ -154,7 +154,7 @@ const TOO_LONG: [(&str, &str); 7] = [
     (
         "pool",
         "-every_task -one_thread_runs -p19_ -p1_tasks_run -p8_ -p15_now -p11_a_pool_grows -p11_many -p13_ \
-         -p16_ -p2_a_slow_start -many_blocked -the_bound -scopes_nest",
+         -p16_ -p22_ -many_blocked -the_bound -scopes_nest",
     ),
 ];
 
