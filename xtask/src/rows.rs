@@ -153,8 +153,8 @@ const TOO_LONG: [(&str, &str); 7] = [
     // One starts another program, which Miri cannot.
     (
         "pool",
-        "-every_task -one_thread_runs -p19_ -p1_tasks_run -p8_ -p15_now -p11_a_pool_grows -p11_many -p13_ \
-         -p16_ -p22_ -many_blocked -the_bound -scopes_nest",
+        "-every_task -one_thread_runs -p19_ -p1_ -p8_ -p15_now -p11_a_pool_grows -p11_many -p13_ -p16_ -p22_ \
+         -p2_a_slow_start -p18_hooks_may -caller_runs -many_blocked -the_bound -a_panic_comes -scopes_nest",
     ),
 ];
 
