@@ -24,7 +24,7 @@ const HANDOFF: &str = "hand-off";
 const ABOVE: &str = "above the queues";
 
 /// In the table's order.
-pub(crate) const ROWS: [Row; 23] = [
+pub(crate) const ROWS: [Row; 24] = [
     spsc(
         "lane",
         [
@@ -91,6 +91,8 @@ pub(crate) const ROWS: [Row; 23] = [
     ),
     // How threads sleep at all of these.
     mpmc("sleepers", [""; 4]),
+    // How the handles of all of these close them.
+    mpmc("senders", [""; 4]),
     handoff(
         "dual_queue",
         ["handoff fair::", "handoff fair::sequences::", "handoff fair::history::", "loom_handoff fair::"],
@@ -110,7 +112,7 @@ pub(crate) const ROWS: [Row; 23] = [
     ),
     // One thread alone exchanges nothing: no sequences.
     handoff("exchanger", ["handoff exchanger::", "", "handoff history::exchanger", "loom_handoff exchanger::"]),
-    above("fanout", ["fanout", "fanout +sequences::random", "fanout +::history::histories", "loom_fanout"]),
+    above("dispatch", ["dispatch", "dispatch +sequences::random", "dispatch +::history::histories", "loom_dispatch"]),
     // Its queue is called by its threads alone, and the callers of a pool see what becomes of tasks: no sequences, no histories.
     above("pool", ["pool", "", "", "loom_pool"]),
 ];
@@ -145,9 +147,9 @@ const TOO_LONG: [(&str, &str); 7] = [
          -sleeps",
     ),
     (
-        "fanout",
+        "dispatch",
         "-history:: -sequences:: -stranding:: -each_job -order_under_load -keep_their_order -comes_back \
-         -hears_of_a_leave -slices_and_iterators -jobs_and_results -from_all_workers -keys_from_all -a_key_ \
+         -hears_of_a_leave -slices_and_batches -jobs_and_results -from_all_workers -keys_from_all -a_key_ \
          -keys_are_spread -leave_moves",
     ),
     // One starts another program, which Miri cannot.

@@ -337,8 +337,8 @@ impl Read for Pump {
                     self.chunk = chunk?;
                     self.used = 0;
                 }
-                Err(PopTimeoutError::Timeout) => {}
                 Err(PopTimeoutError::Closed) => return Ok(0),
+                Err(_) => {}
             }
         }
         let count = (&self.chunk[self.used..]).read(buffer)?;

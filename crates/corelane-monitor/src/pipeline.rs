@@ -26,7 +26,7 @@ use crate::slot::{PARTITIONS, Slot};
 use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
-use corelane::error::ChannelError;
+use corelane::error::{ChannelError, TryPopError};
 use corelane::spsc::{self, Consumer, Design, Options};
 use corelane::wait::{self, Adaptive, Parker};
 use std::collections::HashSet;
@@ -428,9 +428,9 @@ fn main_analysis<D: Design<StateReport>>(
     while !queues.is_empty() {
         wait::any(&mut queues, &Adaptive, None);
         queues.retain_mut(|queue| {
-            let popped = queue.pop_slice(&mut batch);
-            batch[..popped].iter().for_each(|&report| main.state_report(report));
-            popped > 0 || !queue.is_closed() || !queue.is_empty()
+            let popped = queue.try_pop_slice(&mut batch);
+            batch[..popped.unwrap_or(0)].iter().for_each(|&report| main.state_report(report));
+            popped != Err(TryPopError::Closed)
         });
     }
     main

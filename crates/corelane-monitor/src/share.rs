@@ -36,7 +36,7 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
 use crate::state_report::StateReport;
-use corelane::error::{ChannelError, PushError};
+use corelane::error::{ChannelError, TryPushError};
 use corelane::spsc::{self, Consumer, Design, Producer};
 use corelane::wait::{self, Adaptive, Parker, Waitable};
 use std::time::{Duration, Instant};
@@ -144,8 +144,8 @@ impl<D: Design<Slot>> Outlet<D> {
         self.sent += slots.len() as u64;
         let mut left = slots;
         loop {
-            let pushed = self.slots.push_slice(left);
-            left = &left[pushed..];
+            // Full, or closed, as the wait will tell.
+            left = &left[self.slots.try_push_slice(left).unwrap_or(0)..];
             if left.is_empty() {
                 return;
             }
@@ -162,7 +162,7 @@ impl<D: Design<Slot>> Outlet<D> {
     /// There is room: see [`ends`]. A SubAnalyzer that has panicked follows no more orders.
     fn order(&mut self, wish: Wish) {
         let ordered = self.orders.try_push(Order { place: self.sent, wish });
-        debug_assert!(!matches!(ordered, Err(PushError::Full(_))), "orders are given one at a time");
+        debug_assert!(!matches!(ordered, Err(TryPushError::Full(_))), "orders are given one at a time");
     }
 }
 
@@ -375,12 +375,12 @@ pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
         wait::any(&mut [&mut inlet.slots as &mut dyn Waitable, &mut inlet.orders], &Adaptive, None);
         let closed = inlet.slots.is_closed();
         loop {
-            let popped = inlet.slots.pop_slice(&mut batch);
+            let popped = inlet.slots.try_pop_slice(&mut batch).unwrap_or(0);
             let mut slots = &batch[..popped];
-            while let Some(order) = inlet.orders.peek()
+            while let Ok(order) = inlet.orders.try_peek()
                 && order.place <= processed + slots.len() as u64
             {
-                let order = order.take();
+                let order = order.pop();
                 let (before, behind) = slots.split_at((order.place - processed) as usize);
                 analyzer.process(before);
                 processed = order.place;

@@ -6,7 +6,7 @@
 //! # How it works
 //!
 //! 1. A thread that has nothing to do waits in a take of the synchronous queue, for the keep-alive time.
-//! 2. A task is offered to the queue. One compare-and-swap, of the word of a take that waits, decides that this thread has it.
+//! 2. A task is put to the queue by a `try_put`. One compare-and-swap, of the word of a take that waits, decides that this thread has it.
 //! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller waits in a put, as the
 //!    policy says; a thread that is done then finds the put.
 //! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may end;
@@ -14,15 +14,15 @@
 //!
 //! # Synchronization
 //!
-//! - What happened before the task was offered is visible to it, by the queue, or by the start of the thread.
-//! - A thread that ends polls the queue for a put under the lock in which it is uncounted; a caller that waits has registered its put
+//! - What happened before the task was put is visible to it, by the queue, or by the start of the thread.
+//! - A thread that ends looks for a put by a `try_take`, under the lock in which it is uncounted; a caller that waits has registered its put
 //!   before it takes that lock to see whether a thread may be started, and whether one runs. One of the two sees the other. Where none
 //!   runs and those there may be are being started, the caller waits for the outcome of that.
-//! - The queue is closed after the phase has changed. An offer that meets a take meanwhile came before the shutdown.
+//! - The queue is closed after the phase has changed. A task that meets a take meanwhile came before the shutdown.
 //!
 //! # Progress
 //!
-//! Offers are lock-free. A start, an end and a rejection take the lock.
+//! A `try_put` is lock-free. A start, an end and a rejection take the lock.
 //!
 //! # When to use it, and when not
 //!
@@ -34,8 +34,8 @@ use crate::shared::{Phase, Shared, Work};
 use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use crate::worker::{Slot, add};
-use corelane::error::{OfferError, PutError, TakeError};
-use corelane::handoff::Patience;
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
+use corelane::handoff::WaitLimit;
 use std::time::Duration;
 
 impl Work {
@@ -54,10 +54,10 @@ impl Shared {
     pub(crate) fn hand_off(self: &Arc<Self>, mut task: Task) -> Result<(), Rejected<Task>> {
         let core_first = self.config.core_first && self.hints.threads.load(Relaxed) < self.hints.core.load(Relaxed);
         if !core_first {
-            match self.idle.offer(Work::of(task)) {
+            match self.idle.try_put(Work::of(task)) {
                 Ok(()) => return Ok(()),
-                Err(OfferError::Closed(work)) => return Err(Rejected::new(work.into_task(), Reason::ShutDown)),
-                Err(OfferError::NoTaker(work)) => task = work.into_task(),
+                Err(TryPushError::Closed(work)) => return Err(Rejected::new(work.into_task(), Reason::ShutDown)),
+                Err(error) => task = error.into_inner().into_task(),
             }
         }
         self.start_with_task(task)
@@ -78,7 +78,7 @@ impl Shared {
 
     /// Waits until a thread takes the task, but not longer than this.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
-        let patience = Patience::new().timeout(timeout);
+        let limit = WaitLimit::new().timeout(timeout);
         let until = Instant::now().checked_add(timeout);
         loop {
             let ticket = self.idle.reserve_put(Work::of(task));
@@ -104,10 +104,10 @@ impl Shared {
                 continue;
             }
             drop(state);
-            return ticket.wait_with(&patience).map_err(|error| {
+            return ticket.wait_with(&limit).map_err(|error| {
                 let reason = match error {
-                    PutError::Closed(_) => Reason::ShutDown,
-                    PutError::Timeout(_) | PutError::Cancelled(_) => Reason::TimedOut,
+                    PushTimeoutError::Closed(_) => Reason::ShutDown,
+                    _ => Reason::TimedOut,
                 };
                 Rejected::new(error.into_inner().into_task(), reason)
             });
@@ -129,7 +129,7 @@ impl Shared {
                 if task.is_none() {
                     let mut state = self.lock();
                     if state.threads > state.limits.max {
-                        match self.idle.poll() {
+                        match self.idle.try_take() {
                             Ok(work) => task = work.task,
                             Err(_) => return self.retire(&mut state),
                         }
@@ -137,17 +137,17 @@ impl Shared {
                 }
                 continue;
             }
-            task = match ticket.wait_with(&self.patience()) {
+            task = match ticket.wait_with(&self.wait_limit()) {
                 Ok(Work { task: Some(task), .. }) => Some(task),
                 Ok(Work { task: None, .. }) => {
                     // Those who are told to look come through here, and so are not told twice.
                     drop(self.lock());
                     None
                 }
-                Err(TakeError::Closed) => return self.retire(&mut self.lock()),
-                Err(TakeError::Timeout | TakeError::Cancelled) => {
+                Err(PopTimeoutError::Closed) => return self.retire(&mut self.lock()),
+                Err(_) => {
                     let mut state = self.lock();
-                    match self.idle.poll() {
+                    match self.idle.try_take() {
                         Ok(work) => work.task,
                         Err(_) if state.has_idle_surplus() => return self.retire(&mut state),
                         Err(_) => None,

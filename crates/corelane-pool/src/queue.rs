@@ -51,7 +51,7 @@ use crate::shared::{Phase, Shared, State, Work};
 use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use crate::worker::{Slot, add};
-use corelane::error::{OfferError, TakeError};
+use corelane::error::PopTimeoutError;
 use std::time::Duration;
 
 /// How long a thread searches before it goes to sleep.
@@ -169,8 +169,8 @@ impl Shared {
         matches!((self.config.queueing, self.config.rejection), (Queueing::Bounded(_), Rejection::Block(_)))
     }
 
-    /// Hands the task over or queues it. With `patience`, waits for room, and so long in all.
-    pub(crate) fn enqueue(self: &Arc<Self>, mut task: Task, patience: Option<Duration>) -> Result<(), Rejected<Task>> {
+    /// Hands the task over or queues it. With a `limit`, waits for room, and so long in all.
+    pub(crate) fn enqueue(self: &Arc<Self>, mut task: Task, limit: Option<Duration>) -> Result<(), Rejected<Task>> {
         let mut state = self.lock();
         let mut grows = true;
         let mut wakes = true;
@@ -188,9 +188,10 @@ impl Shared {
             if wakes && !core_first && state.backlog.searching == 0 && state.backlog.sleeping > 0 {
                 state.backlog.searching += 1;
                 drop(state);
-                match self.idle.offer(Work { task: Some(task), reserved: true }) {
+                match self.idle.try_put(Work { task: Some(task), reserved: true }) {
                     Ok(()) => return Ok(()),
-                    Err(OfferError::NoTaker(work) | OfferError::Closed(work)) => {
+                    Err(error) => {
+                        let work = error.into_inner();
                         task = work.task.expect("it was made with a task");
                     }
                 }
@@ -223,7 +224,7 @@ impl Shared {
                 if state.threads == 0 {
                     grows = true;
                 } else {
-                    let until = patience.and_then(&mut until);
+                    let until = limit.and_then(&mut until);
                     if until.is_some_and(|until| Instant::now() >= until) {
                         give_up(state);
                         return Err(Rejected::new(task, Reason::TimedOut));
@@ -235,7 +236,7 @@ impl Shared {
             if state.has_room() {
                 break;
             }
-            let Some(until) = patience.map(&mut until) else {
+            let Some(until) = limit.map(&mut until) else {
                 give_up(state);
                 return Err(Rejected::new(task, Reason::Saturated));
             };
@@ -248,7 +249,7 @@ impl Shared {
         let look = self.push(&mut state, task);
         drop(state);
         if look {
-            let _ = self.idle.offer(Work { task: None, reserved: false });
+            let _ = self.idle.try_put(Work { task: None, reserved: false });
         }
         Ok(())
     }
@@ -384,7 +385,7 @@ impl Shared {
             }
             state.backlog.sleeping += 1;
             drop(state);
-            let outcome = ticket.wait_with(&self.patience());
+            let outcome = ticket.wait_with(&self.wait_limit());
             state = self.lock();
             state.backlog.sleeping -= 1;
             match outcome {
@@ -394,8 +395,8 @@ impl Shared {
                         return Some(Next::Handed(task));
                     }
                 }
-                Err(TakeError::Closed) => {}
-                Err(TakeError::Timeout | TakeError::Cancelled) => {
+                Err(PopTimeoutError::Closed) => {}
+                Err(_) => {
                     if !state.has_queued() && state.has_idle_surplus() {
                         self.retire(&mut state);
                         return None;
@@ -424,7 +425,7 @@ impl Shared {
         match pass_on {
             PassOn::Nothing => {}
             PassOn::Wake => {
-                if self.idle.offer(Work { task: None, reserved: true }).is_err() {
+                if self.idle.try_put(Work { task: None, reserved: true }).is_err() {
                     // Who slept is on its way, or has found work, and relied on this search for the rest. Others may have slept since.
                     let mut state = self.lock();
                     state.backlog.searching -= 1;
@@ -433,7 +434,7 @@ impl Shared {
                     }
                     if state.backlog.sleeping > 0 {
                         drop(state);
-                        let _ = self.idle.offer(Work { task: None, reserved: false });
+                        let _ = self.idle.try_put(Work { task: None, reserved: false });
                     } else {
                         self.go_on(state);
                     }

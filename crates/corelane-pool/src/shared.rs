@@ -20,7 +20,7 @@ use crate::sync::{
 };
 use crate::task::Task;
 use crate::worker::{Slot, Tally, Worker, add, join_all};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
+use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -261,12 +261,12 @@ impl Shared {
 
     /// How long a thread waits for work now. A thread that waits without end because there are few threads is one of at most as many as
     /// stay: the last of those to be started saw all of them.
-    pub(crate) fn patience(&self) -> Patience<'static> {
+    pub(crate) fn wait_limit(&self) -> WaitLimit<'static> {
         let hints = &self.hints;
         if hints.core_may_leave.load(Relaxed) || hints.threads.load(Relaxed) > hints.core.load(Relaxed) {
-            Patience::new().timeout(Duration::from_nanos(hints.keep_alive_nanos.load(Relaxed)))
+            WaitLimit::new().timeout(Duration::from_nanos(hints.keep_alive_nanos.load(Relaxed)))
         } else {
-            Patience::new()
+            WaitLimit::new()
         }
     }
 
@@ -532,7 +532,7 @@ impl Shared {
         self.publish(&limits);
         fence(SeqCst);
         // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when they are done.
-        while self.idle.offer(Work { task: None, reserved: false }).is_ok() {}
+        while self.idle.try_put(Work { task: None, reserved: false }).is_ok() {}
         // What waits may begin in further threads, and who waits for one that is being started may start another. Should they fail to start, those
         // that are there have more to do.
         self.started.notify_all();

@@ -288,7 +288,7 @@ fn a_task_wakes_the_thread_that_falls_asleep() {
 }
 
 /// The thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping all the
-/// time, so the task may be offered while it is up.
+/// time, so the task may be put while it is up.
 #[test]
 fn a_task_wakes_the_thread_that_sleeps_again() {
     is_woken_by_a_task(|pool| pool.set_core_threads(1).unwrap());

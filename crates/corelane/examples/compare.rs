@@ -99,7 +99,7 @@ fn in_batches<D: Design<u64>>() -> f64 {
             let mut batch = [0; BATCH];
             let mut expected = 0;
             while expected < ITEMS {
-                let popped = consumer.pop_slice(&mut batch);
+                let popped = consumer.try_pop_slice(&mut batch).unwrap_or(0);
                 for &item in &batch[..popped] {
                     check(item, expected);
                     expected += 1;
@@ -117,7 +117,7 @@ fn in_batches<D: Design<u64>>() -> f64 {
                 }
                 let mut left = &batch[..BATCH.min((ITEMS - first) as usize)];
                 while !left.is_empty() {
-                    let pushed = producer.push_slice(left);
+                    let pushed = producer.try_push_slice(left).unwrap_or(0);
                     left = &left[pushed..];
                     if pushed == 0 {
                         spin_loop();

@@ -1,95 +1,54 @@
-//! One error type per operation. A refused item comes back inside the error; `Debug` does not print it, so no item needs
-//! `Debug` and none leaks into a log.
+//! What a call that did not do what it was asked says, and gives back: one type for each kind of call, in every family of queues.
+//!
+//! | call | error |
+//! |---|---|
+//! | waits until it is done: `push`, `put`, `pop`, `take`, `reserve`, `peek` | [`Closed`], with the item where there is one |
+//! | never waits: `try_push`, `try_put`, `try_reserve`, `try_exchange` | [`TryPushError`] |
+//! | never waits: `try_pop`, `try_take`, `try_peek` | [`TryPopError`] |
+//! | waits at most so long: `push_timeout`, `put_timeout`, `exchange_timeout` | [`PushTimeoutError`] |
+//! | waits at most so long: `pop_timeout`, `take_timeout` | [`PopTimeoutError`] |
+//! | dispatches a job | `DispatchError` |
+//! | makes a queue | [`ChannelError`] |
+//!
+//! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into a log. Each converts
+//! into the wider ones: `?` takes a [`Closed`] where a [`TryPushError`] or a [`PushTimeoutError`] is returned, and so on.
+//!
+//! ```
+//! use corelane::error::{Closed, TryPushError};
+//!
+//! let (mut producer, consumer) = corelane::spsc::channel(1);
+//! producer.push('a')?;
+//! assert_eq!(producer.try_push('b'), Err(TryPushError::Full('b')));
+//! drop(consumer);
+//! assert_eq!(producer.push('b'), Err(Closed('b')));
+//! # Ok::<(), Closed<char>>(())
+//! ```
 
 use core::fmt;
 
-/// Why [`try_push`](crate::spsc::Producer::try_push) did not take the item, with the item.
+/// The queue is closed: with the item that was to be pushed, or, from a pop, with nothing, once everything it had accepted has been popped.
+/// No later call succeeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PushError<T> {
-    /// No free slot; in an unbounded queue, no memory for one. The consumer may free one at any time.
-    Full(T),
-    /// The consumer is gone or has closed the queue: no later push will succeed.
-    Closed(T),
-}
+pub struct Closed<T = ()>(pub T);
 
-impl<T> PushError<T> {
+impl<T> Closed<T> {
     /// The refused item.
     pub fn into_inner(self) -> T {
-        match self {
-            Self::Full(item) | Self::Closed(item) => item,
-        }
-    }
-
-    /// True for [`PushError::Full`].
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-
-    /// True for [`PushError::Closed`].
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed(_))
+        self.0
     }
 }
 
-/// The queue was closed before [`push`](crate::spsc::Producer::push) found a free slot, or before
-/// [`put`](crate::handoff::SynchronousQueue::put) found a taker, or [`exchange`](crate::handoff::Exchanger::exchange) a partner; the
-/// item comes back.
+/// Why a call that never waits did not take the item, with the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Closed<T>(pub T);
-
-/// Why [`push_timeout`](crate::spsc::Producer::push_timeout) did not take the item, with the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PushTimeoutError<T> {
-    /// The queue was still full when the time was up.
-    Timeout(T),
-    /// The consumer is gone or has closed the queue.
-    Closed(T),
-}
-
-impl<T> PushTimeoutError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Timeout(item) | Self::Closed(item) => item,
-        }
-    }
-}
-
-/// Why [`try_pop`](crate::spsc::Consumer::try_pop) or [`poll`](crate::handoff::SynchronousQueue::poll) returned no item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// As wide as what an `Option` tells its cases apart by: so `.ok()` of a large item's result is no copy of the item.
-#[repr(usize)]
-pub enum PopError {
-    /// Every item pushed so far has been popped; no put waits.
-    Empty,
-    /// The queue is closed and everything it had accepted has been popped.
-    Closed,
-}
-
-/// The queue is closed and drained: [`pop`](crate::spsc::Consumer::pop) and
-/// [`take`](crate::handoff::SynchronousQueue::take) will never return an item again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained;
-
-/// Why [`pop_timeout`](crate::spsc::Consumer::pop_timeout) or
-/// [`poll_timeout`](crate::handoff::SynchronousQueue::poll_timeout) returned no item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PopTimeoutError {
-    /// The queue was still empty when the time was up.
-    Timeout,
-    /// The queue is closed and everything it had accepted has been popped.
-    Closed,
-}
-
-/// Why [`try_push`](crate::mpmc::Queue::try_push) of a shared queue did not take the item, with the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TryPushError<T> {
-    /// As many items as the queue's capacity are inside. A consumer may pop one at any time.
+    /// No room: as many items as the queue takes are inside, or, in an unbounded queue, there is no memory for another one. In a hand-off, no
+    /// partner waits. That may change at any time.
     Full(T),
-    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again,
-    /// or let [`push`](crate::mpmc::Queue::push) wait.
+    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again, or
+    /// make a call that waits. Only queues of [`mpmc`](crate::mpmc) say so.
     Busy(T),
-    /// The queue is closed: no later push will succeed.
+    /// The queue is closed: no later push succeeds.
     Closed(T),
 }
 
@@ -126,117 +85,100 @@ impl<T> TryPushError<T> {
     }
 }
 
-/// Why [`try_pop`](crate::mpmc::Queue::try_pop) of a shared queue returned no item.
+/// Why a call that waits for a while did not hand the item over, with the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PushTimeoutError<T> {
+    /// There was still no room, or no partner, when the time was up.
+    Timeout(T),
+    /// The wait was cancelled by its token. Only calls that are given one say so.
+    Cancelled(T),
+    /// The queue is closed.
+    Closed(T),
+}
+
+impl<T> PushTimeoutError<T> {
+    /// The refused item.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
+        }
+    }
+
+    /// True for [`PushTimeoutError::Timeout`].
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_))
+    }
+
+    /// True for [`PushTimeoutError::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+}
+
+/// Why a call that never waits returned no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// As `PopError`.
+#[non_exhaustive]
+// As wide as what an `Option` tells its cases apart by: so `.ok()` of a large item's result is no copy of the item.
 #[repr(usize)]
 pub enum TryPopError {
-    /// No item is inside.
+    /// Every item pushed so far has been popped; in a hand-off, no put waits.
     Empty,
-    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again,
-    /// or let [`pop`](crate::mpmc::Queue::pop) wait.
+    /// As [`TryPushError::Busy`].
     Busy,
     /// The queue is closed and everything it had accepted has been popped.
     Closed,
 }
 
-/// Why [`offer`](crate::handoff::SynchronousQueue::offer) did not hand the item over, with the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum OfferError<T> {
-    /// No taker waits.
-    NoTaker(T),
-    /// The queue is closed.
-    Closed(T),
-}
+impl TryPopError {
+    /// True for [`TryPopError::Empty`].
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Empty)
+    }
 
-impl<T> OfferError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::NoTaker(item) | Self::Closed(item) => item,
-        }
+    /// True for [`TryPopError::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed)
     }
 }
 
-/// Why [`offer_timeout`](crate::handoff::SynchronousQueue::offer_timeout) did not hand the item over, with the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum OfferTimeoutError<T> {
-    /// No taker had come when the time was up.
-    Timeout(T),
-    /// The queue is closed.
-    Closed(T),
-}
-
-impl<T> OfferTimeoutError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Timeout(item) | Self::Closed(item) => item,
-        }
-    }
-}
-
-/// Why [`put_with`](crate::handoff::SynchronousQueue::put_with) did not hand the item over, with the item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PutError<T> {
-    /// No taker had come when the time was up.
-    Timeout(T),
-    /// The token was cancelled first.
-    Cancelled(T),
-    /// The queue is closed.
-    Closed(T),
-}
-
-impl<T> PutError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
-        }
-    }
-}
-
-/// Why [`take_with`](crate::handoff::SynchronousQueue::take_with) returned no item.
+/// Why a call that waits for a while returned no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakeError {
-    /// No item had come when the time was up.
+#[non_exhaustive]
+pub enum PopTimeoutError {
+    /// There was still no item when the time was up.
     Timeout,
-    /// The token was cancelled first.
+    /// As [`PushTimeoutError::Cancelled`].
     Cancelled,
-    /// The queue is closed, and no item is left in it.
+    /// The queue is closed and everything it had accepted has been popped.
     Closed,
 }
 
-/// Why [`exchange_with`](crate::handoff::Exchanger::exchange_with) returned no partner's item, with the own one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ExchangeError<T> {
-    /// No partner had come when the time was up.
-    Timeout(T),
-    /// The token was cancelled first.
-    Cancelled(T),
-    /// The exchanger is closed.
-    Closed(T),
-}
+impl PopTimeoutError {
+    /// True for [`PopTimeoutError::Timeout`].
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout)
+    }
 
-impl<T> ExchangeError<T> {
-    /// The item that was not exchanged.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
-        }
+    /// True for [`PopTimeoutError::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed)
     }
 }
 
-/// Why [`try_dispatch`](crate::fanout::Dispatcher::try_dispatch) did not take the job, with the job; for a call with many jobs, with the
+/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) did not take the job, with the job; for a call with many jobs, with the
 /// number of those that it dispatched.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DispatchError<T> {
-    /// No room in the queue of the job's worker, nor in another's where it might go to another; or the time was up first.
+    /// No room in the queue of the job's worker, nor in another's where it might go to another.
     Full(T),
+    /// There was still no room when the time was up.
+    Timeout(T),
     /// Every worker has left.
     NoWorker(T),
-    /// A worker has panicked. Its panic is to be [taken](crate::fanout::Dispatcher::take_panic) before anything else is dispatched.
+    /// A worker has panicked. Its panic is to be [taken](crate::dispatch::Dispatcher::take_panic) before anything else is dispatched.
     Panicked(T),
 }
 
@@ -245,7 +187,7 @@ impl<T> DispatchError<T> {
     /// The refused job.
     pub fn into_inner(self) -> T {
         match self {
-            Self::Full(job) | Self::NoWorker(job) | Self::Panicked(job) => job,
+            Self::Full(job) | Self::Timeout(job) | Self::NoWorker(job) | Self::Panicked(job) => job,
         }
     }
 
@@ -258,23 +200,16 @@ impl<T> DispatchError<T> {
     pub(crate) fn map<U>(self, other: impl FnOnce(T) -> U) -> DispatchError<U> {
         match self {
             Self::Full(job) => DispatchError::Full(other(job)),
+            Self::Timeout(job) => DispatchError::Timeout(other(job)),
             Self::NoWorker(job) => DispatchError::NoWorker(other(job)),
             Self::Panicked(job) => DispatchError::Panicked(other(job)),
         }
     }
 }
 
-/// Why a slot could not be [reserved](crate::spsc::Producer::reserve).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReserveError {
-    /// No free slot.
-    Full,
-    /// The consumer is gone or has closed the queue.
-    Closed,
-}
-
 /// Why a queue could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChannelError {
     /// A queue of capacity 0 could never hold an item.
     ZeroCapacity,
@@ -290,78 +225,104 @@ pub enum ChannelError {
     NoMemory,
 }
 
-macro_rules! names_without_item {
-    ($($name:ident :: $variant:ident),+) => {
-        $(impl<T> fmt::Debug for $name<T> {
+impl<T> From<Closed<T>> for TryPushError<T> {
+    fn from(Closed(item): Closed<T>) -> Self {
+        Self::Closed(item)
+    }
+}
+
+impl<T> From<Closed<T>> for PushTimeoutError<T> {
+    fn from(Closed(item): Closed<T>) -> Self {
+        Self::Closed(item)
+    }
+}
+
+impl From<Closed> for TryPopError {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<Closed> for PopTimeoutError {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+/// `Debug`, `Display` and `Error` of an error with the refused item inside, which is not shown.
+macro_rules! with_item {
+    ($name:ident { $($variant:ident: $message:expr),+ $(,)? }) => {
+        impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self {
-                    Self::$variant(_) => f.pad(concat!(stringify!($variant), "(..)")),
-                    Self::Closed(_) => f.pad("Closed(..)"),
-                }
+                f.pad(match self {
+                    $(Self::$variant(_) => concat!(stringify!($variant), "(..)"),)+
+                })
             }
-        })+
+        }
+
+        impl<T> fmt::Display for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self {
+                    $(Self::$variant(_) => $message,)+
+                })
+            }
+        }
+
+        impl<T> core::error::Error for $name<T> {}
     };
 }
-names_without_item!(PushError::Full, PushTimeoutError::Timeout, OfferError::NoTaker, OfferTimeoutError::Timeout);
 
-impl<T> fmt::Debug for PutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => "Timeout(..)",
-            Self::Cancelled(_) => "Cancelled(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
+/// `Display` and `Error` of an error with nothing inside.
+macro_rules! without_item {
+    ($name:ident { $($variant:ident: $message:expr),+ $(,)? }) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self {
+                    $(Self::$variant => $message,)+
+                })
+            }
+        }
+
+        impl core::error::Error for $name {}
+    };
 }
 
-impl<T> fmt::Debug for ExchangeError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => "Timeout(..)",
-            Self::Cancelled(_) => "Cancelled(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
-}
+const BUSY: &str = "another thread is in the middle of its call";
+const CANCELLED: &str = "the wait was cancelled";
+const CLOSED: &str = "the queue is closed";
+const DRAINED: &str = "the queue is closed and drained";
 
-impl<T> fmt::Debug for TryPushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Busy(_) => "Busy(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
+with_item!(TryPushError { Full: "the queue is full", Busy: BUSY, Closed: CLOSED });
+with_item!(PushTimeoutError {
+    Timeout: "the queue was still full when the time was up",
+    Cancelled: CANCELLED,
+    Closed: CLOSED,
+});
+without_item!(TryPopError { Empty: "the queue is empty", Busy: BUSY, Closed: DRAINED });
+without_item!(PopTimeoutError {
+    Timeout: "the queue was still empty when the time was up",
+    Cancelled: CANCELLED,
+    Closed: DRAINED,
+});
 #[cfg(feature = "std")]
-impl<T> fmt::Debug for DispatchError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full(_) => "Full(..)",
-            Self::NoWorker(_) => "NoWorker(..)",
-            Self::Panicked(_) => "Panicked(..)",
-        })
-    }
-}
+with_item!(DispatchError {
+    Full: "no worker has room",
+    Timeout: "the time was up before a worker had room",
+    NoWorker: "every worker has left",
+    Panicked: "a worker has panicked",
+});
+without_item!(ChannelError {
+    ZeroCapacity: "a queue needs a capacity of at least 1",
+    TooLarge: "the capacity is too large",
+    BadBatch: "a batch must hold at least 1 item and at most the queue's capacity",
+    BadSlip: "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1",
+    BadSegment: "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
+    NoMemory: "no memory for the queue",
+});
 
 impl<T> fmt::Debug for Closed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad("Closed(..)")
-    }
-}
-
-const FULL: &str = "the queue is full";
-const EMPTY: &str = "the queue is empty";
-const BUSY: &str = "another thread is in the middle of its call";
-const CLOSED: &str = "the queue is closed";
-const NO_TAKER: &str = "no taker had come when the time was up";
-const CANCELLED: &str = "the wait was cancelled";
-const DRAINED: &str = "the queue is closed and drained";
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(if self.is_full() { FULL } else { CLOSED })
     }
 }
 
@@ -371,156 +332,4 @@ impl<T> fmt::Display for Closed<T> {
     }
 }
 
-impl<T> fmt::Display for PushTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => "the queue was still full when the time was up",
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl<T> fmt::Display for TryPushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full(_) => FULL,
-            Self::Busy(_) => BUSY,
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl fmt::Display for TryPopError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Empty => EMPTY,
-            Self::Busy => BUSY,
-            Self::Closed => DRAINED,
-        })
-    }
-}
-
-impl fmt::Display for PopError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Empty => EMPTY,
-            Self::Closed => DRAINED,
-        })
-    }
-}
-
-impl fmt::Display for Drained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(DRAINED)
-    }
-}
-
-impl fmt::Display for PopTimeoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout => "the queue was still empty when the time was up",
-            Self::Closed => DRAINED,
-        })
-    }
-}
-
-impl<T> fmt::Display for OfferError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::NoTaker(_) => "no taker waits",
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl<T> fmt::Display for OfferTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => NO_TAKER,
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl<T> fmt::Display for PutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => NO_TAKER,
-            Self::Cancelled(_) => CANCELLED,
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl<T> fmt::Display for ExchangeError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout(_) => "no partner had come when the time was up",
-            Self::Cancelled(_) => CANCELLED,
-            Self::Closed(_) => "the exchanger is closed",
-        })
-    }
-}
-
-#[cfg(feature = "std")]
-impl<T> fmt::Display for DispatchError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full(_) => "no worker has room",
-            Self::NoWorker(_) => "every worker has left",
-            Self::Panicked(_) => "a worker has panicked",
-        })
-    }
-}
-
-impl fmt::Display for TakeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timeout => "no item had come when the time was up",
-            Self::Cancelled => CANCELLED,
-            Self::Closed => CLOSED,
-        })
-    }
-}
-
-impl fmt::Display for ReserveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full => FULL,
-            Self::Closed => CLOSED,
-        })
-    }
-}
-
-impl fmt::Display for ChannelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::ZeroCapacity => "a queue needs a capacity of at least 1",
-            Self::TooLarge => "the capacity is too large",
-            Self::BadBatch => "a batch must hold at least 1 item and at most the queue's capacity",
-            Self::BadSlip => {
-                "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1"
-            }
-            Self::BadSegment => "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
-            Self::NoMemory => "no memory for the queue",
-        })
-    }
-}
-
-impl<T> core::error::Error for PushError<T> {}
 impl<T> core::error::Error for Closed<T> {}
-impl<T> core::error::Error for PushTimeoutError<T> {}
-impl<T> core::error::Error for TryPushError<T> {}
-impl core::error::Error for TryPopError {}
-impl core::error::Error for PopError {}
-impl core::error::Error for Drained {}
-impl core::error::Error for PopTimeoutError {}
-impl<T> core::error::Error for OfferError<T> {}
-impl<T> core::error::Error for OfferTimeoutError<T> {}
-impl<T> core::error::Error for PutError<T> {}
-impl<T> core::error::Error for ExchangeError<T> {}
-#[cfg(feature = "std")]
-impl<T> core::error::Error for DispatchError<T> {}
-impl core::error::Error for TakeError {}
-impl core::error::Error for ReserveError {}
-impl core::error::Error for ChannelError {}

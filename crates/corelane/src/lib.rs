@@ -43,7 +43,8 @@
 //! | items that may be left behind, beside some whose taking is waited for | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
 //! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | whoever comes is matched with whoever is there |
 //!
-//! Any number of threads on both sides, and a buffer between them: all of [`mpmc`]. Start with [`mpmc::ticket`]: [`mpmc::queue`].
+//! Any number of threads on both sides, and a buffer between them: all of [`mpmc`]. Start with [`mpmc::ticket`]:
+//! [`mpmc::channel`].
 //!
 //! | you have | take | because |
 //! |---|---|---|
@@ -52,15 +53,15 @@
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
 //!
-//! One thread that hands out work to several, with a queue for each of them: [`fanout`], over any design of [`spsc`], lanes unless another is
+//! One thread that hands out work to several, with a queue for each of them: [`dispatch`], over any design of [`spsc`], lanes unless another is
 //! named.
 //!
 //! | you have | take | because |
 //! |---|---|---|
-//! | a stage that is to be several, and one thread in front of it | [`fanout::channel`] | workers do not contend; a job is seen at once, and many with one synchronization |
-//! | jobs of one key that are to stay in order | [`fanout::ByKey`] | one worker a key |
-//! | jobs of uneven length | [`fanout::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
-//! | results of all workers for one thread | [`fanout::Collector`] | a queue from each, taken from in turn |
+//! | a stage that is to be several, and one thread in front of it | [`dispatch::channel`] | workers do not contend; a job is seen at once, and many with one synchronization |
+//! | jobs of one key that are to stay in order | [`dispatch::ByKey`] | one worker a key |
+//! | jobs of uneven length | [`dispatch::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
+//! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
 //! Several threads on the other side: give each its own queue and let one serve them all; [`wait::any`] sleeps once for many queues.
 //!
@@ -88,17 +89,17 @@
 //!
 //! - `std` (default): parking, timed waits, the [adaptive](wait::Adaptive) strategy. Without it the crate is `no_std` with
 //!   `alloc`, and waits spin.
-//! - `async`: either end of every queue of [`spsc`], and of a [`fanout`], may be a task's instead of a thread's, on any executor, with
-//!   `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and `fanout::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
+//! - `async`: either end of every queue of [`spsc`], and of a [`dispatch`], may be a task's instead of a thread's, on any executor, with
+//!   `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and `dispatch::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
 #[cfg(any(loom, shuttle))]
 extern crate std;
 
-pub mod error;
 #[cfg(feature = "std")]
-pub mod fanout;
+pub mod dispatch;
+pub mod error;
 #[cfg(target_has_atomic = "64")]
 pub mod handoff;
 #[cfg(target_has_atomic = "64")]

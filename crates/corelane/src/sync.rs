@@ -88,7 +88,53 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
     let _ = (start, count);
 }
 
-/// Makes an empty slot where it lies, without one on the stack. Outside of loom that is any memory.
+/// Makes an empty slot where it lies, without one on the stack: an item may be larger than that. Outside of loom that is any memory.
+///
+/// What is generic is compiled where it is used, and an example is compiled without optimization:
+///
+/// ```
+/// # #[cfg(not(miri))]
+/// # {
+/// use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue};
+/// use corelane::{mpmc, spsc};
+///
+/// /// Twice the stack of the thread below.
+/// type Large = [u8; 4 << 20];
+///
+/// fn is_made<D: spsc::Design<Large>>(name: &str) {
+///     let make = || {
+///         let options = spsc::Options::new().tuning(D::Tuning::default());
+///         let (mut producer, consumer) = spsc::channel_with::<Large, D, _, _>(2, options).unwrap();
+///         producer.reserve().unwrap().as_uninit_mut();
+///         drop((producer, consumer));
+///     };
+///     std::thread::scope(|scope| {
+///         let thread = std::thread::Builder::new().name(name.into()).stack_size(2 << 20);
+///         thread.spawn_scoped(scope, make).unwrap();
+///     });
+/// }
+/// is_made::<spsc::Lane>("lane");
+/// is_made::<spsc::Locked>("locked");
+/// is_made::<spsc::Lamport>("lamport");
+/// is_made::<spsc::FastForward>("fastforward");
+/// is_made::<spsc::MultiLine>("multiline");
+/// is_made::<spsc::McRing>("mcring");
+/// is_made::<spsc::BQueue>("bqueue");
+/// is_made::<spsc::Linked>("linked");
+///
+/// fn others(name: &str, make: fn()) {
+///     let thread = std::thread::Builder::new().name(name.into()).stack_size(2 << 20);
+///     thread.spawn(make).unwrap().join().unwrap();
+/// }
+/// others("ticket", || drop(mpmc::queue::<Large>(2)));
+/// others("michael_scott", || drop(mpmc::michael_scott::queue::<Large>()));
+/// others("two_lock", || drop(mpmc::two_lock::queue::<Large>()));
+/// others("fair", || drop(SynchronousQueue::<Large>::new(Fairness::Fair)));
+/// others("unfair", || drop(SynchronousQueue::<Large>::new(Fairness::Unfair)));
+/// others("transfer", || drop(TransferQueue::<Large>::new()));
+/// others("exchanger", || drop(Exchanger::<Large>::new()));
+/// # }
+/// ```
 ///
 /// # Safety
 /// `slot` is the memory of a slot that nobody else knows.

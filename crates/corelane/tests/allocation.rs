@@ -64,7 +64,7 @@ fn channel_panics_where_there_is_no_memory() {
 
 fn calls_allocate_nothing<D: Design<u64>>() {
     let (mut tx, mut rx) = make::<u64, D>(100).unwrap();
-    let mut items = Vec::with_capacity(100);
+    let (mut items, mut batch) = (Vec::with_capacity(100), Vec::with_capacity(100));
     // The first wait of a process asks how many CPUs there are.
     let _ = rx.pop_timeout(std::time::Duration::from_millis(50));
     let before = CALLS.get();
@@ -72,11 +72,12 @@ fn calls_allocate_nothing<D: Design<u64>>() {
         for item in 0..50 {
             tx.push(item).unwrap();
         }
-        tx.push_iter(&mut (0..20));
-        tx.push_slice(&[1, 2, 3]);
+        batch.extend(0..20);
+        tx.push_batch(&mut batch).unwrap();
+        tx.push_slice(&[1, 2, 3]).unwrap();
         let _ = tx.len() + rx.len();
         items.clear();
-        rx.pop_into(&mut items, 40);
+        assert_eq!(rx.pop_batch(&mut items, 40), Ok(40));
         while rx.pop_timeout(std::time::Duration::from_micros(10)).is_ok() {}
     }
     assert_eq!(CALLS.get(), before);
@@ -157,7 +158,7 @@ fn memory_that_is_refused_gives_the_item_back() {
     assert_eq!(inside, 14, "two segments are there from the start");
     assert!(refused.is_full() && refused.into_inner() == [14; 4096]);
     assert!(tx.push_timeout([0; 4096], std::time::Duration::from_millis(2)).is_err());
-    assert!(tx.reserve().is_err() && tx.push_slice(&[[0; 4096]; 3]) == 0);
+    assert!(tx.try_reserve().is_err() && tx.try_push_slice(&[[0; 4096]; 3]).unwrap_or(0) == 0);
     for item in 0..8 {
         assert!(tx.try_push([0; 4096]).is_err(), "its consumer has not left the first segment");
         assert_eq!(rx.try_pop(), Ok([item; 4096]));
@@ -244,7 +245,8 @@ fn memory_that_is_refused_is_an_error_and_not_the_end_of_a_stream() {
     assert_eq!(tx.push(&[0; 1016]), Err(stream::PushError::NoMemory));
     assert_eq!(tx.try_push(&[0; 100_000]), Err(stream::PushError::NoMemory));
     assert_eq!(tx.reserve(1016).err(), Some(stream::PushError::NoMemory));
-    assert_eq!(tx.push_batch(&[[0; 1016]; 3]), 0);
+    assert_eq!(tx.try_push_batch(&[[0; 1016]; 3]), Err(stream::PushError::NoMemory));
+    assert_eq!(tx.push_batch(&[[0; 1016]; 3]).unwrap_err().pushed, 0);
     assert_eq!(tx.push_timeout(&[0; 1016], std::time::Duration::from_secs(9)), Err(stream::PushError::NoMemory));
     tx.try_push(&[99; 8]).unwrap();
     (0..32).for_each(|number| assert_eq!(rx.try_pop(), Ok(&[number; 1016][..])));

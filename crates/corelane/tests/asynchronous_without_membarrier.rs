@@ -7,8 +7,8 @@ mod refuse;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
-use corelane::error::Drained;
-use corelane::fanout;
+use corelane::dispatch;
+use corelane::error::Closed;
 use corelane::spsc::{self, Design, Options};
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -37,7 +37,7 @@ fn tasks_wake_each_other<D: Design<u64>>(capacity: usize) {
             for item in 0..50_000 {
                 assert_eq!(consumer.pop().await, Ok(item));
             }
-            assert_eq!(consumer.pop().await, Err(Drained));
+            assert_eq!(consumer.pop().await, Err(Closed(())));
         });
     });
 }
@@ -87,10 +87,10 @@ fn an_idle_task_is_not_polled<D: Design<u64>>() {
 
 /// The dispatcher waits for two queues at once, and at the end for two workers to leave.
 fn a_fan_out_of_tasks(capacity: usize) {
-    let (dispatcher, workers) = fanout::channel::<u64>(2, capacity);
+    let (dispatcher, workers) = dispatch::channel::<u64>(2, capacity);
     let mut dispatcher = dispatcher.into_async();
     thread::scope(|scope| {
-        let work = |worker: fanout::Worker<u64>| {
+        let work = |worker: dispatch::Worker<u64>| {
             let mut worker = worker.into_async();
             scope.spawn(move || {
                 futures_executor::block_on(async {

@@ -8,7 +8,7 @@
 #[path = "support/trap.rs"]
 mod trap;
 
-use corelane::error::{PopError, PushError};
+use corelane::error::{TryPopError, TryPushError};
 use corelane::mpmc;
 use corelane::spsc::{self, Design, Lamport, Options};
 use corelane::wait::Park;
@@ -103,7 +103,7 @@ fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
         }
         let (done, is_done) = mpsc::channel();
         let pusher = scope.spawn(move || {
-            let pushed = producer.push_iter(&mut (1..=batch as u64));
+            let pushed = producer.try_push_batch(&mut (1..=batch as u64).collect()).unwrap_or(0);
             let then = producer.try_push(99);
             done.send(()).unwrap();
             (pushed, then, producer)
@@ -113,10 +113,10 @@ fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
         let (pushed, then, producer) = pusher.join().unwrap();
         let mut consumer = closer.join().unwrap().unwrap();
         assert!(returned.is_ok(), "a push waits for a thread that is stopped");
-        assert_eq!(then, Err(PushError::Closed(99)));
+        assert_eq!(then, Err(TryPushError::Closed(99)));
         let popped = std::iter::from_fn(|| consumer.try_pop().ok()).collect::<Vec<_>>();
         assert_eq!(popped, (0..=pushed as u64).collect::<Vec<_>>());
-        assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+        assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
         drop(producer);
     });
 }

@@ -17,7 +17,7 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
-use corelane::error::{PopError, PushError};
+use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self, Park, Parker, Spin, Strategy};
 use explore::explore_with;
@@ -74,8 +74,8 @@ fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
 /// and the end of the ring lies four items ahead.
 fn after_blocks<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
     let (mut producer, mut consumer) = queue_from::<usize, D, _>(0, 4, wait);
-    assert_eq!(producer.push_slice(&[0; 4]), 4);
-    assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
+    assert_eq!(producer.try_push_slice(&[0; 4]).unwrap_or(0), 4);
+    assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 4).unwrap_or(0), 4);
     (producer, consumer)
 }
 
@@ -83,7 +83,7 @@ fn after_blocks<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
 /// producer of them all.
 fn full_but_for_the_lag<D: Tested>() -> Ends<usize, D, Park> {
     let (mut producer, mut consumer) = parking::<usize, D>(64);
-    assert_eq!(producer.push_slice(&[0; 64]), 64);
+    assert_eq!(producer.try_push_slice(&[0; 64]).unwrap_or(0), 64);
     for _ in 0..producer.release_lag() {
         consumer.try_pop().unwrap();
     }
@@ -95,8 +95,8 @@ fn push<T: Send, D: Design<T>, W>(producer: &mut spsc::Producer<T, D, W>, mut it
     loop {
         match producer.try_push(item) {
             Ok(()) => return,
-            Err(PushError::Full(refused)) => item = refused,
-            Err(PushError::Closed(_)) => panic!("nobody closed"),
+            Err(TryPushError::Full(refused)) => item = refused,
+            Err(refusal) => panic!("{refusal}"),
         }
         thread::yield_now();
     }
@@ -106,8 +106,8 @@ fn pop<T: Send, D: Design<T>, W>(consumer: &mut spsc::Consumer<T, D, W>) -> Opti
     loop {
         match consumer.try_pop() {
             Ok(item) => return Some(item),
-            Err(PopError::Empty) => thread::yield_now(),
-            Err(PopError::Closed) => return None,
+            Err(TryPopError::Empty) => thread::yield_now(),
+            Err(_) => return None,
         }
     }
 }
@@ -158,14 +158,14 @@ mod models {
             let pusher = thread::spawn(move || {
                 let mut items = &[0, 1, 2, 3, 4][..];
                 while !items.is_empty() {
-                    items = &items[producer.push_slice(items)..];
+                    items = &items[producer.try_push_slice(items).unwrap_or(0)..];
                     thread::yield_now();
                 }
                 producer
             });
             let mut items = Vec::new();
             while items.len() < 5 {
-                consumer.pop_into(&mut items, 2);
+                consumer.try_pop_batch(&mut items, 2).unwrap_or(0);
                 thread::yield_now();
             }
             assert_eq!(items, [0, 1, 2, 3, 4]);
@@ -173,15 +173,15 @@ mod models {
         });
     }
 
-    pub(super) fn items_of_an_iterator_are_handed_over_with_their_memory<D: Tested>() {
+    pub(super) fn items_of_a_batch_are_handed_over_with_their_memory<D: Tested>() {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                let mut items = (0..3).map(|id| pushed.item(id)).peekable();
-                while items.peek().is_some() {
-                    producer.push_iter(&mut items);
+                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
+                while !items.is_empty() {
+                    let _ = producer.try_push_batch(&mut items);
                     thread::yield_now();
                 }
             });
@@ -261,15 +261,15 @@ mod models {
             let ledger = Ledger::default();
             let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                drop(producer.reserve().unwrap());
-                producer.reserve().unwrap().write(pushed.item(0)).unwrap();
-                producer.reserve().unwrap().write(pushed.item(1)).unwrap();
+                drop(producer.try_reserve().unwrap());
+                producer.try_reserve().unwrap().write(pushed.item(0)).unwrap();
+                producer.try_reserve().unwrap().write(pushed.item(1)).unwrap();
             });
             for id in 0..2 {
                 let item = loop {
-                    match consumer.peek() {
-                        Some(item) => break item,
-                        None => thread::yield_now(),
+                    match consumer.try_peek() {
+                        Ok(item) => break item,
+                        Err(_) => thread::yield_now(),
                     }
                 };
                 assert_eq!(item.read(), id);
@@ -291,15 +291,15 @@ mod models {
                 assert_eq!(consumer.try_pop(), Ok(0));
                 tell.store(true, Release);
                 let item = loop {
-                    match consumer.peek() {
-                        Some(item) => break item,
-                        None => thread::yield_now(),
+                    match consumer.try_peek() {
+                        Ok(item) => break item,
+                        Err(_) => thread::yield_now(),
                     }
                 };
-                assert_eq!(item.take(), 1);
+                assert_eq!(item.pop(), 1);
                 consumer
             });
-            let slot = producer.reserve().unwrap();
+            let slot = producer.try_reserve().unwrap();
             while !popped.load(Acquire) {
                 thread::yield_now();
             }
@@ -318,11 +318,11 @@ mod models {
                 (0..3)
                     .take_while(|&id| match producer.try_push(pushed.item(id)) {
                         Ok(()) => true,
-                        Err(PushError::Closed(item)) => {
+                        Err(TryPushError::Closed(item)) => {
                             assert_eq!(item.read(), id);
                             false
                         }
-                        Err(PushError::Full(_)) => panic!("the queue has room for all"),
+                        Err(refusal) => panic!("the queue has room for all: {refusal}"),
                     })
                     .count()
             });
@@ -332,7 +332,7 @@ mod models {
                 assert_eq!(item.read(), drained);
                 drained += 1;
             }
-            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap(), drained);
             drop(consumer);
             ledger.assert_each_dropped_once((drained + 1).min(3));
@@ -349,9 +349,9 @@ mod models {
                 consumer.close();
                 consumer
             });
-            if producer.try_push(1) == Err(PushError::Closed(1)) || producer.is_closed() {
+            if producer.try_push(1) == Err(TryPushError::Closed(1)) || producer.is_closed() {
                 assert!(producer.is_closed());
-                assert_eq!(producer.try_push(2), Err(PushError::Closed(2)));
+                assert_eq!(producer.try_push(2), Err(TryPushError::Closed(2)));
             }
             drop(popper.join().unwrap());
         });
@@ -392,7 +392,7 @@ mod models {
                 assert_eq!(item.read(), popped);
                 popped += 1;
             }
-            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap() + 1, popped);
             drop(consumer);
             ledger.assert_each_dropped_once((popped + 1).min(4));
@@ -404,28 +404,26 @@ mod models {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(4);
             producer.try_push(0).unwrap();
-            let pusher = thread::spawn(move || producer.push_slice(&[1, 2, 3]));
+            let pusher = thread::spawn(move || producer.try_push_slice(&[1, 2, 3]).unwrap_or(0));
             consumer.close();
             let mut drained = Vec::new();
-            while consumer.drain(4, |item| drained.push(item)) != 0 {}
+            while consumer.try_pop_each(4, |item| drained.push(item)).unwrap_or(0) != 0 {}
             let accepted = pusher.join().unwrap();
             assert_eq!(drained, (0..=accepted).collect::<Vec<_>>());
         });
     }
 
-    pub(super) fn consumer_closes_while_an_iterator_is_pushed<D: Tested>() {
+    pub(super) fn consumer_closes_while_a_vector_is_pushed<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                let mut made = 0;
-                let mut items = (0..3).map(|id| {
-                    made += 1;
-                    pushed.item(id)
-                });
-                let accepted = producer.push_iter(&mut items);
-                (accepted, made)
+                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
+                let accepted = producer.try_push_batch(&mut items).unwrap_or(0);
+                // What was refused is left, in order.
+                assert!(items.iter().map(Item::read).eq(accepted..3));
+                accepted
             });
             consumer.close();
             let mut drained = 0;
@@ -433,29 +431,25 @@ mod models {
                 assert_eq!(item.read(), drained);
                 drained += 1;
             }
-            let (accepted, made) = pusher.join().unwrap();
-            assert_eq!(accepted, drained);
+            assert_eq!(pusher.join().unwrap(), drained);
             drop(consumer);
-            ledger.assert_each_dropped_once(made);
+            ledger.assert_each_dropped_once(3);
         });
     }
 
-    pub(super) fn consumer_goes_while_an_iterator_is_pushed<D: Tested>() {
+    pub(super) fn consumer_goes_while_a_vector_is_pushed<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                let mut made = 0;
-                producer.push_iter(&mut (0..3).map(|id| {
-                    made += 1;
-                    pushed.item(id)
-                }));
-                made
+                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
+                let _ = producer.try_push_batch(&mut items);
             });
             drop(consumer.try_pop());
             drop(consumer);
-            ledger.assert_each_dropped_once(pusher.join().unwrap());
+            pusher.join().unwrap();
+            ledger.assert_each_dropped_once(3);
         });
     }
 
@@ -464,7 +458,7 @@ mod models {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
-            let pusher = thread::spawn(move || match producer.reserve() {
+            let pusher = thread::spawn(move || match producer.try_reserve() {
                 Ok(slot) => slot.write(pushed.item(0)).map_err(|refused| assert_eq!(refused.0.read(), 0)).is_ok(),
                 Err(_) => {
                     drop(pushed.item(0));
@@ -561,7 +555,7 @@ mod models {
             assert_eq!(producer.push(2).unwrap_err().0, 2);
             let mut consumer = popper.join().unwrap();
             assert_eq!(consumer.try_pop(), Ok(1));
-            assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+            assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
         });
     }
 
@@ -636,14 +630,14 @@ mod models {
     pub(super) fn two_free_slots_wake_the_producer_that_waits_for_them<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = parking::<usize, D>(2);
-            assert_eq!(producer.push_slice(&[0, 1]), 2);
+            assert_eq!(producer.try_push_slice(&[0, 1]).unwrap_or(0), 2);
             let popper = thread::spawn(move || {
                 assert_eq!(consumer.try_pop(), Ok(0));
                 assert_eq!(consumer.try_pop(), Ok(1));
                 consumer
             });
             producer.wait_for_room(2).unwrap();
-            assert_eq!(producer.push_slice(&[2, 3]), 2);
+            assert_eq!(producer.try_push_slice(&[2, 3]).unwrap_or(0), 2);
             drop(popper.join().unwrap());
         });
     }
@@ -652,7 +646,7 @@ mod models {
     pub(super) fn an_empty_queue_wakes_the_producer_that_waits_for_all_of_it<D: Tested>() {
         explore(2, || {
             let (mut producer, mut consumer) = parking::<usize, D>(64);
-            assert_eq!(producer.push_slice(&[0; 2]), 2);
+            assert_eq!(producer.try_push_slice(&[0; 2]).unwrap_or(0), 2);
             consumer.try_pop().unwrap();
             let popper = thread::spawn(move || {
                 consumer.try_pop().unwrap();
@@ -661,7 +655,7 @@ mod models {
                 consumer
             });
             producer.wait_for_room(64).unwrap();
-            assert_eq!(producer.push_slice(&[0; 64]), 64);
+            assert_eq!(producer.try_push_slice(&[0; 64]).unwrap_or(0), 64);
             drop(popper.join().unwrap());
         });
     }
@@ -742,8 +736,8 @@ mod models {
                             assert_eq!(got, item);
                             popped += 1;
                         }
-                        Err(PopError::Empty) => assert!(!there, "the push of {item} had returned"),
-                        Err(PopError::Closed) => panic!("nobody closed"),
+                        Err(TryPopError::Empty) => assert!(!there, "the push of {item} had returned"),
+                        Err(refusal) => panic!("{refusal}"),
                     }
                 }
             }
@@ -751,7 +745,7 @@ mod models {
             for item in popped..3 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
-            assert_eq!(consumer.try_pop(), Err(PopError::Empty));
+            assert_eq!(consumer.try_pop(), Err(TryPopError::Empty));
             drop(producer);
         });
     }
@@ -775,8 +769,8 @@ mod models {
                 let free = told.load(Acquire);
                 match producer.try_push(item + 2) {
                     Ok(()) => {}
-                    Err(PushError::Full(_)) => assert!(!free, "the pop of {item} had returned"),
-                    Err(PushError::Closed(_)) => panic!("nobody closed"),
+                    Err(TryPushError::Full(_)) => assert!(!free, "the pop of {item} had returned"),
+                    Err(refusal) => panic!("{refusal}"),
                 }
             }
             drop(popper.join().unwrap());
@@ -798,7 +792,10 @@ mod tight {
     fn slots_are_left<const CAPACITY: usize>(ends: impl Fn() -> Ends<usize, Lane, Spin> + Send + Sync + 'static) {
         explore_without_barrier(2, move || {
             let (mut producer, mut consumer) = ends();
-            assert_eq!(producer.push_slice(&core::array::from_fn::<_, CAPACITY, _>(|item| item)), CAPACITY);
+            assert_eq!(
+                producer.try_push_slice(&core::array::from_fn::<_, CAPACITY, _>(|item| item)).unwrap_or(0),
+                CAPACITY
+            );
             for item in 0..7 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
@@ -814,7 +811,7 @@ mod tight {
             for item in 10..CAPACITY + pushed {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
-            assert_eq!(consumer.try_pop(), Err(PopError::Empty));
+            assert_eq!(consumer.try_pop(), Err(TryPopError::Empty));
             drop(producer);
         });
     }
@@ -862,8 +859,8 @@ mod threes {
     fn a_length_and_an_end_are_found_across_the_end_of_the_ring() {
         explore(3, || {
             let (mut producer, mut consumer) = compact::<usize>(1, 3);
-            assert_eq!(producer.push_slice(&[0; 3]), 3);
-            assert_eq!(consumer.pop_into(&mut Vec::new(), 3), 3);
+            assert_eq!(producer.try_push_slice(&[0; 3]).unwrap_or(0), 3);
+            assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 3).unwrap_or(0), 3);
             let pusher = thread::spawn(move || (1..4).take_while(|&item| producer.try_push(item).is_ok()).count());
             let len = consumer.len();
             consumer.close();
@@ -914,7 +911,7 @@ mod runs {
     fn blocks_of_a_run_are_used_again() {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, Lane>(126);
-            assert_eq!(producer.push_slice(&[9; 126]), 126);
+            assert_eq!(producer.try_push_slice(&[9; 126]).unwrap_or(0), 126);
             let pusher = thread::spawn(move || {
                 (0..4).for_each(|item| push(&mut producer, item));
                 producer
@@ -1011,8 +1008,8 @@ mod segments {
             let (mut producer, mut consumer) =
                 linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
             // Through the first segment and the spare one, into one that was not there before.
-            assert_eq!(producer.push_slice(&[9; 13]), 13);
-            assert_eq!(consumer.pop_into(&mut Vec::new(), 12), 12);
+            assert_eq!(producer.try_push_slice(&[9; 13]).unwrap_or(0), 13);
+            assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 12).unwrap_or(0), 12);
             let pusher = thread::spawn(move || {
                 for item in 0..4 {
                     push(&mut producer, item);
@@ -1036,7 +1033,7 @@ mod segments {
             let (mut producer, mut consumer) =
                 linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
             // Both segments but for the last item.
-            assert_eq!(producer.push_iter(&mut (0..7)), 7);
+            assert_eq!(producer.try_push_batch(&mut (0..7).collect()).unwrap_or(0), 7);
             let pusher = thread::spawn(move || {
                 (7..13).for_each(|item| push(&mut producer, item));
                 producer
@@ -1053,7 +1050,7 @@ mod segments {
     fn lengths_are_bounds_across_segments() {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
-            assert_eq!(producer.push_slice(&[0, 1]), 2);
+            assert_eq!(producer.try_push_slice(&[0, 1]).unwrap_or(0), 2);
             let pusher = thread::spawn(move || {
                 for item in 2..5 {
                     producer.try_push(item).unwrap();
@@ -1067,7 +1064,7 @@ mod segments {
                     next += 1;
                 }
             }
-            let mut producer = pusher.join().unwrap();
+            let producer = pusher.join().unwrap();
             assert_eq!(consumer.len(), 5 - next);
             assert!(producer.len() >= 5 - next);
         });
@@ -1078,7 +1075,7 @@ mod segments {
     fn nobody_looks_into_a_segment_that_was_freed() {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
-            assert_eq!(producer.push_slice(&[0, 1, 2, 3]), 4);
+            assert_eq!(producer.try_push_slice(&[0, 1, 2, 3]).unwrap_or(0), 4);
             let pusher = thread::spawn(move || {
                 producer.try_push(4).unwrap();
                 producer
@@ -1107,7 +1104,7 @@ mod segments {
                 assert_eq!(item.read(), drained);
                 drained += 1;
             }
-            assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap() + 1, drained);
             drop(consumer);
             ledger.assert_each_dropped_once((drained + 1).min(4));
@@ -1157,8 +1154,8 @@ mod segments {
     fn traffic_changes_from_blocks_to_single_items_across_segments() {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
-            assert_eq!(producer.push_slice(&[0; 4]), 4);
-            assert_eq!(consumer.pop_into(&mut Vec::new(), 4), 4);
+            assert_eq!(producer.try_push_slice(&[0; 4]).unwrap_or(0), 4);
+            assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 4).unwrap_or(0), 4);
             let pusher = thread::spawn(move || {
                 (0..5).for_each(|item| push(&mut producer, item));
                 producer
@@ -1195,8 +1192,8 @@ mod streams {
         loop {
             match consumer.try_pop().map(<[u8]>::to_vec) {
                 Ok(message) => return Some(message),
-                Err(PopError::Empty) => thread::yield_now(),
-                Err(PopError::Closed) => return None,
+                Err(TryPopError::Empty) => thread::yield_now(),
+                Err(_) => return None,
             }
         }
     }
@@ -1269,7 +1266,7 @@ mod streams {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue(0, None, Spin);
             let pusher = thread::spawn(move || {
-                assert_eq!(producer.push_batch(&["one", "two", "three"]), 3);
+                assert_eq!(producer.try_push_batch(&["one", "two", "three"]), Ok(3));
                 producer
             });
             assert_eq!(pop(&mut consumer).unwrap(), b"one");
@@ -1284,9 +1281,9 @@ mod streams {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue(0, None, Spin);
             let pusher = thread::spawn(move || {
-                drop(producer.reserve(20).unwrap());
+                drop(producer.try_reserve(20).unwrap());
                 for word in ["a", "b"] {
-                    let mut reserved = producer.reserve(8).unwrap();
+                    let mut reserved = producer.try_reserve(8).unwrap();
                     reserved.append(word.as_bytes());
                     reserved.commit_written().unwrap();
                 }
@@ -1294,7 +1291,7 @@ mod streams {
             });
             let mut read = Vec::new();
             while read.len() < 2 {
-                read.extend(consumer.drain(2).map(<[u8]>::to_vec));
+                read.extend(consumer.try_pop_batch(2).into_iter().flatten().map(<[u8]>::to_vec));
                 thread::yield_now();
             }
             assert_eq!(read, [b"a", b"b"]);
@@ -1344,7 +1341,7 @@ mod streams {
                 if popped == number {
                     match consumer.try_pop() {
                         Ok(_) => popped += 1,
-                        Err(error) => assert!(error == PopError::Empty && !there, "push {number} had returned"),
+                        Err(error) => assert!(error == TryPopError::Empty && !there, "push {number} had returned"),
                     }
                 }
             }
@@ -1382,7 +1379,7 @@ mod streams {
 
     #[test]
     fn consumer_closes_while_a_batch_is_pushed() {
-        close(|producer| producer.push_batch(&[[1], [2]]));
+        close(|producer| producer.try_push_batch(&[[1], [2]]).unwrap_or(0));
     }
 
     #[test]
@@ -1432,7 +1429,7 @@ mod streams {
     fn a_pop_wakes_the_producer_that_waits_within_a_limit() {
         explore(3, || {
             let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
-            assert_eq!(producer.push_batch(&["a", "b"]), 2);
+            assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
             let popper = thread::spawn(move || {
                 assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
                 assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
@@ -1560,7 +1557,7 @@ designs! {
         a_queue_of_two_wraps,
         indices_wrap_around,
         batches_are_handed_over,
-        items_of_an_iterator_are_handed_over_with_their_memory,
+        items_of_a_batch_are_handed_over_with_their_memory,
         traffic_changes_from_blocks_to_single_items,
         two_queues_in_a_ring_do_not_hang,
         lengths_are_bounds,
@@ -1571,8 +1568,8 @@ designs! {
         consumer_closes_while_items_are_pushed_behind_popped_blocks,
         consumer_closes_in_the_middle_of_a_block,
         consumer_closes_while_a_batch_is_pushed,
-        consumer_closes_while_an_iterator_is_pushed,
-        consumer_goes_while_an_iterator_is_pushed,
+        consumer_closes_while_a_vector_is_pushed,
+        consumer_goes_while_a_vector_is_pushed,
         consumer_closes_while_an_item_is_written_in_place,
         both_ends_go_at_once,
         consumer_goes_while_items_are_pushed,
@@ -1602,7 +1599,7 @@ designs! {
         items_are_handed_over_with_their_memory,
         indices_wrap_around,
         batches_are_handed_over,
-        items_of_an_iterator_are_handed_over_with_their_memory,
+        items_of_a_batch_are_handed_over_with_their_memory,
         traffic_changes_from_blocks_to_single_items,
         two_queues_in_a_ring_do_not_hang,
         items_are_written_and_read_in_place,
@@ -1611,8 +1608,8 @@ designs! {
         consumer_closes_while_items_are_pushed_behind_popped_blocks,
         consumer_closes_in_the_middle_of_a_block,
         consumer_closes_while_a_batch_is_pushed,
-        consumer_closes_while_an_iterator_is_pushed,
-        consumer_goes_while_an_iterator_is_pushed,
+        consumer_closes_while_a_vector_is_pushed,
+        consumer_goes_while_a_vector_is_pushed,
         consumer_closes_while_an_item_is_written_in_place,
         both_ends_go_at_once,
         consumer_goes_while_items_are_pushed,

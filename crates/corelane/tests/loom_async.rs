@@ -11,8 +11,8 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
-use corelane::error::{DispatchError, Drained};
-use corelane::fanout::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Mpmc, Queue};
+use corelane::dispatch::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Mpmc, Queue};
+use corelane::error::{Closed, DispatchError};
 use corelane::mpmc::Ticket;
 use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport, Lane, Linked, McRing, Options};
 use corelane::wait::Park;
@@ -127,12 +127,12 @@ mod models {
         explore(3, || {
             let (mut producer, mut consumer) = async_queue::<usize, D>(4);
             let pusher = thread::spawn(move || {
-                assert_eq!(producer.push_slice(&[0, 1, 2]), 3);
+                assert_eq!(producer.try_push_slice(&[0, 1, 2]).unwrap_or(0), 3);
                 producer
             });
             let mut items = Vec::new();
             while items.len() < 3 {
-                block_on(consumer.pop_into(&mut items, 2)).unwrap();
+                block_on(consumer.pop_batch(&mut items, 2)).unwrap();
             }
             assert_eq!(items, [0, 1, 2]);
             pusher.join().unwrap();
@@ -171,7 +171,7 @@ mod models {
             let (mut producer, mut consumer) = async_queue::<usize, D>(2);
             let pusher = thread::spawn(move || producer.try_push(7).unwrap());
             assert_eq!(block_on(consumer.pop()), Ok(7));
-            assert_eq!(block_on(consumer.pop()), Err(Drained));
+            assert_eq!(block_on(consumer.pop()), Err(Closed(())));
             pusher.join().unwrap();
         });
     }
@@ -206,7 +206,7 @@ mod models {
             for item in 0..2 {
                 assert_eq!(block_on(consumer.pop()), Ok(item));
             }
-            assert_eq!(block_on(consumer.pop()), Err(Drained));
+            assert_eq!(block_on(consumer.pop()), Err(Closed(())));
             pusher.join().unwrap();
         });
     }
@@ -498,7 +498,7 @@ mod fanning {
             let leaver = thread::spawn(move || drop(leaves));
             let taker = thread::spawn(move || {
                 let got = [0; 3].map(|_| block_on(stays.pop()).unwrap());
-                assert_eq!(block_on(stays.pop()), Err(Drained));
+                assert_eq!(block_on(stays.pop()), Err(Closed(())));
                 got
             });
             assert_eq!(block_on(dispatcher.dispatch(2)), Ok(()));

@@ -12,11 +12,9 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
-use corelane::error::{
-    Closed, Drained, ExchangeError, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError,
-};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
-use corelane::handoff::{CancelToken, Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue, select};
+use corelane::handoff::{CancelToken, Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit, select};
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
@@ -96,7 +94,7 @@ mod models {
             queue.close();
             let mut taken = takers.map(|taker| taker.join().unwrap());
             taken.sort_by_key(Result::is_err);
-            assert_eq!(taken, [Ok(0), Err(Drained)]);
+            assert_eq!(taken, [Ok(0), Err(Closed(()))]);
             drop(queue);
             ledger.assert_each_dropped_once(1);
         });
@@ -118,20 +116,20 @@ mod models {
         });
     }
 
-    /// A take that may be cancelled at any time, and an offer: either both or neither.
-    pub(super) fn an_offer_against_a_cancel(mode: Mode) {
+    /// A take that may be cancelled at any time, and a put that does not wait: either both or neither.
+    pub(super) fn a_try_put_against_a_cancel(mode: Mode) {
         explore([3, 3], move || {
             let (queue, ledger) = queue(mode);
             let token = CancelToken::new();
             let cancel = token.clone();
             let taker =
-                spawn(&queue, move |queue| queue.take_with(&Patience::new().cancel(&token)).map(|item| item.read()));
+                spawn(&queue, move |queue| queue.take_with(&WaitLimit::new().cancel(&token)).map(|item| item.read()));
             let canceller = thread::spawn(move || cancel.cancel());
-            let offered = queue.offer(ledger.item(0)).map_err(|error| matches!(error, OfferError::NoTaker(_)));
+            let put = queue.try_put(ledger.item(0)).map_err(|error| matches!(error, TryPushError::Full(_)));
             canceller.join().unwrap();
             match taker.join().unwrap() {
-                Ok(id) => assert_eq!((id, offered), (0, Ok(()))),
-                Err(error) => assert_eq!((error, offered), (TakeError::Cancelled, Err(true))),
+                Ok(id) => assert_eq!((id, put), (0, Ok(()))),
+                Err(error) => assert_eq!((error, put), (PopTimeoutError::Cancelled, Err(true))),
             }
             drop(queue);
             ledger.assert_each_dropped_once(1);
@@ -139,24 +137,24 @@ mod models {
     }
 
     /// A put that waits and is told to stop while a take comes: either both or neither.
-    pub(super) fn a_poll_against_a_cancel(mode: Mode) {
+    pub(super) fn a_try_take_against_a_cancel(mode: Mode) {
         explore([3, 3], move || {
             let (queue, ledger) = queue(mode);
             let token = CancelToken::new();
             let cancel = token.clone();
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| {
-                queue.put_with(item, &Patience::new().cancel(&token)).map_err(|error| match error {
-                    PutError::Cancelled(item) => item.read(),
-                    PutError::Timeout(_) | PutError::Closed(_) => panic!("{error:?}"),
+                queue.put_with(item, &WaitLimit::new().cancel(&token)).map_err(|error| match error {
+                    PushTimeoutError::Cancelled(item) => item.read(),
+                    _ => panic!("{error:?}"),
                 })
             });
             let canceller = thread::spawn(move || cancel.cancel());
-            let polled = queue.poll().map(|item| item.read());
+            let taken = queue.try_take().map(|item| item.read());
             canceller.join().unwrap();
             match putter.join().unwrap() {
-                Ok(()) => assert_eq!(polled, Ok(0)),
-                Err(id) => assert_eq!((id, polled), (0, Err(PopError::Empty))),
+                Ok(()) => assert_eq!(taken, Ok(0)),
+                Err(id) => assert_eq!((id, taken), (0, Err(TryPopError::Empty))),
             }
             drop(queue);
             ledger.assert_each_dropped_once(1);
@@ -168,12 +166,12 @@ mod models {
         explore([2, 3], move || {
             let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
-            let putter = spawn(&queue, move |queue| match queue.offer_timeout(item, NOW) {
+            let putter = spawn(&queue, move |queue| match queue.put_timeout(item, NOW) {
                 Ok(()) => true,
-                Err(OfferTimeoutError::Timeout(item)) => item.read() != 0,
-                Err(OfferTimeoutError::Closed(_)) => panic!("nobody closed"),
+                Err(PushTimeoutError::Timeout(item)) => item.read() != 0,
+                Err(error) => panic!("{error}"),
             });
-            let taken = queue.poll_timeout(NOW).map(|item| item.read());
+            let taken = queue.take_timeout(NOW).map(|item| item.read());
             match putter.join().unwrap() {
                 true => assert_eq!(taken, Ok(0)),
                 false => assert_eq!(taken, Err(PopTimeoutError::Timeout)),
@@ -190,7 +188,7 @@ mod models {
             let putter = spawn(&queue, move |queue| queue.put(item).map_err(|Closed(item)| item.read()));
             queue.close();
             assert_eq!(putter.join().unwrap(), Err(0));
-            assert_eq!(queue.poll().map(|item| item.read()), Err(PopError::Closed));
+            assert_eq!(queue.try_take().map(|item| item.read()), Err(TryPopError::Closed));
             drop(queue);
             ledger.assert_each_dropped_once(1);
         });
@@ -210,15 +208,15 @@ mod models {
         });
     }
 
-    /// One take waits; of two offers, one is accepted. The loser does not miss the other take that waits.
-    pub(super) fn two_offers_find_two_takes(mode: Mode) {
+    /// One take waits; of two puts that do not wait, one is accepted. The loser does not miss the other take that waits.
+    pub(super) fn two_try_puts_find_two_takes(mode: Mode) {
         explore([2, 4], move || {
             let (queue, ledger) = queue(mode);
             let mut first = queue.reserve_take();
             let mut second = queue.reserve_take();
             let item = ledger.item(0);
-            let other = spawn(&queue, move |queue| queue.offer(item).is_ok());
-            assert!(queue.offer(ledger.item(1)).is_ok());
+            let other = spawn(&queue, move |queue| queue.try_put(item).is_ok());
+            assert!(queue.try_put(ledger.item(1)).is_ok());
             assert!(other.join().unwrap());
             let taken = [&mut first, &mut second].map(|ticket| ticket.try_followup().unwrap().unwrap().read());
             assert!(taken == [0, 1] || taken == [1, 0]);
@@ -237,8 +235,8 @@ mod models {
             let end = queue.reserve_take();
             let items = ledger.clone();
             let other = spawn(&queue, move |queue| {
-                let one = queue.offer(items.item(0)).is_ok();
-                let two = queue.offer(items.item(1)).is_ok();
+                let one = queue.try_put(items.item(0)).is_ok();
+                let two = queue.try_put(items.item(1)).is_ok();
                 usize::from(one) + usize::from(two)
             });
             let given = [middle.abort(), end.abort()].into_iter().flatten().map(|item| item.read()).count();
@@ -247,7 +245,7 @@ mod models {
             assert_eq!(accepted, given + usize::from(kept.is_some()));
             assert!(accepted >= 1, "somebody waited all the time");
             if kept.is_none() {
-                assert!(queue.offer(ledger.item(2)).is_ok(), "it waits still");
+                assert!(queue.try_put(ledger.item(2)).is_ok(), "it waits still");
                 assert_eq!(keep.try_followup().unwrap().unwrap().read(), 2);
             } else {
                 drop(ledger.item(2));
@@ -263,12 +261,12 @@ mod models {
         explore([1, 2], move || {
             let (queue, ledger) = queue(mode);
             let mut keep = queue.reserve_take();
-            let other = spawn(&queue, |queue| queue.poll_timeout(NOW).map(|item| item.read()));
-            assert!(queue.poll_timeout(NOW).is_err());
+            let other = spawn(&queue, |queue| queue.take_timeout(NOW).map(|item| item.read()));
+            assert!(queue.take_timeout(NOW).is_err());
             assert_eq!(other.join().unwrap(), Err(PopTimeoutError::Timeout));
-            assert!(queue.poll_timeout(NOW).is_err());
+            assert!(queue.take_timeout(NOW).is_err());
             assert_eq!(queue.waiting_takes(), 1);
-            queue.offer(ledger.item(0)).ok().unwrap();
+            queue.try_put(ledger.item(0)).ok().unwrap();
             assert_eq!(keep.try_followup().unwrap().unwrap().read(), 0);
             assert_eq!(queue.waiting_takes(), 0);
             drop(keep);
@@ -290,7 +288,7 @@ mod models {
                 assert!(tickets[second].take().unwrap().abort().is_none());
                 other.join().unwrap();
                 for id in 0..2 {
-                    assert!(queue.offer(ledger.item(id)).is_ok());
+                    assert!(queue.try_put(ledger.item(id)).is_ok());
                 }
                 let taken = tickets.iter_mut().flatten().map(|ticket| ticket.try_followup().unwrap().unwrap().read());
                 assert_eq!(taken.sum::<usize>(), 1);
@@ -310,11 +308,11 @@ mod models {
                 let mut next = queue.reserve_take();
                 let items = [1, 2].map(|id| ledger.item(id));
                 let other = thread::spawn(move || {
-                    let accepted = items.map(|item| queue.offer(item).is_ok());
+                    let accepted = items.map(|item| queue.try_put(item).is_ok());
                     drop(early);
                     (accepted, queue.reserve_take())
                 });
-                let accepted = queue.offer(ledger.item(0)).is_ok();
+                let accepted = queue.try_put(ledger.item(0)).is_ok();
                 let (others, mut late) = other.join().unwrap();
                 if matches!(mode, Mode::Fair) {
                     assert!(accepted && others == [true; 2]);
@@ -336,12 +334,12 @@ mod models {
                 let mut first = queue.reserve_take();
                 let second = queue.reserve_take();
                 let item = ledger.item(0);
-                let other = thread::spawn(move || assert!(queue.offer(item).is_ok(), "one waits all the time"));
+                let other = thread::spawn(move || assert!(queue.try_put(item).is_ok(), "one waits all the time"));
                 let given = second.abort().is_some();
                 let mut again = queue.reserve_take();
                 other.join().unwrap();
                 waits -= usize::from(!given);
-                assert!((1..=waits).all(|id| queue.offer(ledger.item(id)).is_ok()));
+                assert!((1..=waits).all(|id| queue.try_put(ledger.item(id)).is_ok()));
                 assert!(first.try_followup().is_some() && again.try_followup().is_some());
             });
             ledger.assert_each_dropped_once(1 + waits);
@@ -354,12 +352,12 @@ mod models {
             let (queue, ledger) = queue(mode);
             let items = ledger.clone();
             let putter = spawn(&queue, move |queue| {
-                (0..2).filter(|&id| queue.offer_timeout(items.item(id), NOW).is_ok()).collect::<Vec<_>>()
+                (0..2).filter(|&id| queue.put_timeout(items.item(id), NOW).is_ok()).collect::<Vec<_>>()
             });
             let mut taken = Vec::new();
-            taken.extend(queue.poll_timeout(NOW).map(|item| item.read()));
-            taken.extend(queue.poll().map(|item| item.read()));
-            taken.extend(queue.poll_timeout(NOW).map(|item| item.read()));
+            taken.extend(queue.take_timeout(NOW).map(|item| item.read()));
+            taken.extend(queue.try_take().map(|item| item.read()));
+            taken.extend(queue.take_timeout(NOW).map(|item| item.read()));
             assert_eq!(putter.join().unwrap(), taken);
             drop(queue);
             ledger.assert_each_dropped_once(2);
@@ -371,10 +369,10 @@ mod models {
         explore_with(Barrier::ReadModifyWrite, 1, move || {
             let (queue, ledger) = queue(mode);
             let item = ledger.item(0);
-            let putter = spawn(&queue, move |queue| queue.offer_timeout(item, NOW).is_ok());
-            let taker = spawn(&queue, |queue| queue.poll_timeout(NOW).is_ok());
-            let mine = usize::from(queue.offer(ledger.item(1)).is_ok());
-            let mut taken = usize::from(queue.poll_timeout(NOW).is_ok());
+            let putter = spawn(&queue, move |queue| queue.put_timeout(item, NOW).is_ok());
+            let taker = spawn(&queue, |queue| queue.take_timeout(NOW).is_ok());
+            let mine = usize::from(queue.try_put(ledger.item(1)).is_ok());
+            let mut taken = usize::from(queue.take_timeout(NOW).is_ok());
             let put = mine + usize::from(putter.join().unwrap());
             taken += usize::from(taker.join().unwrap());
             assert_eq!(put, taken);
@@ -389,16 +387,16 @@ mod models {
             let ((first, ledger), (second, _)) = (queue(mode), queue(mode));
             let item = ledger.item(0);
             let mut tickets = [first.reserve_take(), second.reserve_take()];
-            let putter = spawn(&second, move |queue| queue.offer(item).is_ok());
+            let putter = spawn(&second, move |queue| queue.try_put(item).is_ok());
             let closer = spawn(&first, |queue| queue.close());
-            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            let ready = select(&mut tickets, &WaitLimit::new()).unwrap();
             let outcome = tickets[ready].try_followup().unwrap().map(|item| item.read());
-            assert_eq!(outcome, [Err(Drained), Ok(0)][ready]);
+            assert_eq!(outcome, [Err(Closed(())), Ok(0)][ready]);
             let [zero, one] = tickets;
             let (spent, other) = if ready == 0 { (zero, one) } else { (one, zero) };
             drop(spent);
             let outcome = other.wait().map(|item| item.read());
-            assert_eq!(outcome, [Ok(0), Err(Drained)][ready]);
+            assert_eq!(outcome, [Ok(0), Err(Closed(()))][ready]);
             assert!(putter.join().unwrap());
             closer.join().unwrap();
             ledger.assert_each_dropped_once(1);
@@ -411,12 +409,12 @@ mod models {
             let (queue, ledger) = queue(mode);
             let mut tickets = [queue.reserve_take()];
             let item = ledger.item(0);
-            let putter = spawn(&queue, move |queue| queue.offer(item).is_ok());
-            let decided = select(&mut tickets, &Patience::new().timeout(NOW)).is_some();
+            let putter = spawn(&queue, move |queue| queue.try_put(item).is_ok());
+            let decided = select(&mut tickets, &WaitLimit::new().timeout(NOW)).is_some();
             let [ticket] = tickets;
             let taken = ticket.abort().map(|item| item.read());
             assert!(!decided || taken.is_some());
-            let again = queue.poll_timeout(NOW).map(|item| item.read());
+            let again = queue.take_timeout(NOW).map(|item| item.read());
             assert_eq!(putter.join().unwrap(), taken.is_some() || again.is_ok());
             ledger.assert_each_dropped_once(1);
         });
@@ -427,7 +425,7 @@ mod models {
         explore([3, 4], move || {
             let (queue, ledger) = queue(mode);
             let mut ticket = queue.reserve_put(ledger.item(0));
-            let taker = spawn(&queue, |queue| queue.poll().map(|item| item.read()));
+            let taker = spawn(&queue, |queue| queue.try_take().map(|item| item.read()));
             let early = ticket.try_followup().is_some();
             assert_eq!(taker.join().unwrap(), Ok(0));
             assert!(early || matches!(ticket.try_followup(), Some(Ok(()))));
@@ -457,12 +455,12 @@ suite! {
         items_are_handed_over_with_their_memory
         two_takes_and_one_put
         two_puts_and_two_takes
-        an_offer_against_a_cancel
-        a_poll_against_a_cancel
+        a_try_put_against_a_cancel
+        a_try_take_against_a_cancel
         a_match_against_a_time_out
         close_against_put
         close_against_put_and_take
-        two_offers_find_two_takes
+        two_try_puts_find_two_takes
         sweeps_against_matches
         sweeps_meet
         neighbours_are_swept_out
@@ -481,7 +479,7 @@ suite! {
         items_are_handed_over_with_their_memory
         two_takes_and_one_put
         two_puts_and_two_takes
-        a_poll_against_a_cancel
+        a_try_take_against_a_cancel
         a_match_against_a_time_out
         close_against_put_and_take
         nodes_are_used_again
@@ -496,18 +494,18 @@ mod transfer {
         (Arc::new(TransferQueue::new()), Ledger::default())
     }
 
-    /// Each thread puts before it polls, so each finds an item.
+    /// Each thread pushes before it takes, so each finds an item.
     #[test]
-    fn no_poll_misses_an_item() {
+    fn no_try_take_misses_an_item() {
         explore([2, 3], || {
             let (queue, ledger) = queue();
             let (other, item) = (queue.clone(), ledger.item(0));
             let thread = thread::spawn(move || {
-                other.put(item).ok().unwrap();
-                other.poll().map(|item| item.read()).unwrap()
+                other.push(item).ok().unwrap();
+                other.try_take().map(|item| item.read()).unwrap()
             });
-            queue.put(ledger.item(1)).ok().unwrap();
-            let mine = queue.poll().map(|item| item.read()).unwrap();
+            queue.push(ledger.item(1)).ok().unwrap();
+            let mine = queue.try_take().map(|item| item.read()).unwrap();
             assert_eq!(mine + thread.join().unwrap(), 1);
             drop(queue);
             ledger.assert_each_dropped_once(2);
@@ -521,18 +519,18 @@ mod transfer {
         explore_with(Barrier::ReadModifyWrite, 2, || {
             let (queue, ledger) = queue();
             let (second, third, item) = (queue.clone(), queue.clone(), ledger.item(1));
-            queue.put(ledger.item(0)).ok().unwrap();
+            queue.push(ledger.item(0)).ok().unwrap();
             let second = thread::spawn(move || {
-                second.put(item).ok().unwrap();
-                usize::from(second.poll().is_ok())
+                second.push(item).ok().unwrap();
+                usize::from(second.try_take().is_ok())
             });
             // This one may free the dummy.
             let third = thread::spawn(move || third.is_empty());
-            let mine = usize::from(queue.poll().is_ok());
+            let mine = usize::from(queue.try_take().is_ok());
             assert_eq!(mine + second.join().unwrap(), 2);
             third.join().unwrap();
-            queue.put(ledger.item(2)).ok().unwrap();
-            assert_eq!(queue.poll().map(|item| item.read()), Ok(2));
+            queue.push(ledger.item(2)).ok().unwrap();
+            assert_eq!(queue.try_take().map(|item| item.read()), Ok(2));
             assert!(queue.is_empty());
             drop(queue);
             ledger.assert_each_dropped_once(3);
@@ -542,35 +540,35 @@ mod transfer {
     /// Of an item that was left and one that is waited for, a close keeps the first and sends the second away, unless a
     /// take was faster.
     #[test]
-    fn a_close_against_a_put_a_transfer_and_a_take() {
+    fn a_close_against_a_push_a_put_and_a_take() {
         explore_with(Barrier::ReadModifyWrite, 2, || {
             let (queue, ledger) = queue();
             let (other, item) = (queue.clone(), ledger.item(0));
-            let transfer = queue.reserve_transfer(ledger.item(1));
+            let put = queue.reserve_put(ledger.item(1));
             let thread = thread::spawn(move || {
-                let taken = usize::from(other.poll().is_ok());
-                (other.put(item).is_ok(), taken)
+                let taken = usize::from(other.try_take().is_ok());
+                (other.push(item).is_ok(), taken)
             });
             queue.close();
-            let (put, taken) = thread.join().unwrap();
-            assert_eq!(usize::from(transfer.abort().is_none()), taken);
-            assert_eq!(queue.take().map(|item| item.read()), if put { Ok(0) } else { Err(Drained) });
+            let (pushed, taken) = thread.join().unwrap();
+            assert_eq!(usize::from(put.abort().is_none()), taken);
+            assert_eq!(queue.take().map(|item| item.read()), if pushed { Ok(0) } else { Err(Closed(())) });
             assert!(queue.take().is_err());
             drop(queue);
             ledger.assert_each_dropped_once(2);
         });
     }
 
-    /// A close finds a transfer whose thread is about to sleep, and so changes the word that the close has looked at.
+    /// A close finds a put whose thread is about to sleep, and so changes the word that the close has looked at.
     #[test]
     fn a_close_sends_away_who_is_about_to_sleep() {
         explore([2, 3], || {
             let (queue, ledger) = queue();
-            let (transfer, item) = (queue.clone(), ledger.item(1));
-            queue.put(ledger.item(0)).ok().unwrap();
-            let transfer = thread::spawn(move || assert_eq!(transfer.transfer(item).unwrap_err().0.read(), 1));
+            let (put, item) = (queue.clone(), ledger.item(1));
+            queue.push(ledger.item(0)).ok().unwrap();
+            let put = thread::spawn(move || assert_eq!(put.put(item).unwrap_err().0.read(), 1));
             queue.close();
-            transfer.join().unwrap();
+            put.join().unwrap();
             assert_eq!(queue.take().map(|item| item.read()), Ok(0));
             assert!(queue.take().is_err());
             drop(queue);
@@ -578,23 +576,23 @@ mod transfer {
         });
     }
 
-    /// A close goes through the requests. The node it stands on leaves, and comes back as that of a put which is about to learn that the
+    /// A close goes through the requests. The node it stands on leaves, and comes back as that of a push which is about to learn that the
     /// queue is closed: what is behind it now is not the end.
     #[test]
     fn a_close_is_not_misled_by_a_node_that_comes_back() {
         explore_with(Barrier::ReadModifyWrite, 2, || {
             let (queue, ledger) = queue();
-            let (put, poll, close, item) = (queue.clone(), queue.clone(), queue.clone(), ledger.item(2));
-            queue.put(ledger.item(0)).ok().unwrap();
-            let mut transfer = queue.reserve_transfer(ledger.item(1));
-            let put = thread::spawn(move || put.put(item).is_ok());
-            let poll = thread::spawn(move || assert_eq!(poll.poll().map(|item| item.read()), Ok(0)));
+            let (push, take, close, item) = (queue.clone(), queue.clone(), queue.clone(), ledger.item(2));
+            queue.push(ledger.item(0)).ok().unwrap();
+            let mut put = queue.reserve_put(ledger.item(1));
+            let push = thread::spawn(move || push.push(item).is_ok());
+            let take = thread::spawn(move || assert_eq!(take.try_take().map(|item| item.read()), Ok(0)));
             let close = thread::spawn(move || close.close());
-            poll.join().unwrap();
+            take.join().unwrap();
             close.join().unwrap();
-            assert!(transfer.try_followup().expect("it was sent away").is_err());
-            assert_eq!(queue.poll().is_ok(), put.join().unwrap());
-            drop(transfer);
+            assert!(put.try_followup().expect("it was sent away").is_err());
+            assert_eq!(queue.try_take().is_ok(), push.join().unwrap());
+            drop(put);
             drop(queue);
             ledger.assert_each_dropped_once(3);
         });
@@ -607,9 +605,9 @@ mod transfer {
             let (queue, ledger) = queue();
             let (other, items) = (queue.clone(), ledger.clone());
             let producer = thread::spawn(move || {
-                other.put(items.item(0)).ok().unwrap();
-                other.transfer(items.item(1)).ok().unwrap();
-                other.put(items.item(2)).ok().unwrap();
+                other.push(items.item(0)).ok().unwrap();
+                other.put(items.item(1)).ok().unwrap();
+                other.push(items.item(2)).ok().unwrap();
             });
             for id in 0..2 {
                 assert_eq!(queue.take().unwrap().read(), id);
@@ -647,18 +645,19 @@ mod exchanger {
         token: Option<&CancelToken>,
     ) -> Result<usize, &'static str> {
         let mine = item.read();
-        let mut patience = Patience::new();
+        let mut limit = WaitLimit::new();
         if let Some(timeout) = timeout {
-            patience = patience.timeout(timeout);
+            limit = limit.timeout(timeout);
         }
         if let Some(token) = token {
-            patience = patience.cancel(token);
+            limit = limit.cancel(token);
         }
-        let why = match exchanger.exchange_with(item, &patience) {
+        let why = match exchanger.exchange_with(item, &limit) {
             Ok(item) => return Ok(item.read()),
-            Err(ref error @ ExchangeError::Timeout(ref item)) => (format!("{error:?}"), item.read()),
-            Err(ref error @ ExchangeError::Cancelled(ref item)) => (format!("{error:?}"), item.read()),
-            Err(ref error @ ExchangeError::Closed(ref item)) => (format!("{error:?}"), item.read()),
+            Err(ref error @ PushTimeoutError::Timeout(ref item)) => (format!("{error:?}"), item.read()),
+            Err(ref error @ PushTimeoutError::Cancelled(ref item)) => (format!("{error:?}"), item.read()),
+            Err(ref error @ PushTimeoutError::Closed(ref item)) => (format!("{error:?}"), item.read()),
+            Err(error) => panic!("{error}"),
         };
         assert_eq!(why.1, mine);
         match why.0.as_str() {
@@ -701,7 +700,7 @@ mod exchanger {
         });
     }
 
-    /// Four want a partner and have no end of patience: none is left over, whatever places they chose.
+    /// Four want a partner and wait for ever: none is left over, whatever places they chose.
     #[test]
     fn two_pairs_find_each_other() {
         explore_with(Barrier::ReadModifyWrite, 1, || {
@@ -729,6 +728,77 @@ mod exchanger {
             }
             drop(exchanger);
             ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// One does not wait, the other may give up at any time: both or neither. Then one waits, and is found.
+    #[test]
+    fn a_try_exchange_against_a_time_out() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let other = swap(&exchanger, ledger.item(0), Some(NOW), None);
+            let mine = match exchanger.try_exchange(ledger.item(1)) {
+                Ok(item) => Ok(item.read()),
+                Err(TryPushError::Full(item)) => Err(item.read()),
+                Err(error) => panic!("{error}"),
+            };
+            match other.join().unwrap() {
+                Ok(id) => assert_eq!((id, mine), (1, Ok(0))),
+                Err(error) => assert_eq!((error, mine), ("timeout", Err(1))),
+            }
+            drop(exchanger);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// One waits until it is found, wherever it is when the other comes.
+    #[test]
+    fn a_try_exchange_finds_who_waits() {
+        explore([2, 3], || {
+            let (exchanger, ledger) = exchanger();
+            let other = swap(&exchanger, ledger.item(0), None, None);
+            let mut mine = ledger.item(1);
+            let theirs = loop {
+                match exchanger.try_exchange(mine) {
+                    Ok(item) => break item.read(),
+                    Err(TryPushError::Full(item)) => mine = item,
+                    Err(error) => panic!("{error}"),
+                }
+                thread::yield_now();
+            };
+            assert_eq!((theirs, other.join().unwrap()), (0, Ok(1)));
+            drop(exchanger);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Two that do not wait, and one that does until a close: whoever has an item has given its own for it.
+    #[test]
+    fn two_try_exchanges_against_a_close() {
+        explore_with(Barrier::ReadModifyWrite, 2, || {
+            let (exchanger, ledger) = exchanger();
+            let waits = swap(&exchanger, ledger.item(0), None, None);
+            let (other, item) = (exchanger.clone(), ledger.item(1));
+            let other = thread::spawn(move || other.try_exchange(item).map(|item| item.read()).is_ok());
+            let mine = exchanger.try_exchange(ledger.item(2)).map(|item| item.read()).is_ok();
+            exchanger.close();
+            let got = waits.join().unwrap();
+            let (other, mine) = (other.join().unwrap(), mine);
+            assert_eq!(
+                got,
+                if other {
+                    Ok(1)
+                } else if mine {
+                    Ok(2)
+                } else {
+                    Err("closed")
+                }
+            );
+            assert!(!(other && mine), "one has waited");
+            let late = exchanger.try_exchange(ledger.item(3));
+            assert!(matches!(late, Err(TryPushError::Closed(_))));
+            drop((late, exchanger));
+            ledger.assert_each_dropped_once(4);
         });
     }
 
@@ -806,8 +876,8 @@ mod baseline {
             explore_with(Barrier::Nothing, 2, move || {
                 let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
                 let (other, item) = (queue.clone(), ledger.item(0));
-                let putter = thread::spawn(move || other.offer_timeout(item, NOW).is_ok());
-                let taken = queue.poll_timeout(NOW).is_ok();
+                let putter = thread::spawn(move || other.put_timeout(item, NOW).is_ok());
+                let taken = queue.take_timeout(NOW).is_ok();
                 assert_eq!(putter.join().unwrap(), taken);
                 drop(queue);
                 ledger.assert_each_dropped_once(1);

@@ -12,8 +12,10 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
-use corelane::error::{Closed, Drained, TryPopError, TryPushError};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
+use corelane::error::{Closed, TryPopError, TryPushError};
+use corelane::mpmc::{
+    self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock,
+};
 use corelane::wait::Park;
 use explore::explore_with;
 use ledger::{Item, Ledger};
@@ -67,6 +69,10 @@ type Shared<T, D> = Arc<Queue<T, D, Park>>;
 
 fn queue<T: Send, D: Design<T>>(capacity: usize) -> Shared<T, D> {
     Arc::new(mpmc::queue_with(capacity, Options::new().wait(Park)).unwrap())
+}
+
+fn channel<T: Send, D: Design<T>>(capacity: usize) -> (Sender<T, D, Park>, Receiver<T, D, Park>) {
+    mpmc::channel_with::<T, D, _, NoStats>(capacity, Options::new().wait(Park)).unwrap()
 }
 
 /// Runs `f` with the queue in another thread.
@@ -330,7 +336,7 @@ mod models {
             });
             queue.push(ledger.item(0)).unwrap();
             queue.close();
-            assert_eq!(popper.join().unwrap(), (Ok(0), Err(Drained)));
+            assert_eq!(popper.join().unwrap(), (Ok(0), Err(Closed(()))));
             drop(queue);
             ledger.assert_each_dropped_once(1);
         });
@@ -345,7 +351,7 @@ mod models {
             queue.close();
             assert_eq!(pusher.join().unwrap(), Err(1));
             assert_eq!(queue.pop().unwrap().read(), 0);
-            assert_eq!(queue.pop().map(|item| item.read()), Err(Drained));
+            assert_eq!(queue.pop().map(|item| item.read()), Err(Closed(())));
             drop(queue);
             ledger.assert_each_dropped_once(2);
         });
@@ -360,7 +366,7 @@ mod models {
             queue.close();
             let popped: usize = poppers.into_iter().map(|popper| popper.join().unwrap()).sum();
             assert_eq!(pusher.join().unwrap(), popped);
-            assert_eq!(queue.pop(), Err(Drained));
+            assert_eq!(queue.pop(), Err(Closed(())));
         });
     }
 
@@ -443,6 +449,101 @@ mod models {
             assert_eq!(queue.len(), left);
         });
     }
+
+    /// The last sender goes while a receiver waits, with an item or without: it gets the item, and then the end.
+    pub(super) fn the_last_sender_goes<D: Tested>() {
+        explore::<D>(1, || {
+            let (tx, rx) = channel::<usize, D>(1);
+            let receiver = thread::spawn(move || rx.pop());
+            drop(tx);
+            assert_eq!(receiver.join().unwrap(), Err(Closed(())));
+        });
+        explore::<D>(0, || {
+            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
+            let receiver = thread::spawn(move || rx.iter().map(|item| item.read()).collect::<Vec<_>>());
+            tx.push(ledger.item(0)).unwrap();
+            drop(tx);
+            assert_eq!(receiver.join().unwrap(), [0]);
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
+    /// Neither is known to be the last. The end comes after both items, and their pushes are not refused.
+    pub(super) fn two_senders_go_at_once<D: Tested>() {
+        explore::<D>(-1, || {
+            let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
+            let (other, item) = (tx.clone(), ledger.item(0));
+            let sender = thread::spawn(move || other.push(item).unwrap());
+            let item = ledger.item(1);
+            let receiver = thread::spawn(move || {
+                let mut ids: Vec<_> = rx.iter().map(|item| item.read()).collect();
+                ids.sort_unstable();
+                assert_eq!(rx.try_pop().map(|item| item.read()), Err(TryPopError::Closed));
+                ids
+            });
+            tx.push(item).unwrap();
+            drop(tx);
+            sender.join().unwrap();
+            assert_eq!(receiver.join().unwrap(), [0, 1]);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// A sender is cloned, in a thread that lets its own go, while another one goes: the queue is open as long as one is there.
+    pub(super) fn a_clone_keeps_the_queue_open<D: Tested>() {
+        explore_try_calls::<D>(0, || {
+            let (tx, rx) = channel::<usize, D>(2);
+            let other = tx.clone();
+            let sender = thread::spawn(move || {
+                let clone = other.clone();
+                drop(other);
+                assert!(!clone.is_closed());
+                clone
+            });
+            drop(tx);
+            let clone = sender.join().unwrap();
+            assert_eq!(clone.push(1), Ok(()));
+            drop(clone);
+            assert_eq!((rx.pop(), rx.pop()), (Ok(1), Err(Closed(()))));
+        });
+    }
+
+    /// The last receiver goes while a sender pushes more than there is room for: each item was popped, or comes back, or is dropped
+    /// with the queue.
+    pub(super) fn the_last_receiver_goes<D: Tested>() {
+        explore::<D>(1, || {
+            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
+            let items = ledger.clone();
+            let sender = thread::spawn(move || {
+                let back = |id| tx.push(items.item(id)).map_err(|Closed(item)| assert_eq!(item.read(), id)).is_err();
+                [0, 1].map(back)
+            });
+            let popped = rx.try_pop().map(|item| item.read());
+            assert!(matches!(popped, Ok(0) | Err(TryPopError::Empty | TryPopError::Busy)));
+            drop(rx);
+            let came_back = sender.join().unwrap();
+            // No push succeeds after one that was refused, and what was popped did not come back.
+            assert!(came_back.is_sorted() && !(popped.is_ok() && came_back[0]));
+            assert!(came_back[1] || popped.is_ok() || !D::BOUNDED);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
+    /// Two receivers go while a sender waits for room: only the second one's drop refuses the item.
+    pub(super) fn two_receivers_go_at_once<D: Tested>() {
+        explore::<D>(0, || {
+            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
+            tx.push(ledger.item(0)).unwrap();
+            let other = rx.clone();
+            let receiver = thread::spawn(move || drop(other));
+            let item = ledger.item(1);
+            let sender = thread::spawn(move || tx.push(item).map_err(|Closed(item)| item.read()));
+            drop(rx);
+            receiver.join().unwrap();
+            assert_eq!(sender.join().unwrap(), Err(1));
+            ledger.assert_each_dropped_once(2);
+        });
+    }
 }
 
 macro_rules! suite {
@@ -482,6 +583,10 @@ macro_rules! crowded {
             what_has_returned_counts
             two_queues_agree_on_one_order
             len_is_never_more_than_the_capacity
+            the_last_sender_goes
+            two_senders_go_at_once
+            a_clone_keeps_the_queue_open
+            the_last_receiver_goes
             $($more)*
         ]);
     };
@@ -489,7 +594,11 @@ macro_rules! crowded {
 
 crowded!(michael_scott: MichaelScott, two_lock: TwoLock => []);
 // These can be full.
-crowded!(ticket: Ticket, condvar: Condvar => [one_pop_of_many_wakes_two close_against_a_parked_push]);
+crowded!(ticket: Ticket, condvar: Condvar => [
+    one_pop_of_many_wakes_two
+    close_against_a_parked_push
+    two_receivers_go_at_once
+]);
 
 // Two threads that ask again and again may let each other run for ever, in a model: here there is one at a time.
 suite!(busy_wait: BusyWait => [
@@ -502,4 +611,7 @@ suite!(busy_wait: BusyWait => [
     what_has_returned_counts
     two_queues_agree_on_one_order
     len_is_never_more_than_the_capacity
+    the_last_sender_goes
+    a_clone_keeps_the_queue_open
+    the_last_receiver_goes
 ]);

@@ -4,7 +4,7 @@
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
 
-use corelane::error::PopError;
+use corelane::error::TryPopError;
 use corelane::spsc::{self, Options, linked, stream};
 use corelane::wait::Adaptive;
 use proptest::collection::vec;
@@ -202,7 +202,7 @@ impl Stream {
         let mut message = self.message(length);
         let len = message.len();
         let before = self.tx.bytes();
-        let reserved = self.tx.reserve(len);
+        let reserved = self.tx.try_reserve(len);
         let mut reserved = match reserved {
             Ok(reserved) => reserved,
             Err(error) => return self.judge(before, len, Err(error)),
@@ -245,7 +245,7 @@ impl Stream {
             left.is_some()
         };
         let due = batch.iter().take_while(fits).count();
-        assert_eq!(self.tx.push_batch(&batch), due);
+        assert_eq!(self.tx.try_push_batch(&batch).unwrap_or(0), due);
         batch.into_iter().take(due).for_each(|message| self.pushed(message));
     }
 
@@ -271,12 +271,12 @@ impl Stream {
             StreamCall::Burst(length, count) => (0..count).for_each(|_| self.push(length)),
             StreamCall::Pop => {
                 let got = self.rx.try_pop().map(<[u8]>::to_vec);
-                assert!(matches!(got, Ok(_) | Err(PopError::Empty)));
+                assert!(matches!(got, Ok(_) | Err(TryPopError::Empty)));
                 self.popped(got.ok());
             }
-            StreamCall::Peek(fate) => match self.rx.peek() {
-                None => self.is_empty(),
-                Some(peeked) => {
+            StreamCall::Peek(fate) => match self.rx.try_peek() {
+                Err(_) => self.is_empty(),
+                Ok(peeked) => {
                     assert_eq!(Some(&*peeked), self.model.front().map(Vec::as_slice));
                     match fate {
                         Fate::Dropped | Fate::Part(_) => drop(peeked),
@@ -289,7 +289,8 @@ impl Stream {
                 }
             },
             StreamCall::Drain { most, taken } => {
-                let lent = self.rx.drain(most).take(taken).map(<[u8]>::to_vec).collect::<Vec<_>>();
+                let lent = self.rx.try_pop_batch(most);
+                let lent = lent.into_iter().flatten().take(taken).map(<[u8]>::to_vec).collect::<Vec<_>>();
                 assert!(lent.len() <= most.min(taken));
                 assert!(!lent.is_empty() || self.model.is_empty() || most == 0 || taken == 0);
                 lent.into_iter().for_each(|got| self.popped(Some(got)));
@@ -337,7 +338,7 @@ proptest! {
         for expected in model {
             prop_assert_eq!(rx.try_pop(), Ok(&expected[..]));
         }
-        prop_assert_eq!(rx.try_pop(), Err(PopError::Closed));
+        prop_assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
     }
 }
 
@@ -416,37 +417,37 @@ impl<const N: usize> Linked<N> {
                 assert!(self.tx.try_push(item).is_ok());
             }
             LinkedCall::Reserve(fate) => match fate {
-                Fate::Dropped | Fate::Part(_) => drop(self.tx.reserve().unwrap()),
-                Fate::Forgotten => mem::forget(self.tx.reserve().unwrap()),
+                Fate::Dropped | Fate::Part(_) => drop(self.tx.try_reserve().unwrap()),
+                Fate::Forgotten => mem::forget(self.tx.try_reserve().unwrap()),
                 Fate::Used => {
                     let item = self.items(1)[0];
-                    self.tx.reserve().unwrap().write(item).unwrap();
+                    self.tx.try_reserve().unwrap().write(item).unwrap();
                 }
             },
             LinkedCall::Slice(count) => {
                 let items = self.items(count);
-                assert_eq!(self.tx.push_slice(&items), count);
+                assert_eq!(self.tx.try_push_slice(&items).unwrap_or(0), count);
             }
             LinkedCall::Iter(count) | LinkedCall::Burst(count) => {
                 let items = self.items(count);
-                assert_eq!(self.tx.push_iter(&mut items.into_iter()), count);
+                assert_eq!(self.tx.try_push_batch(&mut items.into_iter().collect()).unwrap_or(0), count);
             }
             LinkedCall::Pop => match self.rx.try_pop() {
                 Ok(item) => self.popped(&[item]),
                 Err(error) => {
-                    assert_eq!(error, PopError::Empty);
+                    assert_eq!(error, TryPopError::Empty);
                     self.is_empty();
                 }
             },
-            LinkedCall::Peek(fate) => match self.rx.peek() {
-                None => self.is_empty(),
-                Some(peeked) => {
+            LinkedCall::Peek(fate) => match self.rx.try_peek() {
+                Err(_) => self.is_empty(),
+                Ok(peeked) => {
                     assert_eq!(Some(*peeked), self.model.front().map(|&number| [number; N]));
                     match fate {
                         Fate::Dropped | Fate::Part(_) => drop(peeked),
                         Fate::Forgotten => mem::forget(peeked),
                         Fate::Used => {
-                            let item = peeked.take();
+                            let item = peeked.pop();
                             self.popped(&[item]);
                         }
                     }
@@ -454,13 +455,13 @@ impl<const N: usize> Linked<N> {
             },
             LinkedCall::PopSlice(most) => {
                 let mut items = vec![[0; N]; most];
-                let count = self.rx.pop_slice(&mut items);
+                let count = self.rx.try_pop_slice(&mut items).unwrap_or(0);
                 assert_eq!(count, most.min(self.model.len()));
                 self.popped(&items[..count]);
             }
             LinkedCall::PopInto(most) => {
                 let mut items = Vec::new();
-                let count = self.rx.pop_into(&mut items, most);
+                let count = self.rx.try_pop_batch(&mut items, most).unwrap_or(0);
                 assert_eq!((count, items.len()), (most.min(self.model.len()), count));
                 self.popped(&items);
             }
@@ -483,7 +484,7 @@ impl<const N: usize> Linked<N> {
         while let Ok(item) = self.rx.try_pop() {
             self.popped(&[item]);
         }
-        assert_eq!((self.rx.try_pop(), self.model.len()), (Err(PopError::Closed), 0));
+        assert_eq!((self.rx.try_pop(), self.model.len()), (Err(TryPopError::Closed), 0));
     }
 }
 
@@ -517,8 +518,8 @@ proptest! {
         let token = Arc::new(());
         let mut inside = 0;
         for (pushes, pops) in turns {
-            inside += tx.push_iter(&mut (0..pushes).map(|_| token.clone()));
-            inside -= rx.pop_into(&mut Vec::new(), pops);
+            inside += tx.try_push_batch(&mut (0..pushes).map(|_| token.clone()).collect()).unwrap_or(0);
+            inside -= rx.try_pop_batch(&mut Vec::new(), pops).unwrap_or(0);
             prop_assert_eq!(Arc::strong_count(&token), 1 + inside);
         }
         if consumer_first {

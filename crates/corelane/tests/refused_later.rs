@@ -6,7 +6,7 @@
 #[path = "support/trap.rs"]
 mod trap;
 
-use corelane::error::{PopTimeoutError, PushError};
+use corelane::error::{PopTimeoutError, TryPushError};
 use corelane::mpmc;
 use corelane::spsc::{self, Options};
 use corelane::wait::Park;
@@ -78,7 +78,7 @@ fn a_close_completes() {
         |(mut producer, mut consumer)| {
             producer.push(1).unwrap();
             consumer.close();
-            assert_eq!(producer.try_push(2), Err(PushError::Closed(2)));
+            assert_eq!(producer.try_push(2), Err(TryPushError::Closed(2)));
             assert_eq!(consumer.pop(), Ok(1));
             assert!(consumer.pop().is_err());
         },

@@ -11,7 +11,7 @@ mod one_to_one;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
-use corelane::error::{ChannelError, Closed, Drained, PopError, PopTimeoutError};
+use corelane::error::{ChannelError, Closed, PopTimeoutError, TryPopError};
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{self, Counting, NoStats, Options};
 use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
@@ -85,6 +85,10 @@ fn weight(len: usize) -> usize {
     8 + len.next_multiple_of(8)
 }
 
+fn popped_of<'a>(batch: Result<impl Iterator<Item = &'a [u8]>, TryPopError>) -> usize {
+    batch.map_or(0, Iterator::count)
+}
+
 #[test]
 fn messages_of_every_length_come_out_as_they_went_in() {
     for segment in [1, 24, 64, 4096, 65_536] {
@@ -95,11 +99,11 @@ fn messages_of_every_length_come_out_as_they_went_in() {
         for (number, &len) in lens.iter().enumerate() {
             tx.try_push(&message(number, len)).unwrap();
             assert_eq!((tx.bytes(), rx.bytes()), (weight(len), weight(len)));
-            let peeked = rx.peek().unwrap();
+            let peeked = rx.try_peek().unwrap();
             assert!(is_aligned(peeked.as_ptr()));
             assert!(*peeked == *message(number, len), "{len} bytes, segments of {segment}");
             peeked.release();
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
         }
         for (number, &len) in lens.iter().enumerate() {
             tx.push(&message(number, len)).unwrap();
@@ -124,7 +128,7 @@ fn a_message_of_no_bytes_is_a_message() {
         assert_eq!(rx.bytes(), 16);
         assert_eq!(rx.try_pop(), Ok(&b""[..]));
         assert_eq!(rx.try_pop(), Ok(&b""[..]));
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
     }
 }
 
@@ -158,7 +162,7 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
             }
             4 => {
                 let told = tx.bytes();
-                match tx.reserve(len) {
+                match tx.try_reserve(len) {
                     Err(error) => judge(&Err(error), told),
                     Ok(mut reserved) => {
                         assert_eq!(reserved.len(), len);
@@ -193,7 +197,7 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
             }
             5 => {
                 let batch = (0..random.below(9)).map(|i| message(call + i, random.length(segment))).collect::<Vec<_>>();
-                let pushed = tx.push_batch(&batch);
+                let pushed = tx.try_push_batch(&batch).unwrap_or(0);
                 assert!(limit.is_some() || pushed == batch.len());
                 model.extend(batch.into_iter().take(pushed));
                 assert!(inside(&model) <= most);
@@ -209,11 +213,11 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
                     let expected = model.pop_front().expect("there is one");
                     assert!(got == expected, "call {call}");
                 }
-                Err(error) => assert!(error == PopError::Empty && model.is_empty()),
+                Err(error) => assert!(error == TryPopError::Empty && model.is_empty()),
             },
-            11 => match rx.peek() {
-                None => assert!(model.is_empty()),
-                Some(peeked) => {
+            11 => match rx.try_peek() {
+                Err(_) => assert!(model.is_empty()),
+                Ok(peeked) => {
                     assert!(Some(&*peeked) == model.front().map(Vec::as_slice));
                     match random.below(3) {
                         0 => drop(peeked),
@@ -228,7 +232,7 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
             12 => {
                 let most = random.below(20);
                 let taken = random.below(20);
-                let lent = rx.drain(most).take(taken).collect::<Vec<_>>();
+                let lent = rx.try_pop_batch(most).into_iter().flatten().take(taken).collect::<Vec<_>>();
                 assert!(lent.len() <= model.len().min(most).min(taken));
                 assert!(!lent.is_empty() || model.is_empty() || most == 0 || taken == 0);
                 for got in lent {
@@ -249,7 +253,7 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
     for expected in model {
         assert!(rx.pop() == Ok(&expected));
     }
-    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+    assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
 }
 
 #[test]
@@ -285,7 +289,7 @@ fn streams(segment: usize, limit: Option<usize>, count: usize) {
                         tx.push(&bytes).unwrap();
                     } else {
                         tx.wait_for_room(len).unwrap();
-                        let mut reserved = tx.reserve(len).unwrap();
+                        let mut reserved = tx.try_reserve(len).unwrap();
                         reserved.write_all(&bytes).unwrap();
                         reserved.commit_written().unwrap();
                     }
@@ -296,7 +300,7 @@ fn streams(segment: usize, limit: Option<usize>, count: usize) {
             let mut lens = Random::new(1);
             let mut number = 0;
             while rx.wait_for_message().is_ok() {
-                for got in rx.drain(1 + random.below(30)) {
+                for got in rx.try_pop_batch(1 + random.below(30)).unwrap() {
                     assert!(got == message(number, lens.length(segment)), "message {number}");
                     number += 1;
                 }
@@ -327,28 +331,28 @@ fn abandoned_reservations_publish_nothing() {
     for number in 0..50 {
         // Of a length that goes to another segment, too.
         for len in [0, 5, 60, 500] {
-            drop(tx.reserve(len).unwrap());
-            mem::forget(tx.reserve(len).unwrap());
-            let mut reserved = tx.reserve(len).unwrap();
+            drop(tx.try_reserve(len).unwrap());
+            mem::forget(tx.try_reserve(len).unwrap());
+            let mut reserved = tx.try_reserve(len).unwrap();
             reserved.append(&[1; 3]);
             drop(reserved);
             assert_eq!((tx.bytes(), rx.bytes()), (0, 0));
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
         }
         tx.try_push(&[number; 9]).unwrap();
         assert_eq!(rx.try_pop(), Ok(&[number; 9][..]));
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
     }
 }
 
 #[test]
 fn no_more_than_reserved_is_committed() {
     let (mut tx, mut rx) = queue(64, None);
-    let reserved = tx.reserve(8).unwrap();
+    let reserved = tx.try_reserve(8).unwrap();
     // SAFETY: it panics.
     catch_unwind(AssertUnwindSafe(|| unsafe { reserved.commit(9) })).unwrap_err();
-    assert_eq!(rx.try_pop(), Err(PopError::Empty));
-    let reserved = tx.reserve(1000).unwrap();
+    assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
+    let reserved = tx.try_reserve(1000).unwrap();
     reserved.commit_written().unwrap();
     assert_eq!(rx.try_pop(), Ok(&b""[..]));
     tx.push(b"next").unwrap();
@@ -358,14 +362,14 @@ fn no_more_than_reserved_is_committed() {
 #[test]
 fn a_batch_ends_at_the_limit() {
     let (mut tx, mut rx) = queue(64, Some(100));
-    assert_eq!(tx.push_batch(&["12345678"; 10]), 6, "6 of 16 bytes each are within 96");
-    assert_eq!(tx.push_batch(&["1"; 10]), 0);
+    assert_eq!(tx.try_push_batch(&["12345678"; 10]).unwrap_or(0), 6, "6 of 16 bytes each are within 96");
+    assert_eq!(tx.try_push_batch(&["1"; 10]).unwrap_or(0), 0);
     assert_eq!(tx.try_push(b""), Err(PushError::Full));
-    assert_eq!(rx.drain(10).count() + rx.drain(10).count(), 6);
+    assert_eq!(popped_of(rx.try_pop_batch(10)) + popped_of(rx.try_pop_batch(10)), 6);
     assert!(rx.is_empty());
-    assert_eq!(tx.push_batch(&["", "", "123456789"]), 3);
-    assert_eq!(tx.push_batch::<&[u8]>(&[]), 0);
-    assert_eq!(rx.drain(0).count(), 0);
+    assert_eq!(tx.try_push_batch(&["", "", "123456789"]).unwrap_or(0), 3);
+    assert_eq!(tx.push_batch::<&[u8]>(&[]), Ok(()));
+    assert_eq!(popped_of(rx.try_pop_batch(0)), 0);
     assert_eq!(rx.bytes(), 40);
 }
 
@@ -380,11 +384,11 @@ fn a_batch_that_panics_has_pushed_what_came_before() {
     for good in 0..20 {
         let (mut tx, mut rx) = queue(64, None);
         let batch = (0..=good).map(|i| Explosive((i < good).then_some("some bytes"))).collect::<Vec<_>>();
-        catch_unwind(AssertUnwindSafe(|| tx.push_batch(&batch))).unwrap_err();
+        catch_unwind(AssertUnwindSafe(|| tx.try_push_batch(&batch).unwrap_or(0))).unwrap_err();
         for _ in 0..good {
             assert_eq!(rx.try_pop(), Ok(&b"some bytes"[..]));
         }
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
         tx.push(b"after").unwrap();
         assert_eq!(rx.try_pop(), Ok(&b"after"[..]));
     }
@@ -398,7 +402,7 @@ fn what_is_drained_is_lent_together() {
     }
     let mut number = 0;
     while !rx.is_empty() {
-        let lent = rx.drain(usize::MAX).collect::<Vec<_>>();
+        let lent = rx.try_pop_batch(usize::MAX).unwrap().collect::<Vec<_>>();
         assert!(!lent.is_empty());
         // The producer goes on while they are lent.
         (0..50).for_each(|_| tx.push(&[0; 100]).unwrap());
@@ -413,12 +417,12 @@ fn what_is_drained_is_lent_together() {
         }
     }
     let (mut tx, mut rx) = queue(1000, None);
-    assert_eq!(tx.push_batch(&["a", "b", "c"]), 3);
-    let mut drain = rx.drain(10);
+    assert_eq!(tx.try_push_batch(&["a", "b", "c"]).unwrap_or(0), 3);
+    let mut drain = rx.try_pop_batch(10).unwrap();
     assert_eq!(drain.next(), Some(&b"a"[..]));
     drop(drain);
-    assert_eq!(rx.drain(1).count(), 1);
-    mem::forget(rx.drain(1));
+    assert_eq!(popped_of(rx.try_pop_batch(1)), 1);
+    mem::forget(rx.try_pop_batch(1));
     assert_eq!(rx.pop(), Ok(&b"c"[..]));
 }
 
@@ -459,7 +463,7 @@ fn a_limit_is_kept_and_comes_back() {
         assert_eq!(tx.try_push(&whole), Ok(()));
         assert_eq!(tx.try_push(b""), Err(PushError::Full));
         assert!(rx.pop().unwrap() == whole && rx.is_empty());
-        assert_eq!(tx.reserve(most - 7).err(), Some(PushError::TooLarge));
+        assert_eq!(tx.try_reserve(most - 7).err(), Some(PushError::TooLarge));
     }
     let (tx, rx) = stream::channel();
     assert_eq!((tx.limit(), rx.limit()), (None, None));
@@ -493,17 +497,17 @@ fn what_was_pushed_before_the_producer_left_is_drained() {
             assert!(tx.is_closed());
             assert_eq!(tx.try_push(b"late"), Err(PushError::Closed));
             assert_eq!(tx.push(&[0; 1000]), Err(PushError::Closed));
-            assert_eq!(tx.push_batch(&["late"]), 0);
-            assert_eq!(tx.reserve(1).err(), Some(PushError::Closed));
+            assert_eq!(tx.try_push_batch(&["late"]).unwrap_or(0), 0);
+            assert_eq!(tx.try_reserve(1).err(), Some(PushError::Closed));
         }
         assert!(rx.is_closed());
         for number in 0..count {
             assert!(rx.pop().unwrap() == message(number, number));
         }
-        assert_eq!(rx.try_pop(), Err(PopError::Closed));
-        assert_eq!(rx.pop(), Err(Drained));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
+        assert_eq!(rx.pop(), Err(Closed(())));
         assert_eq!(rx.pop_timeout(Duration::from_secs(100)), Err(PopTimeoutError::Closed));
-        assert!(rx.peek().is_none() && rx.drain(9).next().is_none() && rx.bytes() == 0);
+        assert!(rx.try_peek().is_err() && rx.try_pop_batch(9).is_err() && rx.bytes() == 0);
     }
 }
 
@@ -515,22 +519,22 @@ fn a_consumer_that_closed_gets_exactly_what_was_accepted() {
             let (mut tx, mut rx) = queue_with(64, None, start, Adaptive);
             (0..count).for_each(|number| tx.push(&message(number, number)).unwrap());
             (0..popped).for_each(|number| assert!(rx.pop().unwrap() == message(number, number)));
-            let reserved = tx.reserve(5).unwrap();
+            let reserved = tx.try_reserve(5).unwrap();
             rx.close();
             rx.close();
             assert_eq!(reserved.commit_written(), Err(Closed(())));
             for _ in 0..20 {
                 assert_eq!(tx.try_push(&[1; 30]), Err(PushError::Closed));
                 assert_eq!(tx.push(b""), Err(PushError::Closed));
-                assert_eq!(tx.push_batch(&["late", "later"]), 0);
+                assert_eq!(tx.try_push_batch(&["late", "later"]).unwrap_or(0), 0);
             }
-            assert_eq!(tx.reserve(1).err(), Some(PushError::Closed));
+            assert_eq!(tx.try_reserve(1).err(), Some(PushError::Closed));
             assert!(tx.is_closed());
             for number in popped..count {
                 assert!(rx.try_pop().unwrap() == message(number, number));
             }
-            assert_eq!(rx.try_pop(), Err(PopError::Closed));
-            assert_eq!(rx.try_pop(), Err(PopError::Closed));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
         }
     }
 }
@@ -616,7 +620,7 @@ fn a_close_races_single_pushes() {
 fn a_close_races_batches() {
     race_close(|tx, next| {
         let batch = (next..next + 7).map(|number| message(number, number % 40)).collect::<Vec<_>>();
-        let pushed = tx.push_batch(&batch);
+        let pushed = tx.try_push_batch(&batch).unwrap_or(0);
         (next + pushed, pushed < 7)
     });
 }
@@ -624,7 +628,7 @@ fn a_close_races_batches() {
 #[test]
 fn a_close_races_reservations() {
     race_close(|tx, next| {
-        let Ok(mut reserved) = tx.reserve(40) else { return (next, true) };
+        let Ok(mut reserved) = tx.try_reserve(40) else { return (next, true) };
         reserved.append(&message(next, next % 40));
         if reserved.commit_written().is_ok() { (next + 1, false) } else { (next, true) }
     });
@@ -636,7 +640,7 @@ fn a_parked_consumer_is_woken() {
 }
 
 fn parked_consumers_are_woken() {
-    fn wake(expected: Result<&[u8], Drained>, wake: impl FnOnce(Producer<Park>) -> Option<Producer<Park>>) {
+    fn wake(expected: Result<&[u8], Closed>, wake: impl FnOnce(Producer<Park>) -> Option<Producer<Park>>) {
         let (tx, mut rx) = queue_with(64, None, usize::MAX, Park);
         thread::scope(|scope| {
             let popper = scope.spawn(move || (rx.pop().map(<[u8]>::to_vec), rx));
@@ -657,20 +661,20 @@ fn parked_consumers_are_woken() {
         Some(tx)
     });
     wake(Ok(b"a"), |mut tx| {
-        assert_eq!(tx.push_batch(&["a", "b"]), 2);
+        assert_eq!(tx.try_push_batch(&["a", "b"]).unwrap_or(0), 2);
         Some(tx)
     });
     wake(Ok(b"in"), |mut tx| {
-        let mut reserved = tx.reserve(10).unwrap();
+        let mut reserved = tx.try_reserve(10).unwrap();
         reserved.append(b"in");
         reserved.commit_written().unwrap();
         Some(tx)
     });
-    wake(Err(Drained), |mut tx| {
+    wake(Err(Closed(())), |mut tx| {
         tx.close();
         Some(tx)
     });
-    wake(Err(Drained), |_| None);
+    wake(Err(Closed(())), |_| None);
 }
 
 #[test]
@@ -701,7 +705,7 @@ fn parked_producers_are_woken() {
         Some(rx)
     });
     wake(100, Ok(()), |mut rx| {
-        while rx.drain(3).count() > 0 {}
+        while popped_of(rx.try_pop_batch(3)) > 0 {}
         Some(rx)
     });
     wake(8, Err(PushError::Closed), |mut rx| {
@@ -719,7 +723,7 @@ fn no_wake_up_is_lost() {
             thread::scope(|scope| {
                 scope.spawn(move || (0..30_000_u64).for_each(|number| tx.push(&number.to_ne_bytes()).unwrap()));
                 (0..30_000_u64).for_each(|number| assert_eq!(rx.pop(), Ok(&number.to_ne_bytes()[..])));
-                assert_eq!(rx.pop(), Err(Drained));
+                assert_eq!(rx.pop(), Err(Closed(())));
             });
         }
     });
@@ -741,7 +745,7 @@ fn timed_calls_are_neither_early_nor_for_ever() {
             }
             while tx.try_push(b"").is_ok() {}
             for time in [Duration::ZERO, Duration::from_millis(12)] {
-                on_time(time, || assert_eq!(tx.push_timeout(b"", time), Err(PushError::Full)));
+                on_time(time, || assert_eq!(tx.push_timeout(b"", time), Err(PushError::Timeout)));
             }
             assert_eq!(rx.pop_timeout(Duration::MAX), Ok(&b""[..]));
             assert_eq!(tx.push_timeout(&[0; 100], Duration::from_secs(100)), Err(PushError::TooLarge));
@@ -835,7 +839,7 @@ fn a_writer_says_what_is_too_large() {
 #[test]
 fn a_message_read_in_part_goes_with_its_reader() {
     let (mut tx, mut rx) = queue(64, None);
-    assert_eq!(tx.push_batch(&["abc", "def", "ghi"]), 3);
+    assert_eq!(tx.try_push_batch(&["abc", "def", "ghi"]).unwrap_or(0), 3);
     let mut reader = rx.reader();
     let mut two = [0; 2];
     reader.read_exact(&mut two).unwrap();
@@ -854,11 +858,11 @@ fn a_message_read_in_part_goes_with_its_reader() {
 fn both_ends_count() {
     let tuning = Tuning { segment: Some(64), cached: None, limit: Some(64) };
     let (mut tx, mut rx) = stream::channel_with(Options::new().tuning(tuning).wait(Spin).stats::<Counting>()).unwrap();
-    assert!(rx.try_pop().is_err() && rx.peek().is_none() && rx.drain(1).next().is_none());
+    assert!(rx.try_pop().is_err() && rx.try_peek().is_err() && rx.try_pop_batch(1).is_err());
     tx.try_push(&[0; 8]).unwrap();
-    assert_eq!(tx.push_batch(&[[0; 8]; 4]), 3);
+    assert_eq!(tx.try_push_batch(&[[0; 8]; 4]).unwrap_or(0), 3);
     assert!(tx.try_push(b"").is_err() && tx.try_push(&[0; 100]).is_err());
-    assert_eq!(rx.drain(3).count() + rx.drain(3).count(), 4);
+    assert_eq!(popped_of(rx.try_pop_batch(3)) + popped_of(rx.try_pop_batch(3)), 4);
     let (sent, received) = (tx.stats(), rx.stats());
     assert_eq!((sent.pushes, sent.full, sent.waits, sent.high_water), (4, 2, 0, 64));
     assert_eq!((received.pops, received.empty, received.waits), (4, 3, 0));
@@ -875,9 +879,9 @@ fn handles_are_sent_and_debugged() {
     let (mut tx, mut rx) = queue(64, Some(640));
     tx.push(b"secret").unwrap();
     let texts = [
-        format!("{tx:?} {rx:?}") + &format!("{:?}", tx.reserve(5).unwrap()),
-        format!("{:?}", rx.peek().unwrap()),
-        format!("{:?}", rx.drain(1)),
+        format!("{tx:?} {rx:?}") + &format!("{:?}", tx.try_reserve(5).unwrap()),
+        format!("{:?}", rx.try_peek().unwrap()),
+        format!("{:?}", rx.try_pop_batch(1)),
         format!("{:?}", rx.reader()),
     ];
     assert!(texts[0].contains("limit: Some(640), closed: false") && texts[0].contains("Reserved { len: 5"));
@@ -920,12 +924,12 @@ fn produce(tx: &mut Producer<Adaptive>, random: &mut Random, next: &mut u64, clo
         1..4 => clock.time(|| vec![Step::IsClosed(tx.is_closed())]),
         4..12 => {
             let batch: Vec<_> = (number..number + 4).map(|number| numbered(number, random.below(30))).collect();
-            let (begin, end, pushed) = clock.time(|| tx.push_batch(&batch) as u64);
+            let (begin, end, pushed) = clock.time(|| tx.try_push_batch(&batch).unwrap_or(0) as u64);
             *next += pushed;
             let ended = (pushed < 4).then_some(Step::Refused(*next));
             return (begin, end, (number..*next).map(Step::Push).chain(ended).collect());
         }
-        12..18 => clock.time(|| match tx.reserve(message.len()) {
+        12..18 => clock.time(|| match tx.try_reserve(message.len()) {
             Ok(mut reserved) => {
                 reserved.append(&message);
                 vec![reserved.commit_written().map_or(Step::PushClosed, |()| Step::Push(number))]
@@ -958,22 +962,23 @@ fn consume(rx: &mut Consumer<Adaptive>, random: &mut Random, next: &mut u64, clo
         }),
         1..4 => clock.time(|| vec![Step::IsClosed(rx.is_closed())]),
         4..10 => {
-            let (begin, end, numbers) = clock.time(|| rx.drain(4).map(number_of).collect::<Vec<_>>());
+            let (begin, end, numbers) =
+                clock.time(|| rx.try_pop_batch(4).into_iter().flatten().map(number_of).collect::<Vec<_>>());
             let ended = numbers.is_empty().then_some(nothing);
             (begin, end, numbers.into_iter().map(Step::Pop).chain(ended).collect())
         }
-        10..16 => clock.time(|| match rx.peek() {
-            Some(message) => {
+        10..16 => clock.time(|| match rx.try_peek() {
+            Ok(message) => {
                 let number = number_of(&message);
                 message.release();
                 vec![Step::Pop(number)]
             }
-            None => vec![nothing],
+            Err(_) => vec![nothing],
         }),
         _ => clock.time(|| match rx.try_pop() {
             Ok(message) => vec![Step::Pop(number_of(message))],
-            Err(PopError::Empty) => vec![Step::Empty(first)],
-            Err(PopError::Closed) => vec![Step::PopClosed],
+            Err(TryPopError::Empty) => vec![Step::Empty(first)],
+            Err(_) => vec![Step::PopClosed],
         }),
     };
     *next += steps.iter().filter(|step| matches!(step, Step::Pop(_))).count() as u64;

@@ -3,8 +3,8 @@
 use super::Episode;
 use super::load::{Item, Mood, Random, dropped, timed};
 use super::watch::{Doing, Watch};
-use corelane::error::{ExchangeError, OfferTimeoutError, PopTimeoutError};
-use corelane::handoff::{Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
+use corelane::error::{PopTimeoutError, PushTimeoutError};
+use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,12 +18,12 @@ const NODES: usize = 1024;
 trait Meets: Sync {
     fn put(&self, item: Item) -> bool;
     /// Whether it came to someone.
-    fn offer(&self, item: Item) -> bool;
-    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>>;
+    fn try_put(&self, item: Item) -> bool;
+    fn put_timeout(&self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>>;
     fn ticket(&self, item: Item) -> bool;
     fn take(&self) -> Option<Item>;
-    fn poll(&self) -> Option<Item>;
-    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError>;
+    fn try_take(&self) -> Option<Item>;
+    fn take_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError>;
     fn take_ticket(&self) -> Option<Item>;
     fn close(&self);
     fn nodes(&self) -> usize;
@@ -36,12 +36,12 @@ impl Meets for SynchronousQueue<Item> {
         self.put(item).is_ok()
     }
 
-    fn offer(&self, item: Item) -> bool {
-        self.offer(item).is_ok()
+    fn try_put(&self, item: Item) -> bool {
+        self.try_put(item).is_ok()
     }
 
-    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>> {
-        self.offer_timeout(item, time)
+    fn put_timeout(&self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>> {
+        self.put_timeout(item, time)
     }
 
     fn ticket(&self, item: Item) -> bool {
@@ -52,12 +52,12 @@ impl Meets for SynchronousQueue<Item> {
         self.take().ok()
     }
 
-    fn poll(&self) -> Option<Item> {
-        self.poll().ok()
+    fn try_take(&self) -> Option<Item> {
+        self.try_take().ok()
     }
 
-    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
-        self.poll_timeout(time)
+    fn take_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
+        self.take_timeout(time)
     }
 
     fn take_ticket(&self) -> Option<Item> {
@@ -80,31 +80,31 @@ impl Meets for SynchronousQueue<Item> {
 /// Left behind, where a synchronous queue waits: so a put may come and go, and a ticket too.
 impl Meets for TransferQueue<Item> {
     fn put(&self, item: Item) -> bool {
-        if item.0.is_multiple_of(2) { self.put(item).is_ok() } else { self.transfer(item).is_ok() }
+        if item.0.is_multiple_of(2) { self.push(item).is_ok() } else { self.put(item).is_ok() }
     }
 
-    fn offer(&self, item: Item) -> bool {
-        self.try_transfer(item).is_ok()
+    fn try_put(&self, item: Item) -> bool {
+        self.try_put(item).is_ok()
     }
 
-    fn offer_timeout(&self, item: Item, time: Duration) -> Result<(), OfferTimeoutError<Item>> {
-        self.transfer_timeout(item, time)
+    fn put_timeout(&self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>> {
+        self.put_timeout(item, time)
     }
 
     fn ticket(&self, item: Item) -> bool {
-        self.reserve_transfer(item).abort().is_none()
+        self.reserve_put(item).abort().is_none()
     }
 
     fn take(&self) -> Option<Item> {
         self.take().ok()
     }
 
-    fn poll(&self) -> Option<Item> {
-        self.poll().ok()
+    fn try_take(&self) -> Option<Item> {
+        self.try_take().ok()
     }
 
-    fn poll_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
-        self.poll_timeout(time)
+    fn take_timeout(&self, time: Duration) -> Result<Item, PopTimeoutError> {
+        self.take_timeout(time)
     }
 
     fn take_ticket(&self) -> Option<Item> {
@@ -120,7 +120,7 @@ impl Meets for TransferQueue<Item> {
     }
 
     fn is_idle(&self) -> bool {
-        self.is_empty() && self.waiting_consumer_count() == 0
+        self.is_empty() && self.waiting_takes() == 0
     }
 }
 
@@ -174,7 +174,7 @@ fn run(episode: &mut Episode<'_>, queue: &dyn Meets) -> u64 {
         }
     });
     // What a transfer queue held when it was closed.
-    while let Some(item) = queue.poll() {
+    while let Some(item) = queue.try_take() {
         taken_sum += item.0;
     }
     assert_eq!(put_sum, taken_sum, "the sums of what was put and taken");
@@ -203,12 +203,12 @@ fn put(queue: &dyn Meets, over: &AtomicBool, random: Random, watch: &Watch) -> (
                 }
                 2 => {
                     at.now(Doing::TriesToPush);
-                    queue.offer(item)
+                    queue.try_put(item)
                 }
                 3 => {
                     at.now(Doing::PushesInTime);
-                    let is_timeout = |refusal: &_| matches!(refusal, OfferTimeoutError::Timeout(_));
-                    timed(mood.random.moment(), |time| queue.offer_timeout(item, time), is_timeout).is_ok()
+                    let is_timeout = |refusal: &_| matches!(refusal, PushTimeoutError::Timeout(_));
+                    timed(mood.random.moment(), |time| queue.put_timeout(item, time), is_timeout).is_ok()
                 }
                 _ => {
                     at.now(Doing::Reserves);
@@ -239,15 +239,15 @@ fn take(queue: &dyn Meets, random: Random, watch: &Watch) -> (u64, u64, u64) {
                 }
                 2 => {
                     at.now(Doing::TriesToPop);
-                    queue.poll()
+                    queue.try_take()
                 }
                 3 => {
                     at.now(Doing::PopsInTime);
                     let is_timeout = |refusal: &_| *refusal == PopTimeoutError::Timeout;
-                    match timed(mood.random.moment(), |time| queue.poll_timeout(time), is_timeout) {
+                    match timed(mood.random.moment(), |time| queue.take_timeout(time), is_timeout) {
                         Ok(item) => Some(item),
                         Err(PopTimeoutError::Timeout) => None,
-                        Err(PopTimeoutError::Closed) => break 'open,
+                        Err(_) => break 'open,
                     }
                 }
                 _ => {
@@ -279,8 +279,8 @@ pub(crate) fn exchanger(episode: &mut Episode<'_>) -> u64 {
             let number = mood.random.between(1, 1 << 20);
             at.now(Doing::Exchanges);
             let time = if mood.random.below(2) == 0 { Duration::from_secs(1_000) } else { mood.random.moment() };
-            let swap = |time| exchanger.exchange_with(Item(number), &Patience::new().timeout(time));
-            if let Ok(item) = timed(time, swap, |refusal| matches!(refusal, ExchangeError::Timeout(_))) {
+            let swap = |time| exchanger.exchange_with(Item(number), &WaitLimit::new().timeout(time));
+            if let Ok(item) = timed(time, swap, |refusal| matches!(refusal, PushTimeoutError::Timeout(_))) {
                 (given, got, swaps) = (given + number, got + item.0, swaps + 1);
             }
         }

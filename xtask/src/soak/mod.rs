@@ -9,7 +9,7 @@
 //!
 //! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
 
-mod fanout;
+mod dispatch;
 mod handoff;
 mod load;
 mod mpmc;
@@ -73,9 +73,9 @@ const QUEUES: [Queue; 22] = [
     ("handoff::eliminating", handoff::eliminating),
     ("handoff::transfer", handoff::transfer),
     ("handoff::exchanger", handoff::exchanger),
-    ("fanout::lane", fanout::lane),
-    ("fanout::linked", fanout::linked),
-    ("fanout::ticket", fanout::ticket),
+    ("dispatch::lane", dispatch::lane),
+    ("dispatch::linked", dispatch::linked),
+    ("dispatch::ticket", dispatch::ticket),
 ];
 
 /// A round is an episode of each queue; so many are run before the memory is taken as what it should stay.

@@ -124,6 +124,7 @@ fn produce<D: Design<Item>>(
                         Ok(()) => next += 1,
                         Err(TryPushError::Full(_) | TryPushError::Busy(_)) => {}
                         Err(TryPushError::Closed(_)) => break 'open,
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 2 => {
@@ -134,6 +135,7 @@ fn produce<D: Design<Item>>(
                         Ok(()) => next += 1,
                         Err(PushTimeoutError::Timeout(_)) => {}
                         Err(PushTimeoutError::Closed(_)) => break 'open,
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 way => {
@@ -189,6 +191,7 @@ fn consume<D: Design<Item>>(queue: &Queue<D>, left: &AtomicBool, random: Random,
                         Ok(item) => receive(&item),
                         Err(TryPopError::Empty | TryPopError::Busy) => {}
                         Err(TryPopError::Closed) => break 'open,
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 2 => {
@@ -198,6 +201,7 @@ fn consume<D: Design<Item>>(queue: &Queue<D>, left: &AtomicBool, random: Random,
                         Ok(item) => receive(&item),
                         Err(PopTimeoutError::Timeout) => {}
                         Err(PopTimeoutError::Closed) => break 'open,
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 way => {

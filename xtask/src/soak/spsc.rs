@@ -3,7 +3,7 @@
 use super::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
-use corelane::error::{PopError, PopTimeoutError, PushError, PushTimeoutError, ReserveError};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::{self, Design, Options, linked};
 use std::thread;
 use std::time::Instant;
@@ -105,8 +105,8 @@ fn produce<D: Design<Item>>(
                     at.now(Doing::TriesToPush);
                     match tx.try_push(item()) {
                         Ok(()) => next += 1,
-                        Err(PushError::Full(item)) => assert_eq!(item.0, next),
-                        Err(PushError::Closed(_)) => is_open = false,
+                        Err(TryPushError::Full(item)) => assert_eq!(item.0, next),
+                        Err(_) => is_open = false,
                     }
                 }
                 3 => {
@@ -116,28 +116,32 @@ fn produce<D: Design<Item>>(
                     match timed(mood.random.moment(), |time| tx.push_timeout(item, time), is_timeout) {
                         Ok(()) => next += 1,
                         Err(PushTimeoutError::Timeout(item)) => assert_eq!(item.0, next),
-                        Err(PushTimeoutError::Closed(_)) => is_open = false,
+                        Err(_) => is_open = false,
                     }
                 }
                 4 => {
                     at.now(Doing::PushesABatch);
                     let most = mood.random.below(100);
-                    let mut items = (next..next + most).map(|number| {
-                        made += 1;
-                        Item(number)
-                    });
-                    next += tx.push_iter(&mut items) as u64;
-                    is_open = !tx.is_closed();
+                    let mut items = (next..next + most).map(Item).collect::<Vec<_>>();
+                    made += most;
+                    if mood.random.below(2) == 0 {
+                        // What does not fit is left.
+                        let _ = tx.try_push_batch(&mut items);
+                        is_open = !tx.is_closed();
+                    } else {
+                        is_open = tx.push_batch(&mut items).is_ok();
+                    }
+                    next += most - items.len() as u64;
                 }
                 5 => {
                     at.now(Doing::Reserves);
-                    match tx.reserve() {
+                    match tx.try_reserve() {
                         Ok(place) => {
                             is_open = place.write(item()).is_ok();
                             next += u64::from(is_open);
                         }
-                        Err(ReserveError::Full) => {}
-                        Err(ReserveError::Closed) => is_open = false,
+                        Err(TryPushError::Full(())) => {}
+                        Err(_) => is_open = false,
                     }
                 }
                 _ => {
@@ -202,8 +206,8 @@ fn consume<D: Design<Item>>(mut rx: Rx<D>, end: End, random: Random, until: Inst
                     at.now(Doing::TriesToPop);
                     match rx.try_pop() {
                         Ok(item) => check(&item),
-                        Err(PopError::Empty) => {}
-                        Err(PopError::Closed) => has_more = false,
+                        Err(TryPopError::Empty) => {}
+                        Err(_) => has_more = false,
                     }
                 }
                 3 => {
@@ -212,17 +216,17 @@ fn consume<D: Design<Item>>(mut rx: Rx<D>, end: End, random: Random, until: Inst
                     match timed(mood.random.moment(), |time| rx.pop_timeout(time), is_timeout) {
                         Ok(item) => check(&item),
                         Err(PopTimeoutError::Timeout) => {}
-                        Err(PopTimeoutError::Closed) => has_more = false,
+                        Err(_) => has_more = false,
                     }
                 }
                 4 => {
                     at.now(Doing::PopsABatch);
-                    rx.pop_into(&mut items, mood.random.below(100) as usize);
+                    let _ = rx.try_pop_batch(&mut items, mood.random.below(100) as usize);
                     items.drain(..).for_each(|item| check(&item));
                 }
                 5 => {
                     at.now(Doing::Peeks);
-                    if let Some(item) = rx.peek() {
+                    if let Ok(item) = rx.try_peek() {
                         check(&item);
                         item.release();
                     }

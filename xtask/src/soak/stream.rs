@@ -3,7 +3,7 @@
 use super::Episode;
 use super::load::{Mood, Random, Way, timed};
 use super::watch::{Doing, Watch};
-use corelane::error::{PopError, PopTimeoutError};
+use corelane::error::{PopTimeoutError, TryPopError};
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{NoStats, Options};
 use std::thread;
@@ -78,12 +78,12 @@ fn produce(mut tx: Producer<Way>, consumer_ends: bool, random: Random, until: In
                 }
                 2 => {
                     at.now(Doing::PushesInTime);
-                    let is_timeout = |refusal: &_| *refusal == PushError::Full;
+                    let is_timeout = |refusal: &_| *refusal == PushError::Timeout;
                     timed(mood.random.moment(), |time| tx.push_timeout(&memory, time), is_timeout)
                 }
                 3 => {
                     at.now(Doing::Reserves);
-                    tx.reserve(memory.len()).and_then(|mut place| {
+                    tx.try_reserve(memory.len()).and_then(|mut place| {
                         place.append(&memory);
                         place.commit_written().map_err(|_| PushError::Closed)
                     })
@@ -95,15 +95,15 @@ fn produce(mut tx: Producer<Way>, consumer_ends: bool, random: Random, until: In
                         write(&mut message, number, &mut mood.random);
                         message
                     });
-                    next += tx.push_batch(&batch) as u64;
+                    next += tx.try_push_batch(&batch).unwrap_or(0) as u64;
                     continue;
                 }
             };
             match outcome {
                 Ok(()) => next += 1,
-                Err(PushError::Full | PushError::TooLarge) => {}
+                Err(PushError::Full | PushError::Timeout | PushError::TooLarge) => {}
                 Err(PushError::Closed) => return next,
-                Err(PushError::NoMemory) => panic!("there is memory"),
+                Err(refusal) => panic!("{refusal}"),
             }
         }
     }
@@ -137,8 +137,8 @@ fn consume(mut rx: Consumer<Way>, ends: bool, random: Random, until: Instant, wa
                     at.now(Doing::TriesToPop);
                     match rx.try_pop() {
                         Ok(message) => check(message, &mut next),
-                        Err(PopError::Empty) => {}
-                        Err(PopError::Closed) => return next,
+                        Err(TryPopError::Empty) => {}
+                        Err(_) => return next,
                     }
                 }
                 2 => {
@@ -148,17 +148,17 @@ fn consume(mut rx: Consumer<Way>, ends: bool, random: Random, until: Instant, wa
                     match rx.pop_timeout(time) {
                         Ok(message) => check(message, &mut next),
                         Err(PopTimeoutError::Timeout) => assert!(start.elapsed() >= time, "it gave up early"),
-                        Err(PopTimeoutError::Closed) => return next,
+                        Err(_) => return next,
                     }
                 }
                 3 => {
                     at.now(Doing::PopsABatch);
                     let most = mood.random.below(100) as usize;
-                    rx.drain(most).for_each(|message| check(message, &mut next));
+                    rx.try_pop_batch(most).into_iter().flatten().for_each(|message| check(message, &mut next));
                 }
                 _ => {
                     at.now(Doing::Peeks);
-                    if let Some(message) = rx.peek() {
+                    if let Ok(message) = rx.try_peek() {
                         check(&message, &mut next);
                         message.release();
                     }

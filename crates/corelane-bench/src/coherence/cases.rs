@@ -249,7 +249,7 @@ fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
     };
     let mut actors = Vec::new();
     // In the first round nobody waits yet.
-    actors.extend((0..putters).map(|_| puts(move || _ = queue.offer(7))));
+    actors.extend((0..putters).map(|_| puts(move || _ = queue.try_put(7))));
     actors.extend((0..putters).map(|_| take()));
     in_turns(actors, laps(CAPACITY, putters))
 }
@@ -294,13 +294,13 @@ fn follow_ups<T: Send>(
 
 fn follow_ups_of_takes(fairness: Fairness, shape: [usize; 2]) -> u64 {
     let queue = &made(|| SynchronousQueue::new(fairness));
-    let meet = || queue.offer(7).expect("takes wait");
+    let meet = || queue.try_put(7).expect("takes wait");
     follow_ups(|| queue.reserve_take(), |ticket| ticket.try_followup().is_some(), meet, shape)
 }
 
 fn follow_ups_of_puts(fairness: Fairness, shape: [usize; 2]) -> u64 {
     let queue = &made(|| SynchronousQueue::new(fairness));
-    let meet = || assert_eq!(queue.poll(), Ok(7));
+    let meet = || assert_eq!(queue.try_take(), Ok(7));
     follow_ups(|| queue.reserve_put(7), |ticket| ticket.try_followup().is_some(), meet, shape)
 }
 
@@ -433,8 +433,8 @@ fn table() -> Vec<Case> {
     }
     for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
         cases.push(Case::new("TransferQueue", Kind::Corelane, run, move || {
-            let put = |queue: &TransferQueue<u64>| queue.put(7).expect("nobody has closed it");
-            shared(TransferQueue::new, [1, 1, a_turn], put, |queue| queue.poll().is_ok())
+            let push = |queue: &TransferQueue<u64>| queue.push(7).expect("nobody has closed it");
+            shared(TransferQueue::new, [1, 1, a_turn], push, |queue| queue.try_take().is_ok())
         }));
     }
 

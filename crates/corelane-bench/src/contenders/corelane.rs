@@ -38,12 +38,12 @@ macro_rules! design {
         impl<T: Item> Batches<T> for $name {
             #[inline(always)]
             fn push_slice(tx: &mut Self::Tx, items: &[T]) -> usize {
-                tx.push_slice(items)
+                tx.try_push_slice(items).unwrap_or(0)
             }
 
             #[inline(always)]
             fn pop_slice(rx: &mut Self::Rx, items: &mut [T]) -> usize {
-                rx.pop_slice(items)
+                rx.try_pop_slice(items).unwrap_or(0)
             }
         }
 

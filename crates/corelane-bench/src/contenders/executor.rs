@@ -24,10 +24,10 @@ pub(crate) trait Handing: Send + Sync + 'static {
     fn new() -> Self;
 
     /// Hands the order to a thread that waits, or gives it back.
-    fn offer(&self, order: Order) -> Result<(), Order>;
+    fn try_put(&self, order: Order) -> Result<(), Order>;
 
     /// Waits for an order.
-    fn poll(&self, keep_alive: Duration) -> Option<Order>;
+    fn take_timeout(&self, keep_alive: Duration) -> Option<Order>;
 }
 
 macro_rules! handing {
@@ -47,13 +47,13 @@ macro_rules! handing {
             }
 
             #[inline]
-            fn offer(&self, order: Order) -> Result<(), Order> {
-                self.0.offer(order).map_err(|refused| refused.into_inner())
+            fn try_put(&self, order: Order) -> Result<(), Order> {
+                self.0.try_put(order).map_err(|refused| refused.into_inner())
             }
 
             #[inline]
-            fn poll(&self, keep_alive: Duration) -> Option<Order> {
-                self.0.poll_timeout(keep_alive).ok()
+            fn take_timeout(&self, keep_alive: Duration) -> Option<Order> {
+                self.0.take_timeout(keep_alive).ok()
             }
         }
     };
@@ -104,7 +104,7 @@ impl<Q: Handing> Pool for Executor<Q> {
 
     #[inline(always)]
     fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool {
-        match self.0.queue.offer(Some(Box::new(task))) {
+        match self.0.queue.try_put(Some(Box::new(task))) {
             Ok(()) => true,
             Err(order) => self.start_thread(order),
         }
@@ -120,7 +120,7 @@ impl<Q: Handing> Executor<Q> {
             let mut order = Some(first);
             while let Some(Some(task)) = order {
                 task();
-                order = workers.queue.poll(KEEP_ALIVE);
+                order = workers.queue.take_timeout(KEEP_ALIVE);
             }
             workers.alive.fetch_sub(1, Release);
         };
@@ -136,7 +136,7 @@ impl<Q: Handing> Executor<Q> {
 impl<Q: Handing> Drop for Executor<Q> {
     fn drop(&mut self) {
         while self.0.alive.load(Acquire) > 0 {
-            if self.0.queue.offer(None).is_err() {
+            if self.0.queue.try_put(None).is_err() {
                 thread::sleep(Duration::from_micros(100));
             }
         }

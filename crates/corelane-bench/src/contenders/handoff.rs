@@ -200,22 +200,22 @@ many_to_many!(
 
 shared!(
     /// The transfer queue, whose putters do not wait.
+    TransferPush,
+    "TransferQueue, push",
+    Corelane,
+    TransferQueue<u64>,
+    TransferQueue::new(),
+    |queue, item| queue.push(item).is_ok(),
+    |queue| queue.take().ok()
+);
+shared!(
+    /// The transfer queue, whose putters wait.
     TransferPut,
     "TransferQueue, put",
     Corelane,
     TransferQueue<u64>,
     TransferQueue::new(),
     |queue, item| queue.put(item).is_ok(),
-    |queue| queue.take().ok()
-);
-shared!(
-    /// The transfer queue, whose putters wait.
-    Transfer,
-    "TransferQueue, transfer",
-    Corelane,
-    TransferQueue<u64>,
-    TransferQueue::new(),
-    |queue, item| queue.transfer(item).is_ok(),
     |queue| queue.take().ok()
 );
 many_to_many!(
@@ -306,7 +306,7 @@ mod tests {
     fn every_contender_hands_items_over() {
         each_handoff!(M => hands_over::<M>());
         each_unbounded!(M => hands_over::<M>());
-        hands_over::<Transfer>();
+        hands_over::<TransferPut>();
         hands_over::<Eliminating>();
     }
 }

@@ -1,7 +1,7 @@
 //! Queues from one dispatcher to several workers.
 
 use crate::contender::{Arrangement, Counted, Dispatch, Job, Kind, Unable};
-use corelane::fanout::{self, Builder};
+use corelane::dispatch::{self, Builder};
 use corelane::mpmc::{
     self, BusyWait, Condvar, Counting, Design, MichaelScott, NoStats, Options, Recorder, Stats, Ticket, TwoLock,
 };
@@ -187,8 +187,8 @@ type Lane = corelane::spsc::Lane;
 
 impl<W: Waits> Dispatch for Lanes<W> {
     const KIND: Kind = Kind::Corelane;
-    type Dispatcher = (fanout::Dispatcher<Job, Lane, W>, bool);
-    type Worker = Taker<fanout::Worker<Job, Lane, W>>;
+    type Dispatcher = (dispatch::Dispatcher<Job, Lane, W>, bool);
+    type Worker = Taker<dispatch::Worker<Job, Lane, W>>;
 
     fn name(batched: bool) -> String {
         format!("lane{}{}", if batched { ", batches" } else { "" }, W::NOTE)
@@ -219,7 +219,7 @@ impl<W: Waits> Dispatch for Lanes<W> {
     fn work(worker: &mut Self::Worker, mut each: impl FnMut(Job)) {
         match worker.batch {
             None => worker.queue.jobs().for_each(each),
-            Some(batch) => while worker.queue.drain(batch, &mut each).is_ok() {},
+            Some(batch) => while worker.queue.pop_each(batch, &mut each).is_ok() {},
         }
     }
 }

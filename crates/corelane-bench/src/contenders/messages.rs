@@ -183,7 +183,7 @@ boxes!(
     spsc::try_channel(CAPACITY).map_err(unable),
     |tx, message| {
         // A box for nothing, where the queue is full, would be a cost that no user has to pay.
-        tx.reserve().is_ok_and(|slot| slot.write(message.into()).is_ok())
+        tx.try_reserve().is_ok_and(|slot| slot.write(message.into()).is_ok())
     },
     |rx| rx.try_pop().ok()
 );

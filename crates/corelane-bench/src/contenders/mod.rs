@@ -32,7 +32,7 @@ pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
     ChannelUnbounded, ConcurrentUnbounded, CrossbeamUnbounded, CrossbeamZero, Eliminating, Fair, FlumeUnbounded,
-    FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, Transfer,
+    FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, TransferPush,
     TransferPut, Unfair,
 };
 pub(crate) use self::heapless::Heapless;
@@ -183,7 +183,7 @@ macro_rules! each_handoff {
 macro_rules! each_unbounded {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
-            TransferPut,
+            TransferPush,
             CrossbeamUnbounded,
             KanalUnbounded,
             FlumeUnbounded,
@@ -193,7 +193,7 @@ macro_rules! each_unbounded {
     };
 }
 
-/// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `offer`.
+/// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `try_put`.
 macro_rules! each_executor {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([

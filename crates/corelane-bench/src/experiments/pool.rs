@@ -45,7 +45,7 @@ fn plan(plan: &mut Plan) {
     for submitters in SUBMITTERS {
         each_executor!(P => by::<P>(panel, submitters, 0));
     }
-    panel.leave_out("Hanson", "has no offer: a rendezvous that has begun cannot be undone");
+    panel.leave_out("Hanson", "has no try_put: a rendezvous that has begun cannot be undone");
     for (id, title, nanoseconds) in
         [("empty", "pools, empty tasks", 0), ("short", "pools, tasks of 1 µs", SHORT_NANOSECONDS)]
     {

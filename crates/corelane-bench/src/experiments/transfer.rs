@@ -1,13 +1,13 @@
 //! Queues whose producers need not wait.
 
-use crate::contenders::{CrossbeamZero, Fair, Transfer, each_unbounded};
+use crate::contenders::{CrossbeamZero, Fair, TransferPut, each_unbounded};
 use crate::plan::{Axis, Experiment, Parameter, Plan, Scale, View};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "transfer",
     title: "a queue whose producers choose whether to wait",
     repeats: "no paper: section 5 of Scalable Synchronous Queues names transfer queues and has no figures of them",
-    about: "Left behind: producers put and go on, consumers wait for items, in unbounded queues. Handed over: each \
+    about: "Left behind: producers push and go on, consumers wait for items, in unbounded queues. Handed over: each \
             producer waits until its item is taken, as in a fair synchronous queue, which the transfer queue is then. \
             concurrent-queue leaves waiting to its user, who here yields. CPU time is that of all threads.",
     parameters: &[
@@ -46,7 +46,7 @@ fn plan(plan: &mut Plan) {
     let panel = plan.panel_on("handed", "handed over: N producers, N consumers", [None; 2], Some(axis), wall);
     panel.view(cpu);
     for level in LEVELS {
-        panel.hand_over::<Transfer>(level as f64, level, level);
+        panel.hand_over::<TransferPut>(level as f64, level, level);
         panel.hand_over::<Fair>(level as f64, level, level);
         panel.hand_over::<CrossbeamZero>(level as f64, level, level);
     }

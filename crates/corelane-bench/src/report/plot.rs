@@ -46,7 +46,7 @@ fn colour(series: &SeriesRecord) -> &'static str {
         _ if own && name.starts_with("multiline") => "c-multiline",
         _ if own && name.starts_with("lock") => "c-locked",
         // Synchronous queues, and the pools on them. As many colours, none of whose names says anything of these.
-        _ if own && name.contains("transferqueue, put") => "c-lane",
+        _ if own && name.contains("transferqueue, push") => "c-lane",
         _ if own && (name.starts_with("hanson") || name.contains("transfer")) => "c-lamport",
         _ if own && (name.starts_with("naive") || name.ends_with("pool fixed")) => "c-multiline",
         _ if own && name.starts_with("java") && name.ends_with("unfair") => "c-fastforward",

@@ -82,9 +82,11 @@ impl<P: ItemProducer> Outlet<P> {
         if self.gathered.is_empty() {
             return;
         }
-        let chunk = chunk.filter(|_| !self.has_memory).cloned();
-        self.has_memory |= matches!(chunk, Some(Chunk::Memory(_)));
-        self.items.push_all(chunk.map(Item::Chunk).into_iter().chain(self.gathered.drain(..)));
+        if let Some(chunk) = chunk.filter(|_| !self.has_memory) {
+            self.has_memory |= matches!(chunk, Chunk::Memory(_));
+            self.items.push_all(&mut vec![Item::Chunk(chunk.clone())]);
+        }
+        self.items.push_all(&mut self.gathered);
     }
 }
 

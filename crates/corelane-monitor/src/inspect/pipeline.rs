@@ -283,8 +283,7 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     let mut sent = 0;
     // An output stage that is gone has panicked; the panic surfaces where it is joined.
     let mut send = |stage: &mut Stage| drop(harvests.push(stage.take()));
-    while inlet.wait_for_item().is_ok() {
-        let popped = inlet.pop_into(&mut items, BATCH);
+    while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
         stage.follow(&mut items, &mut send);
         sent += popped;
         // Now and then, and where there is nothing else to do.
@@ -313,7 +312,8 @@ fn output<D: Design<Harvest>>(
         wait_for(&mut queues);
         queues.retain_mut(|(stage, queue)| {
             let closed = queue.is_closed();
-            queue.drain(usize::MAX, |Harvest { lines, reports, passed }| {
+            // Empty, or closed, which was asked before.
+            let _ = queue.try_pop_each(usize::MAX, |Harvest { lines, reports, passed }| {
                 reports.into_iter().for_each(|report| main.state_report(report));
                 merge.add(*stage, lines, passed);
             });

@@ -29,7 +29,7 @@ use crate::pipeline::{Pins, Plan, PlanError};
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::source::{Progress, Source};
-use corelane::error::{ChannelError, Drained};
+use corelane::error::{ChannelError, Closed};
 use corelane::paper::mcring_timer::{self, Signal, Timer};
 use corelane::paper::{Dequeue, Enqueue};
 use corelane::spsc::mcring::Tuning;
@@ -215,8 +215,8 @@ impl Producer<'_> {
 }
 
 impl ItemProducer for Producer<'_> {
-    fn push_all(&mut self, items: impl Iterator<Item = Item>) {
-        for item in items {
+    fn push_all(&mut self, items: &mut Vec<Item>) {
+        for item in items.drain(..) {
             // One that is refused goes to nobody, and neither does its mark.
             let item = item.map_chunk(|chunk| drop(self.chunks.push(chunk)));
             if self.ring.enqueue(item).is_err() && !self.insert_later(item) {
@@ -257,8 +257,9 @@ impl Consumer<'_> {
     }
 }
 
-impl ItemConsumer for Consumer<'_> {
-    fn wait_for_item(&mut self) -> Result<(), Drained> {
+impl Consumer<'_> {
+    /// Waits until there is an item; an error once there will be none.
+    fn wait_for_item(&mut self) -> Result<(), Closed> {
         if !self.is_empty() {
             return Ok(());
         }
@@ -270,12 +271,13 @@ impl ItemConsumer for Consumer<'_> {
                 return Ok(());
             }
             if closed || !wait.goes_on() {
-                return Err(Drained);
+                return Err(Closed(()));
             }
         }
     }
 
-    fn pop_into(&mut self, items: &mut Vec<Item>, max: usize) -> usize {
+    /// Pops up to `max` items and appends them to `items`; how many.
+    fn pop_some(&mut self, items: &mut Vec<Item>, max: usize) -> usize {
         let before = items.len();
         while items.len() - before < max
             && let Some(item) = self.next.take().or_else(|| self.extract())
@@ -283,6 +285,13 @@ impl ItemConsumer for Consumer<'_> {
             items.push(item);
         }
         items.len() - before
+    }
+}
+
+impl ItemConsumer for Consumer<'_> {
+    fn pop_batch(&mut self, items: &mut Vec<Item>, max: usize) -> Result<usize, Closed> {
+        self.wait_for_item()?;
+        Ok(self.pop_some(items, max))
     }
 
     fn is_empty(&mut self) -> bool {
@@ -311,7 +320,7 @@ mod tests {
 
     fn popped(consumer: &mut Consumer<'_>) -> Vec<u64> {
         let mut items = Vec::new();
-        consumer.pop_into(&mut items, usize::MAX);
+        consumer.pop_some(&mut items, usize::MAX);
         items
             .iter()
             .map(|item| match item {
@@ -326,20 +335,20 @@ mod tests {
         let progress = Progress::new();
         let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
         let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
-        producer.push_all(marks(0..20));
+        producer.push_all(&mut marks(0..20).collect());
         assert_eq!(consumer.wait_for_item(), Ok(()));
         assert_eq!(popped(&mut consumer), (0..16).collect::<Vec<_>>());
         assert!(consumer.is_empty() && !producer.is_closed());
-        assert_eq!(consumer.wait_for_item(), Err(Drained));
+        assert_eq!(consumer.wait_for_item(), Err(Closed(())));
         assert!(watch.hangs() && producer.is_closed());
 
         let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
         let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
-        producer.push_all(marks(0..20));
+        producer.push_all(&mut marks(0..20).collect());
         drop(producer);
         assert_eq!(consumer.wait_for_item(), Ok(()));
         assert_eq!(popped(&mut consumer), (0..20).collect::<Vec<_>>());
-        assert_eq!(consumer.wait_for_item(), Err(Drained));
+        assert_eq!(consumer.wait_for_item(), Err(Closed(())));
         assert!(!watch.hangs());
     }
 
@@ -349,10 +358,10 @@ mod tests {
         let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
         let signal = Signal::new();
         let (mut producer, mut consumer) = ring(&QUICK, &signal, &watch).expect("a ring");
-        producer.push_all(marks(0..3));
+        producer.push_all(&mut marks(0..3).collect());
         signal.raise();
         assert!(consumer.is_empty());
-        producer.push_all(marks(3..5));
+        producer.push_all(&mut marks(3..5).collect());
         assert_eq!(popped(&mut consumer), [0, 1, 2]);
         assert!(consumer.is_empty());
     }
@@ -363,12 +372,12 @@ mod tests {
         let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
         let (mut producer, consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
         drop(consumer);
-        producer.push_all(marks(0..100));
+        producer.push_all(&mut marks(0..100).collect());
         drop(producer);
         assert!(!watch.hangs());
 
         let (mut producer, _consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
-        producer.push_all(marks(0..100));
+        producer.push_all(&mut marks(0..100).collect());
         assert!(watch.hangs() && producer.is_closed());
     }
 
@@ -391,10 +400,13 @@ mod tests {
         let watch = Watch { bound: QUICK.bound, progress: &progress, hangs: AtomicBool::new(false) };
         let (mut producer, mut consumer) = ring(&QUICK, &Signal::new(), &watch).expect("a ring");
         let chunk = |byte: u8| Item::Chunk(Chunk::Copied(Arc::new(vec![byte])));
-        producer
-            .push_all((0..16).map(|number| if number % 4 == 0 { chunk(number) } else { Item::Passed { number: 0 } }));
+        producer.push_all(
+            &mut (0..16)
+                .map(|number| if number % 4 == 0 { chunk(number) } else { Item::Passed { number: 0 } })
+                .collect(),
+        );
         let mut items = Vec::new();
-        assert_eq!(consumer.pop_into(&mut items, 100), 16);
+        assert_eq!(consumer.pop_some(&mut items, 100), 16);
         for (number, item) in (0..).zip(&items) {
             match item {
                 Item::Chunk(bytes) => assert_eq!((bytes[..].to_vec(), number % 4), (vec![number], 0)),

@@ -3,7 +3,7 @@
 //! 1. A thread for each client reads its frames and checks them. It waits in `read` and needs little: 900 of them are no burden, and none needs an event
 //!    loop. A batch goes to the dispatcher through one bounded queue ([`mpmc`]): when that is full the
 //!    thread waits, and TCP holds the client back.
-//! 2. The dispatcher cuts batches into pieces and hands them to the workers ([`fanout`](corelane::fanout)), to the one with the least to do.
+//! 2. The dispatcher cuts batches into pieces and hands them to the workers ([`dispatch`](corelane::dispatch)), to the one with the least to do.
 //! 3. A worker does the jobs of a piece. Whoever does the last piece of a batch acknowledges the batch.
 //! 4. To stop, the queue is closed: what is read from now on goes nowhere. The dispatcher drains it and joins the workers, and what was in it is
 //!    acknowledged. Only then does the server close its half of each connection, and reads on until the client has closed its own: where something has come
@@ -11,7 +11,7 @@
 //!    clients any more.
 
 use super::protocol::{Answer, End, Frames, Request, write_answer};
-use corelane::fanout::{Builder, LeastLoaded};
+use corelane::dispatch::{Builder, LeastLoaded};
 use corelane::{error::DispatchError, mpmc};
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -323,7 +323,7 @@ fn read(shared: &Arc<Shared>, stream: TcpStream, client: &Arc<Client>, number: u
     }
 }
 
-type Dispatcher = corelane::fanout::Dispatcher<Piece, corelane::spsc::Lane, corelane::wait::Adaptive, LeastLoaded>;
+type Dispatcher = corelane::dispatch::Dispatcher<Piece, corelane::spsc::Lane, corelane::wait::Adaptive, LeastLoaded>;
 
 /// Hands out batches until the queue is closed and drained, and waits for the workers.
 fn dispatch(shared: &Arc<Shared>, mut dispatcher: Dispatcher, most: usize) {

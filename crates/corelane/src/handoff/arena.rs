@@ -55,6 +55,17 @@ pub(super) struct Arena {
     used: Padded<AtomicUsize>,
 }
 
+/// What a request found at a place.
+pub(super) enum Look {
+    /// One that waited, and was matched with it.
+    Matched,
+    /// Nobody.
+    Empty,
+    /// Somebody was faster, or the one that waits is no partner.
+    Collided,
+    Closed,
+}
+
 /// What happened to a request at a place.
 pub(super) enum Visit {
     /// It was matched with the one that waited.
@@ -88,6 +99,11 @@ impl Arena {
         }
     }
 
+    /// The last of the places that are used.
+    pub(super) fn last(&self) -> usize {
+        self.used.load(Relaxed) - 1
+    }
+
     /// Uses one more place, if a request collided so often since it came or since this was last true.
     pub(super) fn widen(&self, collisions: &mut usize) {
         *collisions += 1;
@@ -102,6 +118,21 @@ impl Arena {
     pub(super) fn narrow(&self, place: usize) {
         if place > 0 {
             let _ = self.used.compare_exchange(place + 1, place, Relaxed, Relaxed);
+        }
+    }
+
+    /// Matches the request with a partner who waits at the place, if there is one.
+    pub(super) fn look<T>(&self, place: usize, mine: &mut Incoming<'_, T>) -> Look {
+        let place = &self.places[place];
+        let link = place.load();
+        if link.has(CLOSED) {
+            Look::Closed
+        } else if link.is_null() {
+            Look::Empty
+        } else if meet_there(place, link, mine) {
+            Look::Matched
+        } else {
+            Look::Collided
         }
     }
 
@@ -123,23 +154,7 @@ impl Arena {
             node.become_held();
             return Visit::Collided;
         }
-        let index = link.index();
-        let node = pool.node(index);
-        // In this life or a later one.
-        let word = node.word();
-        if !word.is_waiting() {
-            take_out(pool, place, link);
-            return Visit::Collided;
-        }
-        if !mine.suits(word) || !mine.match_with(index, word) {
-            return Visit::Collided;
-        }
-        take_out(pool, place, link);
-        if word.is_data() {
-            pool.credit(index, Word::READ);
-        }
-        wake(node, word);
-        Visit::Matched
+        if meet_there(place, link, mine) { Visit::Matched } else { Visit::Collided }
     }
 
     /// As [`visit`](Self::visit), and stays for a moment at most.
@@ -206,6 +221,28 @@ impl Arena {
     pub(super) fn is_closed(&self) -> bool {
         self.places[0].load().has(CLOSED)
     }
+}
+
+/// Matches the request with the one that the link of a place leads to, if that waits and is a partner.
+fn meet_there<T>(place: &AtomicLink, link: Link, mine: &mut Incoming<'_, T>) -> bool {
+    let pool = mine.pool();
+    let index = link.index();
+    let node = pool.node(index);
+    // In this life or a later one.
+    let word = node.word();
+    if !word.is_waiting() {
+        take_out(pool, place, link);
+        return false;
+    }
+    if !mine.suits(word) || !mine.match_with(index, word) {
+        return false;
+    }
+    take_out(pool, place, link);
+    if word.is_data() {
+        pool.credit(index, Word::READ);
+    }
+    wake(node, word);
+    true
 }
 
 /// Empties a place from a node that does not wait any more, unless somebody has done so.

@@ -1,8 +1,10 @@
 //! What the structures provide in which requests meet, and the follow-up to a request, which is the same for all.
 
 use super::pool::{Index, Node, Pool, Word};
-use crate::error::{OfferError, PopError};
+use crate::error::{TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Relaxed};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// How a request behaves when there is no partner.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -288,30 +290,60 @@ impl<'a, T> Incoming<'a, T> {
 
 /// Hands the item to a take that waits.
 #[inline]
-pub(super) fn offer<T>(dual: &impl Dual<T>, item: T) -> Result<(), OfferError<T>> {
+pub(super) fn try_put<T>(dual: &impl Dual<T>, item: T) -> Result<(), TryPushError<T>> {
     match dual.request(Some(item), Otherwise::Fail) {
         Answer::Matched(_) => Ok(()),
-        Answer::Alone(Some(item)) => Err(OfferError::NoTaker(item)),
-        Answer::Closed(Some(item)) => Err(OfferError::Closed(item)),
+        Answer::Alone(Some(item)) => Err(TryPushError::Full(item)),
+        Answer::Closed(Some(item)) => Err(TryPushError::Closed(item)),
         Answer::Waits(_) | Answer::Alone(None) | Answer::Closed(None) => unreachable!("a put that does not wait"),
     }
 }
 
 /// Takes the item of a put that waits.
 #[inline]
-pub(super) fn poll<T>(dual: &impl Dual<T>) -> Result<T, PopError> {
+pub(super) fn try_take<T>(dual: &impl Dual<T>) -> Result<T, TryPopError> {
     match dual.request(None, Otherwise::Fail) {
         Answer::Matched(Some(item)) => Ok(item),
-        Answer::Alone(_) => Err(PopError::Empty),
-        Answer::Closed(_) => Err(PopError::Closed),
+        Answer::Alone(_) => Err(TryPopError::Empty),
+        Answer::Closed(_) => Err(TryPopError::Closed),
         Answer::Waits(_) | Answer::Matched(None) => unreachable!("a take that does not wait"),
     }
 }
 
-/// Takes the items of puts that wait, at most `max`, and appends them. Returns how many.
-#[cfg(feature = "std")]
-pub(super) fn drain_into<T>(dual: &impl Dual<T>, items: &mut alloc::vec::Vec<T>, max: usize) -> usize {
-    let before = items.len();
-    items.extend(core::iter::from_fn(|| poll(dual).ok()).take(max));
-    items.len() - before
+/// Items on their way out of a vector. It gets back what is left when this is dropped.
+struct Left<'v, T> {
+    items: &'v mut Vec<T>,
+    left: VecDeque<T>,
+}
+
+impl<T> Drop for Left<'_, T> {
+    fn drop(&mut self) {
+        *self.items = core::mem::take(&mut self.left).into();
+    }
+}
+
+/// Hands over as many items as find a take that waits, and returns how many; or why there was none.
+pub(super) fn try_put_batch<T>(dual: &impl Dual<T>, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+    let left = core::mem::take(items).into();
+    let mut from = Left { items, left };
+    let mut count = 0;
+    while let Some(item) = from.left.pop_front() {
+        if let Err(error) = try_put(dual, item) {
+            let error = error.map(|item| from.left.push_front(item));
+            return if count == 0 { Err(error) } else { Ok(count) };
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Takes the items of puts that wait, at most `max`, and appends them. Returns how many; or why there was none.
+pub(super) fn try_take_batch<T>(dual: &impl Dual<T>, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+    for count in 0..max {
+        match try_take(dual) {
+            Ok(item) => items.push(item),
+            Err(error) => return if count == 0 { Err(error) } else { Ok(count) },
+        }
+    }
+    Ok(max)
 }

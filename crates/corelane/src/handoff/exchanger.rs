@@ -8,9 +8,10 @@
 //! 1. The places are those of an [arena](super::arena). The first is the main one; at first it is the only one that is used.
 //! 2. A request goes to a place. If a partner waits there it decides its node's word by one compare-and-swap, in which it names the node that
 //!    holds its own item; then each has the other's node, and takes the item from it. If the place is empty, the request waits there.
-//! 3. At the main place it waits as long as patience lasts. Elsewhere it waits for a moment, withdraws, and goes on to the place of half the
+//! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on to the place of half the
 //!    number, so it comes to the main one in the end: two requests that wait at different places are not kept apart.
-//! 4. `close` raises a flag in each place, after which nobody can wait there, and then goes through the places like a partner that has nothing
+//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if nobody waits at any.
+//! 5. `close` raises a flag in each place, after which nobody can wait there, and then goes through the places like a partner that has nothing
 //!    to give.
 //!
 //! # Synchronization
@@ -35,13 +36,16 @@
 //!
 //! Sixteen places of 128 bytes, and a node of at least 128 bytes for each request that waits.
 
-use super::arena::{Arena, Meeting, Visit};
+use super::arena::{Arena, Look, Meeting, Visit};
 use super::dual::{Answer, Dual, Fate, Incoming, Otherwise};
 use super::pool::{Index, Pool};
-use super::waiting::{self, End, Patience};
-use crate::error::{Closed, ExchangeError};
+use super::waiting::{self, End, WaitLimit};
+use crate::error::{Closed, PushTimeoutError, TryPushError};
 use crate::sync::retry;
 use core::fmt;
+use std::time::Duration;
+
+const ITEM: &str = "each outcome of an exchange has an item";
 
 /// The main place, where a request may wait for long.
 const MAIN: usize = 0;
@@ -49,13 +53,22 @@ const MAIN: usize = 0;
 /// A place where two threads meet and swap items.
 ///
 /// ```
+/// use corelane::error::{Closed, PushTimeoutError, TryPushError};
 /// use corelane::handoff::Exchanger;
+/// use std::time::Duration;
 ///
 /// let exchanger = Exchanger::new();
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| assert_eq!(exchanger.exchange("an empty buffer"), Ok("a full one")));
 ///     assert_eq!(exchanger.exchange("a full one"), Ok("an empty buffer"));
 /// });
+/// // Nobody else is there.
+/// assert_eq!(exchanger.try_exchange("mine"), Err(TryPushError::Full("mine")));
+/// let moment = Duration::from_millis(1);
+/// assert_eq!(exchanger.exchange_timeout("mine", moment), Err(PushTimeoutError::Timeout("mine")));
+/// exchanger.close();
+/// assert!(exchanger.is_closed());
+/// assert_eq!(exchanger.exchange("mine"), Err(Closed("mine")));
 /// ```
 ///
 /// Each item goes to exactly one partner, which gives its own for it, or comes back to its owner. When several things have happened, a
@@ -79,38 +92,64 @@ impl<T: Send> Exchanger<T> {
     ///
     /// # Errors
     /// The exchanger is closed. The item comes back.
+    #[doc(alias = "swap")]
+    #[doc(alias = "rendezvous")]
     pub fn exchange(&self, item: T) -> Result<T, Closed<T>> {
-        self.exchange_with(item, &Patience::new()).map_err(|error| Closed(error.into_inner()))
+        self.exchange_with(item, &WaitLimit::new()).map_err(|error| Closed(error.into_inner()))
     }
 
-    /// Waits for a partner as long as patience lasts, and returns its item for this one.
+    /// Swaps items with a partner that waits, if there is one. Never waits.
+    ///
+    /// A partner that has only just come may be missed, while it looks for its place.
+    ///
+    /// # Errors
+    /// No partner waits, or the exchanger is closed. The item comes back.
+    #[doc(alias = "try_swap")]
+    pub fn try_exchange(&self, item: T) -> Result<T, TryPushError<T>> {
+        match self.meetings.request(Some(item), Otherwise::Fail) {
+            Answer::Matched(item) => Ok(item.expect(ITEM)),
+            Answer::Alone(item) => Err(TryPushError::Full(item.expect(ITEM))),
+            Answer::Closed(item) => Err(TryPushError::Closed(item.expect(ITEM))),
+            Answer::Waits(_) => unreachable!("it does not wait"),
+        }
+    }
+
+    /// Waits for a partner, but not longer than this, and returns its item for this one.
+    ///
+    /// # Errors
+    /// The time is up, or the exchanger is closed. The item comes back.
+    pub fn exchange_timeout(&self, item: T, timeout: Duration) -> Result<T, PushTimeoutError<T>> {
+        self.exchange_with(item, &WaitLimit::new().timeout(timeout))
+    }
+
+    /// Waits for a partner within the limit, and returns its item for this one.
     ///
     /// ```
-    /// use corelane::error::ExchangeError;
-    /// use corelane::handoff::{Exchanger, Patience};
-    /// use std::time::Duration;
+    /// use corelane::error::PushTimeoutError;
+    /// use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
     ///
     /// let exchanger = Exchanger::new();
-    /// let patience = Patience::new().timeout(Duration::from_millis(1));
-    /// assert_eq!(exchanger.exchange_with(7, &patience), Err(ExchangeError::Timeout(7)));
+    /// let stop = CancelToken::new();
+    /// stop.cancel();
+    /// let limit = WaitLimit::new().cancel(&stop);
+    /// assert_eq!(exchanger.exchange_with(7, &limit), Err(PushTimeoutError::Cancelled(7)));
     /// ```
     ///
     /// # Errors
-    /// Patience ended, or the exchanger is closed. The item comes back.
-    pub fn exchange_with(&self, item: T, patience: &Patience<'_>) -> Result<T, ExchangeError<T>> {
-        const ITEM: &str = "each outcome of an exchange has an item";
+    /// The limit was reached, or the exchanger is closed. The item comes back.
+    pub fn exchange_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<T, PushTimeoutError<T>> {
         let index = match self.meetings.request(Some(item), Otherwise::Wait) {
             Answer::Matched(item) => return Ok(item.expect(ITEM)),
-            Answer::Closed(item) => return Err(ExchangeError::Closed(item.expect(ITEM))),
+            Answer::Closed(item) => return Err(PushTimeoutError::Closed(item.expect(ITEM))),
             Answer::Waits(index) => index,
             Answer::Alone(_) => unreachable!("it waits"),
         };
         // SAFETY: just registered, and forgotten.
-        match unsafe { waiting::wait(&self.meetings, index, patience) } {
+        match unsafe { waiting::wait(&self.meetings, index, limit) } {
             Ok(Fate::Matched(item)) => Ok(item.expect(ITEM)),
-            Ok(Fate::Closed(item)) => Err(ExchangeError::Closed(item.expect(ITEM))),
-            Err((End::Cancelled, item)) => Err(ExchangeError::Cancelled(item.expect(ITEM))),
-            Err((End::TimedOut, item)) => Err(ExchangeError::Timeout(item.expect(ITEM))),
+            Ok(Fate::Closed(item)) => Err(PushTimeoutError::Closed(item.expect(ITEM))),
+            Err((End::Cancelled, item)) => Err(PushTimeoutError::Cancelled(item.expect(ITEM))),
+            Err((End::TimedOut, item)) => Err(PushTimeoutError::Timeout(item.expect(ITEM))),
         }
     }
 
@@ -126,8 +165,25 @@ impl<T: Send> Exchanger<T> {
 
     /// How many nodes the exchanger has allocated, in use or not.
     #[doc(hidden)]
+    #[must_use]
     pub fn nodes(&self) -> usize {
         self.meetings.pool.nodes()
+    }
+}
+
+impl<T> Meetings<T> {
+    /// Goes through the places as the requests do, to the main one at last, and stays at none.
+    fn meet_one_that_waits(&self, mut mine: Incoming<'_, T>) -> Answer<T> {
+        let mut place = self.arena.last();
+        loop {
+            match self.arena.look(place, &mut mine) {
+                Look::Matched => return mine.matched(),
+                Look::Closed => return Answer::Closed(mine.back()),
+                Look::Empty if place == MAIN => return Answer::Alone(mine.back()),
+                Look::Empty => place -= 1,
+                Look::Collided => retry(),
+            }
+        }
     }
 }
 
@@ -136,9 +192,12 @@ impl<T> Dual<T> for Meetings<T> {
         &self.pool
     }
 
-    /// Each request is an exchange, and waits.
-    fn request(&self, item: Option<T>, _: Otherwise) -> Answer<T> {
+    /// Each request is an exchange, and waits or fails.
+    fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T> {
         let mut mine = Incoming::swap(&self.pool, item.expect("an exchange has an item"));
+        if otherwise == Otherwise::Fail {
+            return self.meet_one_that_waits(mine);
+        }
         let mut collisions = 0;
         let mut place = self.arena.any();
         loop {

@@ -12,6 +12,17 @@
 //!
 //! [`baseline`] holds what the paper compares with.
 //!
+//! Each verb means one thing in all of them:
+//!
+//! | | waits until it is done, or closed | never waits | waits at most so long |
+//! |---|---|---|---|
+//! | hand an item to a take | `put` | `try_put`, `try_put_batch` | `put_timeout`, `put_with` |
+//! | take an item | `take` | `try_take`, `try_take_batch` | `take_timeout`, `take_with` |
+//! | leave an item for whoever comes | | [`push`](TransferQueue::push) of the [`TransferQueue`] | |
+//! | swap an item for another | `exchange` | `try_exchange` | `exchange_timeout`, `exchange_with` |
+//!
+//! What ends in `_with` takes a [`WaitLimit`]: a time, a [`CancelToken`], or both.
+//!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};
 //!
@@ -32,37 +43,37 @@
 //! # Promises
 //!
 //! - An item that is put is taken by exactly one take, or comes back to its put. Neither outcome is in doubt: one
-//!   compare-and-swap of one word decides. So an [`offer`](SynchronousQueue::offer) either hands its item to a take that waited, or returns
-//!   it; nothing is in between.
+//!   compare-and-swap of one word decides. So a [`try_put`](SynchronousQueue::try_put) either hands its item to a take that waited, or
+//!   returns it; nothing is in between.
 //!
 //! ```
 //! # use corelane::handoff::{Fairness, SynchronousQueue};
-//! use corelane::error::{OfferError, PopError};
+//! use corelane::error::{TryPopError, TryPushError};
 //!
 //! let queue = SynchronousQueue::new(Fairness::Fair);
-//! assert_eq!(queue.offer('a'), Err(OfferError::NoTaker('a')));
-//! assert_eq!(queue.poll(), Err(PopError::Empty));
+//! assert_eq!(queue.try_put('a'), Err(TryPushError::Full('a')));
+//! assert_eq!(queue.try_take(), Err(TryPopError::Empty));
 //! let mut ticket = queue.reserve_take();
-//! assert_eq!(queue.offer('a'), Ok(()));
+//! assert_eq!(queue.try_put('a'), Ok(()));
 //! assert_eq!(ticket.try_followup(), Some(Ok('a')));
 //! ```
 //!
 //! - What a thread did before a put is visible after the take that got the item; what it did before a take that waited is
 //!   visible after the put that found it.
-//! - A wait may be given an end ([`Patience`]): a time, a [`CancelToken`]. When several things have happened, a partner goes before a
+//! - A wait may be given an end ([`WaitLimit`]): a time, a [`CancelToken`]. When several things have happened, a partner goes before a
 //!   cancellation, and a cancellation before the time.
 //! - [`close`](SynchronousQueue::close) sends every waiting thread away, puts with their items; every later call fails.
 //!
 //! ```
 //! # use corelane::handoff::{Fairness, SynchronousQueue};
-//! use corelane::error::{Closed, Drained};
+//! use corelane::error::Closed;
 //!
 //! let queue = SynchronousQueue::new(Fairness::Unfair);
 //! let mut ticket = queue.reserve_put(5);
 //! queue.close();
 //! assert_eq!(ticket.try_followup(), Some(Err(Closed(5))));
 //! assert_eq!(queue.put(6), Err(Closed(6)));
-//! assert_eq!(queue.take(), Err(Drained));
+//! assert_eq!(queue.take(), Err(Closed(())));
 //! ```
 //!
 //! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request that waits reads
@@ -101,11 +112,12 @@ pub use select::{Pending, select};
 pub use ticket::{PutTicket, TakeTicket};
 pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
-pub use waiting::{CancelToken, Patience};
+pub use waiting::{CancelToken, WaitLimit};
 
 #[cfg(feature = "std")]
-use crate::error::{Closed, Drained, OfferTimeoutError, PopTimeoutError, PutError, TakeError};
-use crate::error::{OfferError, PopError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError};
+use crate::error::{TryPopError, TryPushError};
+use alloc::vec::Vec;
 use core::fmt;
 use dual::{Chain, Dual};
 use dual_queue::DualQueue;
@@ -139,6 +151,27 @@ macro_rules! each {
 use each;
 
 /// Hands items from thread to thread. See the [module](self).
+///
+/// ```
+/// use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+/// use corelane::handoff::{Fairness, SynchronousQueue};
+/// use std::time::Duration;
+///
+/// let queue = SynchronousQueue::new(Fairness::Fair);
+/// assert_eq!(queue.fairness(), Fairness::Fair);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| queue.put('a').unwrap()); // Waits until the item is taken.
+///     assert_eq!(queue.take(), Ok('a')); // Waits until there is one.
+/// });
+/// // Nobody is there: what never waits fails at once, what waits for a while fails then.
+/// let moment = Duration::from_millis(1);
+/// assert_eq!(queue.try_put('b'), Err(TryPushError::Full('b')));
+/// assert_eq!(queue.try_take(), Err(TryPopError::Empty));
+/// assert_eq!(queue.put_timeout('b', moment), Err(PushTimeoutError::Timeout('b')));
+/// assert_eq!(queue.take_timeout(moment), Err(PopTimeoutError::Timeout));
+/// queue.close();
+/// assert!(queue.is_closed());
+/// ```
 pub struct SynchronousQueue<T: Send> {
     shape: Shape<T>,
 }
@@ -158,6 +191,17 @@ impl<T: Send> SynchronousQueue<T> {
     /// For machines with many cores, and only if it measures better there. Who comes at a bad moment stays beside the queue for a microsecond,
     /// where a partner seldom is, instead of trying again. On two cores a hand-over took 1.3 µs with 8 threads on each side and 1.4 µs with
     /// 32, and 0.3 µs without elimination.
+    ///
+    /// ```
+    /// use corelane::handoff::{Fairness, SynchronousQueue};
+    ///
+    /// let queue = SynchronousQueue::with_elimination();
+    /// assert_eq!(queue.fairness(), Fairness::Unfair);
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| queue.put(1).unwrap());
+    ///     assert_eq!(queue.take(), Ok(1));
+    /// });
+    /// ```
     #[cfg(feature = "std")]
     pub fn with_elimination() -> Self {
         Self { shape: Shape::Stack(DualStack::with_elimination()) }
@@ -171,46 +215,17 @@ impl<T: Send> SynchronousQueue<T> {
         }
     }
 
-    /// Hands the item to a take that waits, if there is one. Never waits.
-    ///
-    /// # Errors
-    /// No take waits, or the queue is closed. The item comes back.
-    #[inline]
-    pub fn offer(&self, item: T) -> Result<(), OfferError<T>> {
-        each!(&self.shape, dual => dual::offer(dual, item))
-    }
-
-    /// Takes the item of a put that waits, if there is one. Never waits.
-    ///
-    /// # Errors
-    /// No put waits, or the queue is closed.
-    #[inline]
-    pub fn poll(&self) -> Result<T, PopError> {
-        each!(&self.shape, dual => dual::poll(dual))
-    }
-
-    /// Offers the items one after the other until one is refused, and returns that one. `Ok` when all were handed over.
-    ///
-    /// # Errors
-    /// As [`offer`](Self::offer), for the first item that is refused; the iterator's further items are not asked for.
-    pub fn try_extend(&self, items: impl IntoIterator<Item = T>) -> Result<(), OfferError<T>> {
-        items.into_iter().try_for_each(|item| self.offer(item))
-    }
-
-    /// Takes the items of puts that wait, at most `max`, and appends them. Returns how many. Never waits.
-    #[cfg(feature = "std")]
-    pub fn drain_into(&self, items: &mut Vec<T>, max: usize) -> usize {
-        each!(&self.shape, dual => dual::drain_into(dual, items, max))
-    }
-
     /// Hands the item over; waits until a take has it.
     ///
     /// # Errors
     /// The queue is closed. The item comes back.
     #[cfg(feature = "std")]
+    #[doc(alias = "send")]
+    #[doc(alias = "enqueue")]
+    #[doc(alias = "transfer")]
     #[inline]
     pub fn put(&self, item: T) -> Result<(), Closed<T>> {
-        self.put_with(item, &Patience::new()).map_err(|error| Closed(error.into_inner()))
+        self.put_with(item, &WaitLimit::new()).map_err(|error| Closed(error.into_inner()))
     }
 
     /// Takes an item; waits until there is one.
@@ -218,29 +233,34 @@ impl<T: Send> SynchronousQueue<T> {
     /// # Errors
     /// The queue is closed.
     #[cfg(feature = "std")]
+    #[doc(alias = "recv")]
+    #[doc(alias = "dequeue")]
     #[inline]
-    pub fn take(&self) -> Result<T, Drained> {
-        self.take_with(&Patience::new()).map_err(|_| Drained)
+    pub fn take(&self) -> Result<T, Closed> {
+        self.take_with(&WaitLimit::new()).map_err(|_| Closed(()))
     }
 
-    /// Hands the item over, if a take comes before patience ends.
+    /// Hands the item to a take that waits, if there is one. Never waits.
     ///
     /// # Errors
-    /// Patience ended, or the queue is closed. The item comes back.
-    #[cfg(feature = "std")]
+    /// No take waits, or the queue is closed. The item comes back.
+    #[doc(alias = "offer")]
+    #[doc(alias = "try_send")]
+    #[doc(alias = "try_transfer")]
     #[inline]
-    pub fn put_with(&self, item: T, patience: &Patience<'_>) -> Result<(), PutError<T>> {
-        each!(&self.shape, dual => waiting::put(dual, item, patience))
+    pub fn try_put(&self, item: T) -> Result<(), TryPushError<T>> {
+        each!(&self.shape, dual => dual::try_put(dual, item))
     }
 
-    /// Takes an item, if one comes before patience ends.
+    /// Takes the item of a put that waits, if there is one. Never waits.
     ///
     /// # Errors
-    /// Patience ended, or the queue is closed.
-    #[cfg(feature = "std")]
+    /// No put waits, or the queue is closed.
+    #[doc(alias = "poll")]
+    #[doc(alias = "try_recv")]
     #[inline]
-    pub fn take_with(&self, patience: &Patience<'_>) -> Result<T, TakeError> {
-        each!(&self.shape, dual => waiting::take(dual, patience))
+    pub fn try_take(&self) -> Result<T, TryPopError> {
+        each!(&self.shape, dual => dual::try_take(dual))
     }
 
     /// Hands the item over, if a take comes within the time. With a time of 0 it is registered all the same, for a moment.
@@ -248,8 +268,10 @@ impl<T: Send> SynchronousQueue<T> {
     /// # Errors
     /// The time is up, or the queue is closed. The item comes back.
     #[cfg(feature = "std")]
-    pub fn offer_timeout(&self, item: T, timeout: Duration) -> Result<(), OfferTimeoutError<T>> {
-        waiting::offer_timeout(self.put_with(item, &Patience::new().timeout(timeout)))
+    #[doc(alias = "offer")]
+    #[doc(alias = "send_timeout")]
+    pub fn put_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
+        self.put_with(item, &WaitLimit::new().timeout(timeout))
     }
 
     /// Takes an item, if one comes within the time. With a time of 0 it is registered all the same, for a moment.
@@ -257,8 +279,89 @@ impl<T: Send> SynchronousQueue<T> {
     /// # Errors
     /// The time is up, or the queue is closed.
     #[cfg(feature = "std")]
-    pub fn poll_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        waiting::poll_timeout(self.take_with(&Patience::new().timeout(timeout)))
+    #[doc(alias = "poll")]
+    #[doc(alias = "recv_timeout")]
+    pub fn take_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        self.take_with(&WaitLimit::new().timeout(timeout))
+    }
+
+    /// Hands the item over, if a take comes within the limit.
+    ///
+    /// ```
+    /// use corelane::error::{PopTimeoutError, PushTimeoutError};
+    /// use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
+    ///
+    /// let queue = SynchronousQueue::new(Fairness::Unfair);
+    /// let stop = CancelToken::new();
+    /// let limit = WaitLimit::new().cancel(&stop);
+    /// stop.cancel();
+    /// assert_eq!(queue.put_with(1, &limit), Err(PushTimeoutError::Cancelled(1)));
+    /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
+    /// ```
+    ///
+    /// # Errors
+    /// The limit was reached, or the queue is closed. The item comes back.
+    #[cfg(feature = "std")]
+    #[doc(alias = "send")]
+    #[inline]
+    pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
+        each!(&self.shape, dual => waiting::put(dual, item, limit))
+    }
+
+    /// Takes an item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
+    ///
+    /// # Errors
+    /// The limit was reached, or the queue is closed.
+    #[cfg(feature = "std")]
+    #[doc(alias = "recv")]
+    #[inline]
+    pub fn take_with(&self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
+        each!(&self.shape, dual => waiting::take(dual, limit))
+    }
+
+    /// Hands over as many items as find a take that waits, the first ones first, and returns how many. The others stay in the vector. Never
+    /// waits.
+    ///
+    /// ```
+    /// use corelane::error::TryPushError;
+    /// use corelane::handoff::{Fairness, SynchronousQueue};
+    ///
+    /// let queue = SynchronousQueue::new(Fairness::Fair);
+    /// let mut ticket = queue.reserve_take();
+    /// let mut items = vec!['a', 'b'];
+    /// assert_eq!(queue.try_put_batch(&mut items), Ok(1));
+    /// assert_eq!((ticket.try_followup(), &items[..]), (Some(Ok('a')), &['b'][..]));
+    /// assert_eq!(queue.try_put_batch(&mut items), Err(TryPushError::Full(())));
+    /// ```
+    ///
+    /// # Errors
+    /// None was handed over: no take waits, or the queue is closed. All items are still in the vector. An empty vector is no error.
+    #[doc(alias = "try_send_many")]
+    pub fn try_put_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+        each!(&self.shape, dual => dual::try_put_batch(dual, items))
+    }
+
+    /// Takes the items of puts that wait, at most `max`, appends them, and returns how many. Never waits.
+    ///
+    /// ```
+    /// use corelane::error::TryPopError;
+    /// use corelane::handoff::{Fairness, SynchronousQueue};
+    ///
+    /// let queue = SynchronousQueue::new(Fairness::Fair);
+    /// let tickets = [queue.reserve_put('a'), queue.reserve_put('b')];
+    /// let mut items = Vec::new();
+    /// assert_eq!(queue.try_take_batch(&mut items, 10), Ok(2));
+    /// assert_eq!(items, ['a', 'b']);
+    /// assert_eq!(queue.try_take_batch(&mut items, 10), Err(TryPopError::Empty));
+    /// # drop(tickets);
+    /// ```
+    ///
+    /// # Errors
+    /// There was none: no put waits, or the queue is closed. A `max` of 0 is no error.
+    #[doc(alias = "drain_into")]
+    #[doc(alias = "recv_many")]
+    pub fn try_take_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        each!(&self.shape, dual => dual::try_take_batch(dual, items, max))
     }
 
     /// Registers a take. See [`TakeTicket`].
@@ -282,17 +385,30 @@ impl<T: Send> SynchronousQueue<T> {
     }
 
     /// How many takes wait. An estimate while others call; walks over all that wait.
+    ///
+    /// ```
+    /// use corelane::handoff::{Fairness, SynchronousQueue};
+    ///
+    /// let queue = SynchronousQueue::<u32>::new(Fairness::Fair);
+    /// let tickets = [queue.reserve_take(), queue.reserve_take()];
+    /// assert_eq!((queue.waiting_takes(), queue.waiting_puts()), (2, 0));
+    /// # drop(tickets);
+    /// ```
+    #[must_use]
     pub fn waiting_takes(&self) -> usize {
         each!(&self.shape, dual => dual.count(false))
     }
 
     /// How many puts wait. An estimate while others call; walks over all that wait.
+    /// [`waiting_takes`](Self::waiting_takes) has an example.
+    #[must_use]
     pub fn waiting_puts(&self) -> usize {
         each!(&self.shape, dual => dual.count(true))
     }
 
     /// How many nodes the queue has allocated, in use or not.
     #[doc(hidden)]
+    #[must_use]
     pub fn nodes(&self) -> usize {
         each!(&self.shape, dual => dual.pool().nodes())
     }

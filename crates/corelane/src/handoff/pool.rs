@@ -299,6 +299,15 @@ impl<T> Node<T> {
         set(&self.word, Word::HELD | Word::DATA);
     }
 
+    /// Drops the item where it is.
+    ///
+    /// # Safety
+    /// As [`take_item`](Self::take_item).
+    unsafe fn drop_item(&self) {
+        // SAFETY: the caller's promise.
+        self.item.with_mut(|item| unsafe { (*item).assume_init_drop() });
+    }
+
     /// Moves the item out.
     ///
     /// # Safety
@@ -521,7 +530,7 @@ impl<T> Drop for Pool<T> {
             let held = word.kind() == Word::HELD || word.is_waiting() || word.is_closed();
             if held && word.is_data() && !word.has(Word::READ) {
                 // SAFETY: by its word the node holds an item, and nobody else is there.
-                drop(unsafe { node.take_item() });
+                unsafe { node.drop_item() };
             }
         });
     }

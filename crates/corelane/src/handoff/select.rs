@@ -18,7 +18,7 @@
 //!   exists for ever.
 
 use super::pool::Sleeper;
-use super::waiting::{self, Patience};
+use super::waiting::{self, WaitLimit};
 use crate::sync::{Instant, spin_loop};
 
 /// A ticket that a thread can wait for together with others: [`TakeTicket`](super::TakeTicket), [`PutTicket`](super::PutTicket) and
@@ -59,18 +59,18 @@ impl<P: Pending + ?Sized> Pending for &mut P {
 }
 
 /// Waits until one of the tickets is decided, and returns the index of the first that is: its
-/// [`try_followup`](super::TakeTicket::try_followup) has the outcome. `None` if patience ends first. The tickets stay what they are; one
+/// [`try_followup`](super::TakeTicket::try_followup) has the outcome. `None` if the limit comes first. The tickets stay what they are; one
 /// that has given its outcome is passed over.
 ///
 /// ```
-/// use corelane::handoff::{Fairness, Patience, Pending, SynchronousQueue, select};
+/// use corelane::handoff::{Fairness, Pending, SynchronousQueue, WaitLimit, select};
 ///
 /// let (letters, numbers) = (SynchronousQueue::new(Fairness::Fair), SynchronousQueue::new(Fairness::Unfair));
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| numbers.put(7).unwrap());
 ///     let (mut letter, mut number) = (letters.reserve_take(), numbers.reserve_take());
 ///     let tickets: &mut [&mut dyn Pending] = &mut [&mut letter, &mut number];
-///     assert_eq!(select(tickets, &Patience::new()), Some(1));
+///     assert_eq!(select(tickets, &WaitLimit::new()), Some(1));
 ///     assert_eq!(number.try_followup(), Some(Ok(7)));
 ///     // The other request is still registered; it may have been matched meanwhile.
 ///     assert_eq!(letter.abort(), None::<char>);
@@ -81,13 +81,13 @@ impl<P: Pending + ?Sized> Pending for &mut P {
 /// is a partner to itself like any other.
 ///
 /// # Panics
-/// If every ticket has given its outcome and patience has no end.
-pub fn select<P: Pending>(tickets: &mut [P], patience: &Patience<'_>) -> Option<usize> {
+/// If every ticket has given its outcome and nothing limits the wait.
+pub fn select<P: Pending>(tickets: &mut [P], limit: &WaitLimit<'_>) -> Option<usize> {
     let decided = || tickets.iter().position(P::is_decided);
     let pending = tickets.iter().any(|ticket| !ticket.is_spent());
-    assert!(pending || patience.has_end(), "a wait for no ticket and without an end");
+    assert!(pending || limit.has_end(), "a wait for no ticket and without an end");
     if waiting::spins() && tickets.iter().any(P::is_next) {
-        let until = patience.sooner(Instant::now() + waiting::spin_time());
+        let until = limit.sooner(Instant::now() + waiting::spin_time());
         while decided().is_none() && Instant::now() < until {
             spin_loop();
         }
@@ -95,12 +95,12 @@ pub fn select<P: Pending>(tickets: &mut [P], patience: &Patience<'_>) -> Option<
     let sleeper = Sleeper::of_this_thread();
     loop {
         let first = decided();
-        if first.is_some() || patience.is_over() {
+        if first.is_some() || limit.is_over() {
             return first;
         }
         tickets.iter().for_each(|ticket| ticket.arm(sleeper));
         if decided().is_none() {
-            patience.sleep(sleeper.token());
+            limit.sleep(sleeper.token());
         }
         tickets.iter().for_each(P::disarm);
     }

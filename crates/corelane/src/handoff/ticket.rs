@@ -23,7 +23,7 @@
 //!
 //! let queues = [SynchronousQueue::new(Fairness::Fair), SynchronousQueue::new(Fairness::Fair)];
 //! let mut tickets = queues.each_ref().map(|queue| queue.reserve_take());
-//! assert_eq!(queues[1].offer("for the second"), Ok(()));
+//! assert_eq!(queues[1].try_put("for the second"), Ok(()));
 //!
 //! let ready = tickets.iter_mut().enumerate().find_map(|(i, ticket)| Some((i, ticket.try_followup()?)));
 //! assert_eq!(ready, Some((1, Ok("for the second"))));
@@ -42,11 +42,11 @@ use super::{
 use super::{
     pool::Sleeper,
     select::Pending,
-    waiting::{self, Patience},
+    waiting::{self, WaitLimit},
 };
-use crate::error::{Closed, Drained};
+use crate::error::Closed;
 #[cfg(feature = "std")]
-use crate::error::{PutError, TakeError};
+use crate::error::{PopTimeoutError, PushTimeoutError};
 use core::fmt;
 
 /// Where a request stands, as far as its owner knows.
@@ -105,10 +105,10 @@ impl<'q, T> Ticket<'q, T> {
     }
 
     #[cfg(feature = "std")]
-    fn wait(mut self, patience: &Patience<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
+    fn wait(mut self, limit: &WaitLimit<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
         match core::mem::replace(&mut self.state, State::Over) {
             // SAFETY: the state was `Waits`, so the request is ours and not answered.
-            State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, patience)) },
+            State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, limit)) },
             State::Decided(fate) => Ok(fate),
             State::Over => panic!("the ticket was followed up before"),
         }
@@ -165,6 +165,24 @@ impl<T> Drop for Ticket<'_, T> {
 }
 
 /// A registered take.
+///
+/// ```
+/// use corelane::error::PopTimeoutError;
+/// use corelane::handoff::{Fairness, SynchronousQueue, WaitLimit};
+/// use std::time::Duration;
+///
+/// let queue = SynchronousQueue::new(Fairness::Fair);
+/// let mut first = queue.reserve_take();
+/// let (second, third) = (queue.reserve_take(), queue.reserve_take());
+/// assert_eq!(first.try_followup(), None);
+/// queue.try_put('a').unwrap();
+/// assert_eq!(first.try_followup(), Some(Ok('a')));
+/// queue.try_put('b').unwrap();
+/// assert_eq!(second.wait(), Ok('b'));
+/// let limit = WaitLimit::new().timeout(Duration::from_millis(1));
+/// assert_eq!(third.wait_with(&limit), Err(PopTimeoutError::Timeout));
+/// assert_eq!(queue.reserve_take().abort(), None);
+/// ```
 #[must_use = "a ticket that is dropped is aborted, and the item it was given is dropped with it"]
 pub struct TakeTicket<'q, T: Send>(Ticket<'q, T>);
 
@@ -177,7 +195,7 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     ///
     /// # Panics
     /// When it has returned an outcome before.
-    pub fn try_followup(&mut self) -> Option<Result<T, Drained>> {
+    pub fn try_followup(&mut self) -> Option<Result<T, Closed>> {
         self.0.followup().map(taken)
     }
 
@@ -189,23 +207,23 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
-    pub fn wait(self) -> Result<T, Drained> {
-        match self.0.wait(&Patience::new()) {
+    pub fn wait(self) -> Result<T, Closed> {
+        match self.0.wait(&WaitLimit::new()) {
             Ok(fate) => taken(fate),
             Err(_) => unreachable!("nothing ends this wait"),
         }
     }
 
-    /// Waits for the outcome as long as patience lasts, and aborts then.
+    /// Waits for the outcome within the limit, and aborts then.
     ///
     /// # Errors
-    /// Patience ended, or the queue was closed.
+    /// The limit was reached, or the queue was closed.
     ///
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
-    pub fn wait_with(self, patience: &Patience<'_>) -> Result<T, TakeError> {
-        waiting::taken(self.0.wait(patience))
+    pub fn wait_with(self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
+        waiting::taken(self.0.wait(limit))
     }
 
     /// Withdraws the request. Returns the item if a put was faster.
@@ -214,10 +232,10 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     }
 }
 
-fn taken<T>(fate: Fate<T>) -> Result<T, Drained> {
+fn taken<T>(fate: Fate<T>) -> Result<T, Closed> {
     match fate {
         Fate::Matched(item) => Ok(item.expect("a matched take has an item")),
-        Fate::Closed(_) => Err(Drained),
+        Fate::Closed(_) => Err(Closed(())),
     }
 }
 
@@ -258,6 +276,24 @@ macro_rules! pending {
 pending!(TakeTicket PutTicket);
 
 /// A registered put.
+///
+/// ```
+/// use corelane::error::PushTimeoutError;
+/// use corelane::handoff::{Fairness, SynchronousQueue, WaitLimit};
+/// use std::time::Duration;
+///
+/// let queue = SynchronousQueue::new(Fairness::Fair);
+/// let mut first = queue.reserve_put('a');
+/// let (second, third) = (queue.reserve_put('b'), queue.reserve_put('c'));
+/// assert_eq!(first.try_followup(), None);
+/// assert_eq!(queue.try_take(), Ok('a'));
+/// assert_eq!(first.try_followup(), Some(Ok(())));
+/// assert_eq!(queue.try_take(), Ok('b'));
+/// assert_eq!(second.wait(), Ok(()));
+/// let limit = WaitLimit::new().timeout(Duration::from_millis(1));
+/// assert_eq!(third.wait_with(&limit), Err(PushTimeoutError::Timeout('c')));
+/// assert_eq!(queue.reserve_put('d').abort(), Some('d'));
+/// ```
 #[must_use = "a ticket that is dropped is aborted, and its item dropped unless it was taken"]
 pub struct PutTicket<'q, T: Send>(Ticket<'q, T>);
 
@@ -283,22 +319,22 @@ impl<'q, T: Send> PutTicket<'q, T> {
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
     pub fn wait(self) -> Result<(), Closed<T>> {
-        match self.0.wait(&Patience::new()) {
+        match self.0.wait(&WaitLimit::new()) {
             Ok(fate) => put(fate),
             Err(_) => unreachable!("nothing ends this wait"),
         }
     }
 
-    /// Waits for the outcome as long as patience lasts, and aborts then.
+    /// Waits for the outcome within the limit, and aborts then.
     ///
     /// # Errors
-    /// Patience ended, or the queue was closed; the item comes back.
+    /// The limit was reached, or the queue was closed; the item comes back.
     ///
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
-    pub fn wait_with(self, patience: &Patience<'_>) -> Result<(), PutError<T>> {
-        waiting::handed_over(self.0.wait(patience))
+    pub fn wait_with(self, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
+        waiting::handed_over(self.0.wait(limit))
     }
 
     /// Withdraws the request and returns the item; `None` if a take was faster.

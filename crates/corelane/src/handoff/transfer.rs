@@ -5,14 +5,14 @@
 //!
 //! # How it works
 //!
-//! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind: its owner is done with it from the start, so it is
+//! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind, by a `push`: its owner is done with it from the start, so it is
 //!    freed by whoever takes the item. Everything else is the same, so items and takes that wait are served in turn.
-//! 2. A close sends away the transfers and takes that wait. Items that were put without waiting stay, and are taken in order; only
+//! 2. A close sends away the puts and takes that wait. Items that were pushed stay, and are taken in order; only
 //!    then do takes fail.
 //!
 //! # Synchronization, progress
 //!
-//! Those of the dual queue. `put` and `poll` are lock-free and never wait.
+//! Those of the dual queue. `push`, `try_put` and `try_take` are lock-free and never wait.
 //!
 //! # When to use it, and when not
 //!
@@ -25,15 +25,16 @@
 //! items.
 
 #[cfg(feature = "std")]
-use super::waiting::{self, Patience};
+use super::waiting::{self, WaitLimit};
 use super::{
     PutTicket, Shape, TakeTicket,
     dual::{self, Answer, Chain, Dual, Otherwise},
     dual_queue::DualQueue,
 };
-use crate::error::{Closed, OfferError, PopError};
+use crate::error::{Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
-use crate::error::{Drained, OfferTimeoutError, PopTimeoutError, PutError, TakeError};
+use crate::error::{PopTimeoutError, PushTimeoutError};
+use alloc::vec::Vec;
 use core::fmt;
 #[cfg(feature = "std")]
 use std::time::Duration;
@@ -41,21 +42,27 @@ use std::time::Duration;
 /// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is taken.
 ///
 /// ```
-/// use corelane::error::{Drained, OfferError};
+/// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::handoff::TransferQueue;
+/// use std::time::Duration;
 ///
-/// let queue = TransferQueue::new();
-/// queue.put("letter").unwrap(); // Returns at once.
-/// assert_eq!(queue.try_transfer("call"), Err(OfferError::NoTaker("call"))); // Nobody is there.
+/// let (queue, moment) = (TransferQueue::new(), Duration::from_millis(1));
+/// queue.push("letter").unwrap(); // Returns at once.
+/// assert_eq!((queue.len(), queue.is_empty()), (1, false));
+/// assert_eq!(queue.try_put("call"), Err(TryPushError::Full("call"))); // Nobody is there.
+/// assert_eq!(queue.put_timeout("call", moment), Err(PushTimeoutError::Timeout("call")));
 /// std::thread::scope(|scope| {
-///     scope.spawn(|| queue.transfer("registered letter").unwrap()); // Returns when it was taken.
+///     scope.spawn(|| queue.put("registered letter").unwrap()); // Returns when it was taken.
 ///     assert_eq!(queue.take(), Ok("letter"));
 ///     assert_eq!(queue.take(), Ok("registered letter"));
 /// });
-/// queue.put("last").unwrap();
+/// assert_eq!(queue.try_take(), Err(TryPopError::Empty));
+/// assert_eq!(queue.take_timeout(moment), Err(PopTimeoutError::Timeout));
+/// queue.push("last").unwrap();
 /// queue.close();
+/// assert!(queue.is_closed());
 /// assert_eq!(queue.take(), Ok("last"));
-/// assert_eq!(queue.take(), Err(Drained));
+/// assert_eq!(queue.take(), Err(Closed(())));
 /// ```
 pub struct TransferQueue<T: Send> {
     shape: Shape<T>,
@@ -75,11 +82,21 @@ impl<T: Send> TransferQueue<T> {
         }
     }
 
-    /// Leaves the item for whoever comes, or hands it to a take that waits. Never waits.
+    /// How many puts or takes are in line.
+    fn count(&self, data: bool) -> usize {
+        let count = self.dual().count(data);
+        // A walk that others disturb may have missed them all.
+        count.max(usize::from(count == 0 && self.dual().first_kind() == Some(data)))
+    }
+
+    /// Leaves the item for whoever comes, or hands it to a take that waits. Never waits for a taker; it is [`put`](Self::put) that does.
     ///
     /// # Errors
     /// The queue is closed. The item comes back.
-    pub fn put(&self, item: T) -> Result<(), Closed<T>> {
+    #[doc(alias = "send")]
+    #[doc(alias = "enqueue")]
+    #[doc(alias = "offer")]
+    pub fn push(&self, item: T) -> Result<(), Closed<T>> {
         match self.dual().request(Some(item), Otherwise::Leave) {
             Answer::Matched(_) | Answer::Waits(_) => Ok(()),
             Answer::Closed(Some(item)) => Err(Closed(item)),
@@ -87,47 +104,14 @@ impl<T: Send> TransferQueue<T> {
         }
     }
 
-    /// Hands the item to a take that waits, if there is one. Never waits, and leaves nothing in the queue.
-    ///
-    /// # Errors
-    /// No take waits, or the queue is closed. The item comes back.
-    pub fn try_transfer(&self, item: T) -> Result<(), OfferError<T>> {
-        dual::offer(self.dual(), item)
-    }
-
-    /// Takes the first item, if there is one. Never waits.
-    ///
-    /// # Errors
-    /// The queue is empty, or closed and drained.
-    pub fn poll(&self) -> Result<T, PopError> {
-        dual::poll(self.dual())
-    }
-
     /// Waits until a take has the item, which stands in line behind those that are inside.
     ///
     /// # Errors
     /// The queue is closed. The item comes back.
     #[cfg(feature = "std")]
-    pub fn transfer(&self, item: T) -> Result<(), Closed<T>> {
-        self.transfer_with(item, &Patience::new()).map_err(|error| Closed(error.into_inner()))
-    }
-
-    /// Waits until a take has the item, as long as patience lasts.
-    ///
-    /// # Errors
-    /// Patience ended, or the queue is closed. The item comes back, and is not in the queue.
-    #[cfg(feature = "std")]
-    pub fn transfer_with(&self, item: T, patience: &Patience<'_>) -> Result<(), PutError<T>> {
-        waiting::put(self.dual(), item, patience)
-    }
-
-    /// Waits until a take has the item, but not longer than this.
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed. The item comes back, and is not in the queue.
-    #[cfg(feature = "std")]
-    pub fn transfer_timeout(&self, item: T, timeout: Duration) -> Result<(), OfferTimeoutError<T>> {
-        waiting::offer_timeout(self.transfer_with(item, &Patience::new().timeout(timeout)))
+    #[doc(alias = "transfer")]
+    pub fn put(&self, item: T) -> Result<(), Closed<T>> {
+        self.put_with(item, &WaitLimit::new()).map_err(|error| Closed(error.into_inner()))
     }
 
     /// Takes the first item; waits until there is one.
@@ -135,17 +119,39 @@ impl<T: Send> TransferQueue<T> {
     /// # Errors
     /// The queue is closed and drained.
     #[cfg(feature = "std")]
-    pub fn take(&self) -> Result<T, Drained> {
-        self.take_with(&Patience::new()).map_err(|_| Drained)
+    #[doc(alias = "recv")]
+    #[doc(alias = "dequeue")]
+    pub fn take(&self) -> Result<T, Closed> {
+        self.take_with(&WaitLimit::new()).map_err(|_| Closed(()))
     }
 
-    /// Takes the first item, if one comes before patience ends.
+    /// Hands the item to a take that waits, if there is one. Never waits, and leaves nothing in the queue.
     ///
     /// # Errors
-    /// Patience ended, or the queue is closed and drained.
+    /// No take waits, or the queue is closed. The item comes back.
+    #[doc(alias = "try_transfer")]
+    pub fn try_put(&self, item: T) -> Result<(), TryPushError<T>> {
+        dual::try_put(self.dual(), item)
+    }
+
+    /// Takes the first item, if there is one. Never waits.
+    ///
+    /// # Errors
+    /// The queue is empty, or closed and drained.
+    #[doc(alias = "poll")]
+    #[doc(alias = "try_recv")]
+    pub fn try_take(&self) -> Result<T, TryPopError> {
+        dual::try_take(self.dual())
+    }
+
+    /// Waits until a take has the item, but not longer than this.
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed. The item comes back, and is not in the queue.
     #[cfg(feature = "std")]
-    pub fn take_with(&self, patience: &Patience<'_>) -> Result<T, TakeError> {
-        waiting::take(self.dual(), patience)
+    #[doc(alias = "transfer")]
+    pub fn put_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
+        self.put_with(item, &WaitLimit::new().timeout(timeout))
     }
 
     /// Takes the first item, if one comes within the time.
@@ -153,14 +159,64 @@ impl<T: Send> TransferQueue<T> {
     /// # Errors
     /// The time is up, or the queue is closed and drained.
     #[cfg(feature = "std")]
-    pub fn poll_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        waiting::poll_timeout(self.take_with(&Patience::new().timeout(timeout)))
+    #[doc(alias = "poll")]
+    #[doc(alias = "recv_timeout")]
+    pub fn take_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        self.take_with(&WaitLimit::new().timeout(timeout))
     }
 
-    /// Takes the items inside, at most `max`, and appends them. Returns how many. Never waits.
+    /// Waits until a take has the item, within the limit.
+    ///
+    /// ```
+    /// use corelane::error::{PopTimeoutError, PushTimeoutError};
+    /// use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
+    ///
+    /// let queue = TransferQueue::new();
+    /// let stop = CancelToken::new();
+    /// let limit = WaitLimit::new().cancel(&stop);
+    /// stop.cancel();
+    /// assert_eq!(queue.put_with(1, &limit), Err(PushTimeoutError::Cancelled(1)));
+    /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
+    /// ```
+    ///
+    /// # Errors
+    /// The limit was reached, or the queue is closed. The item comes back, and is not in the queue.
     #[cfg(feature = "std")]
-    pub fn drain_into(&self, items: &mut Vec<T>, max: usize) -> usize {
-        dual::drain_into(self.dual(), items, max)
+    #[doc(alias = "transfer")]
+    pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
+        waiting::put(self.dual(), item, limit)
+    }
+
+    /// Takes the first item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
+    ///
+    /// # Errors
+    /// The limit was reached, or the queue is closed and drained.
+    #[cfg(feature = "std")]
+    #[doc(alias = "recv")]
+    pub fn take_with(&self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
+        waiting::take(self.dual(), limit)
+    }
+
+    /// Takes the items inside, at most `max`, appends them, and returns how many. Never waits.
+    ///
+    /// ```
+    /// use corelane::error::TryPopError;
+    ///
+    /// let queue = corelane::handoff::TransferQueue::new();
+    /// (0..3).for_each(|item| queue.push(item).unwrap());
+    /// let mut items = Vec::new();
+    /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(2));
+    /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(1));
+    /// assert_eq!(queue.try_take_batch(&mut items, 2), Err(TryPopError::Empty));
+    /// assert_eq!(items, [0, 1, 2]);
+    /// ```
+    ///
+    /// # Errors
+    /// There was none: the queue is empty, or closed and drained. A `max` of 0 is no error.
+    #[doc(alias = "drain_into")]
+    #[doc(alias = "recv_many")]
+    pub fn try_take_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        dual::try_take_batch(self.dual(), items, max)
     }
 
     /// Registers a take. See [`TakeTicket`].
@@ -168,32 +224,46 @@ impl<T: Send> TransferQueue<T> {
         TakeTicket::new(&self.shape)
     }
 
-    /// Registers a transfer. See [`PutTicket`].
-    pub fn reserve_transfer(&self, item: T) -> PutTicket<'_, T> {
+    /// Registers a put, whose item stands in line until it is taken or its ticket is aborted. See [`PutTicket`].
+    ///
+    /// ```
+    /// let queue = corelane::handoff::TransferQueue::new();
+    /// let mut put = queue.reserve_put(1);
+    /// assert_eq!((put.try_followup(), queue.len()), (None, 1));
+    /// assert_eq!(queue.reserve_take().try_followup(), Some(Ok(1)));
+    /// assert_eq!(put.try_followup(), Some(Ok(())));
+    /// ```
+    pub fn reserve_put(&self, item: T) -> PutTicket<'_, T> {
         PutTicket::new(&self.shape, item)
     }
 
-    /// True if a take waits at this moment.
-    pub fn has_waiting_consumer(&self) -> bool {
-        self.dual().first_kind() == Some(false)
+    /// How many takes wait. An estimate while others call, but never 0 while one waits; walks over all that wait.
+    ///
+    /// ```
+    /// let queue = corelane::handoff::TransferQueue::<u32>::new();
+    /// let ticket = queue.reserve_take();
+    /// assert_eq!(queue.waiting_takes(), 1);
+    /// # drop(ticket);
+    /// ```
+    #[must_use]
+    pub fn waiting_takes(&self) -> usize {
+        self.count(false)
     }
 
-    /// How many takes wait. An estimate while others call; walks over all that wait.
-    pub fn waiting_consumer_count(&self) -> usize {
-        self.dual().count(false)
-    }
-
-    /// How many items are inside, those of waiting transfers among them. An estimate while others call; walks over all.
+    /// How many items are inside, those of waiting puts among them. An estimate while others call, but never 0 while one is inside; walks
+    /// over all.
+    #[must_use]
     pub fn len(&self) -> usize {
-        self.dual().count(true)
+        self.count(true)
     }
 
     /// True if no item is inside at this moment.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dual().first_kind() != Some(true)
     }
 
-    /// Accepts no further items, and sends those who wait away, transfers with their items. What was put stays to be taken. A queue that
+    /// Accepts no further items, and sends those who wait away, puts with their items. What was pushed stays to be taken. A queue that
     /// is closed stays closed.
     pub fn close(&self) {
         self.dual().close();
@@ -206,6 +276,7 @@ impl<T: Send> TransferQueue<T> {
 
     /// How many nodes the queue has allocated, in use or not.
     #[doc(hidden)]
+    #[must_use]
     pub fn nodes(&self) -> usize {
         self.dual().pool().nodes()
     }

@@ -2,7 +2,7 @@
 
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
-use crate::error::{OfferTimeoutError, PopTimeoutError, PutError, TakeError};
+use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, Relaxed, Release, spin_loop, yield_now};
 use crate::wait::{Token, has_one_cpu};
 use alloc::vec::Vec;
@@ -13,28 +13,30 @@ use core::sync::atomic::AtomicU32 as StdAtomicU32;
 use std::time::Duration;
 use std::time::SystemTime;
 
-/// How long a thread is willing to wait for a partner: for ever, until a time, until it is told to stop.
+/// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`] tells it to stop.
 ///
 /// ```
-/// use corelane::error::TakeError;
-/// use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue};
-/// use std::time::Duration;
+/// use corelane::error::PopTimeoutError;
+/// use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
+/// use std::time::{Duration, Instant};
 ///
 /// let queue = SynchronousQueue::<u32>::new(Fairness::Fair);
+/// let past = WaitLimit::new().deadline(Instant::now());
+/// assert_eq!(queue.take_with(&past), Err(PopTimeoutError::Timeout));
 /// let stop = CancelToken::new();
 /// stop.cancel();
-/// let patience = Patience::new().timeout(Duration::from_secs(1)).cancel(&stop);
-/// assert_eq!(queue.take_with(&patience), Err(TakeError::Cancelled));
+/// let limit = WaitLimit::new().timeout(Duration::from_secs(1)).cancel(&stop);
+/// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
 /// ```
 ///
 /// What comes first wins; where several have come, a partner goes before a cancellation, and that before the end of the time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience<'a> {
+pub struct WaitLimit<'a> {
     deadline: Option<Instant>,
     cancel: Option<&'a CancelToken>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> WaitLimit<'a> {
     /// For ever.
     pub fn new() -> Self {
         Self::default()
@@ -72,7 +74,7 @@ impl<'a> Patience<'a> {
         self.end().is_some()
     }
 
-    /// Sleeps until the token is set, or patience may have ended, or sooner for no reason.
+    /// Sleeps until the token is set, or the limit may have come, or sooner for no reason.
     pub(super) fn sleep(&self, token: &Token) {
         let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
         match self.cancel {
@@ -101,6 +103,20 @@ pub(super) enum End {
 }
 
 /// Tells waiting threads to stop. Clones are the same token; once cancelled it stays so.
+///
+/// ```
+/// use corelane::error::PopTimeoutError;
+/// use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
+///
+/// let queue = SynchronousQueue::<u32>::new(Fairness::Fair);
+/// let stop = CancelToken::new();
+/// std::thread::scope(|scope| {
+///     let taker = scope.spawn(|| queue.take_with(&WaitLimit::new().cancel(&stop)));
+///     stop.cancel();
+///     assert_eq!(taker.join().unwrap(), Err(PopTimeoutError::Cancelled));
+/// });
+/// assert!(stop.is_cancelled());
+/// ```
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<Cancel>);
 
@@ -241,7 +257,7 @@ const MANY: u32 = 128;
 /// this thread lets it. So the thread gives way, as long as there are others to give way to: they lose nothing by it. Where there are none,
 /// it spins if it is next in line, for as long as [`spin_time`] says in all. It begins with a spin: a partner who runs beside it is back before
 /// the switch to another thread is made. Where that never helps, it gives way at once.
-fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
+fn linger<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) {
     let node = dual.pool().node(index);
     let mut budget = spin_time();
     // Who is not next in line has little reason to be awake.
@@ -252,7 +268,7 @@ fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
     for turn in 0..TURNS {
         if alone {
             let burnt = if dual.is_next(index) {
-                spin(node, patience.sooner(now + SLICE));
+                spin(node, limit.sooner(now + SLICE));
                 if turn == 0 {
                     MISSES.set(if node.word().is_waiting() { misses.wrapping_add(1) } else { 0 });
                 }
@@ -267,7 +283,7 @@ fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
             MISSES.set(misses.wrapping_add(1));
         }
         let leaves = Instant::now();
-        if !node.word().is_waiting() || patience.sooner(leaves) < leaves {
+        if !node.word().is_waiting() || limit.sooner(leaves) < leaves {
             return;
         }
         yield_now();
@@ -282,15 +298,15 @@ fn linger<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) {
 /// A request's fate, or why it was withdrawn and a put's item.
 type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
 
-/// Waits for the fate of a registered request; withdraws it when patience ends first, and returns a put's item.
+/// Waits for the fate of a registered request; withdraws it when the limit comes first, and returns a put's item.
 ///
 /// # Safety
 /// The caller owns the request, and never asks for it again.
-pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patience<'_>) -> Outcome<T> {
+pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) -> Outcome<T> {
     let node = dual.pool().node(index);
     let spins = spins();
-    if spins && !patience.is_cancelled() {
-        linger(dual, index, patience);
+    if spins && !limit.is_cancelled() {
+        linger(dual, index, limit);
     }
     // In place of a spin: others come a long way before the sleep.
     #[cfg(shuttle)]
@@ -304,14 +320,14 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
         if let Some(fate) = unsafe { follow_up(dual.pool(), index) } {
             return Ok(fate);
         }
-        if let Some(end) = patience.end() {
+        if let Some(end) = limit.end() {
             // SAFETY: as above.
             match unsafe { withdraw(dual.pool(), index, || dual.clean(index)) } {
                 Some(item) => return Err((end, item)),
                 None => continue,
             }
         }
-        let left = patience.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = limit.deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if spins && left.is_some_and(|left| left < SHORTEST_SLEEP) {
             spin_loop();
             continue;
@@ -320,7 +336,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
         if !word.is_waiting() || !word.is_parked() && !node.change(word, word.parked()) {
             continue;
         }
-        patience.sleep(&node.token);
+        limit.sleep(&node.token);
         if let Some(woken) = node.woken_at() {
             learn(clock().wrapping_sub(woken));
         }
@@ -330,66 +346,50 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, patience: &Patie
 /// A sleep of less takes longer than asked for.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(2);
 
-/// Hands the item over, within patience.
+/// Hands the item over, within the limit.
 #[inline]
-pub(super) fn put<T>(dual: &impl Dual<T>, item: T, patience: &Patience<'_>) -> Result<(), PutError<T>> {
+pub(super) fn put<T>(dual: &impl Dual<T>, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
     let index = match dual.request(Some(item), Otherwise::Wait) {
         Answer::Matched(_) => return Ok(()),
-        Answer::Closed(item) => return Err(PutError::Closed(item.expect(ITEM))),
+        Answer::Closed(item) => return Err(PushTimeoutError::Closed(item.expect(ITEM))),
         Answer::Waits(index) => index,
         Answer::Alone(_) => unreachable!("it waits"),
     };
     // SAFETY: just registered, and forgotten.
-    handed_over(unsafe { wait(dual, index, patience) })
+    handed_over(unsafe { wait(dual, index, limit) })
 }
 
 /// What a put says at the end of its wait.
-pub(super) fn handed_over<T>(outcome: Outcome<T>) -> Result<(), PutError<T>> {
+pub(super) fn handed_over<T>(outcome: Outcome<T>) -> Result<(), PushTimeoutError<T>> {
     match outcome {
         Ok(Fate::Matched(_)) => Ok(()),
-        Ok(Fate::Closed(item)) => Err(PutError::Closed(item.expect(ITEM))),
-        Err((End::Cancelled, item)) => Err(PutError::Cancelled(item.expect(ITEM))),
-        Err((End::TimedOut, item)) => Err(PutError::Timeout(item.expect(ITEM))),
+        Ok(Fate::Closed(item)) => Err(PushTimeoutError::Closed(item.expect(ITEM))),
+        Err((End::Cancelled, item)) => Err(PushTimeoutError::Cancelled(item.expect(ITEM))),
+        Err((End::TimedOut, item)) => Err(PushTimeoutError::Timeout(item.expect(ITEM))),
     }
 }
 
-/// Takes an item, within patience.
+/// Takes an item, within the limit.
 #[inline]
-pub(super) fn take<T>(dual: &impl Dual<T>, patience: &Patience<'_>) -> Result<T, TakeError> {
+pub(super) fn take<T>(dual: &impl Dual<T>, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
     let index = match dual.request(None, Otherwise::Wait) {
         Answer::Matched(item) => return Ok(item.expect(ITEM)),
-        Answer::Closed(_) => return Err(TakeError::Closed),
+        Answer::Closed(_) => return Err(PopTimeoutError::Closed),
         Answer::Waits(index) => index,
         Answer::Alone(_) => unreachable!("it waits"),
     };
     // SAFETY: just registered, and forgotten.
-    taken(unsafe { wait(dual, index, patience) })
+    taken(unsafe { wait(dual, index, limit) })
 }
 
 /// What a take says at the end of its wait.
-pub(super) fn taken<T>(outcome: Outcome<T>) -> Result<T, TakeError> {
+pub(super) fn taken<T>(outcome: Outcome<T>) -> Result<T, PopTimeoutError> {
     match outcome {
         Ok(Fate::Matched(item)) => Ok(item.expect(ITEM)),
-        Ok(Fate::Closed(_)) => Err(TakeError::Closed),
-        Err((End::Cancelled, _)) => Err(TakeError::Cancelled),
-        Err((End::TimedOut, _)) => Err(TakeError::Timeout),
+        Ok(Fate::Closed(_)) => Err(PopTimeoutError::Closed),
+        Err((End::Cancelled, _)) => Err(PopTimeoutError::Cancelled),
+        Err((End::TimedOut, _)) => Err(PopTimeoutError::Timeout),
     }
 }
 
 const ITEM: &str = "a put that fails has its item back, a take that succeeds has one";
-
-/// What a put within a time says.
-pub(super) fn offer_timeout<T>(outcome: Result<(), PutError<T>>) -> Result<(), OfferTimeoutError<T>> {
-    outcome.map_err(|error| match error {
-        PutError::Closed(item) => OfferTimeoutError::Closed(item),
-        PutError::Timeout(item) | PutError::Cancelled(item) => OfferTimeoutError::Timeout(item),
-    })
-}
-
-/// What a take within a time says.
-pub(super) fn poll_timeout<T>(outcome: Result<T, TakeError>) -> Result<T, PopTimeoutError> {
-    outcome.map_err(|error| match error {
-        TakeError::Closed => PopTimeoutError::Closed,
-        TakeError::Timeout | TakeError::Cancelled => PopTimeoutError::Timeout,
-    })
-}

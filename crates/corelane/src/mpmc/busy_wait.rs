@@ -43,7 +43,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BusyWait;
 
-super::aliases!(BusyWait, bounded);
+super::aliases!(BusyWait, busy_wait, bounded);
 
 /// The lock and what it protects.
 #[doc(hidden)]

@@ -4,17 +4,18 @@
 //!
 //! # How it works
 //!
-//! 1. The items lie in a ring under one mutex. One condition variable is for those who wait for items, one for those who wait for room.
+//! 1. The items lie in a ring under one mutex. One condition variable is for threads that wait for items, one for
+//!    threads that wait for room.
 //! 2. A thread that finds nothing sleeps on its condition variable, which lets go of the mutex. It does so at once: no spin comes before,
 //!    whatever the queue's strategy.
-//! 3. Who changes the queue wakes one sleeper of the other side. One that is woken, takes a part and leaves more behind wakes the next. So a
-//!    batch wakes as many as find something in it.
+//! 3. A thread that changes the queue wakes one sleeper of the other side. One that is woken, takes a part and leaves
+//!    more behind wakes the next. So a batch wakes as many as find something in it.
 //! 4. A batch is one critical section.
 //!
 //! # What differs from the paper
 //!
-//! - Under the mutex it is known who sleeps and how many have been woken and are on their way. Nobody is woken for nothing, and a
-//!   call in passing makes no system call.
+//! - Under the mutex it is known how many sleep and how many have been woken and are on their way. No thread is woken
+//!   for nothing, and a call in passing makes no system call.
 //! - `try_` calls do not wait for the mutex: they say `Busy` where another thread has it.
 //!
 //! # Synchronization
@@ -47,7 +48,7 @@ use std::sync::{PoisonError, TryLockError};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Condvar;
 
-super::aliases!(Condvar, bounded);
+super::aliases!(Condvar, condvar, bounded);
 
 /// The mutex and what it protects.
 #[doc(hidden)]
@@ -68,7 +69,7 @@ struct Inner<T> {
     consumers: Sleepers,
 }
 
-/// Those who sleep on a condition variable.
+/// The threads that sleep on a condition variable.
 #[derive(Debug, Default)]
 struct Sleepers {
     /// Threads in a wait.
@@ -97,7 +98,7 @@ impl<T> Monitor<T> {
         }
     }
 
-    /// Wakes one who sleeps there and is not on its way.
+    /// Wakes one that sleeps there and is not on its way.
     fn wake(&self, inner: &mut Inner<T>, side: Side) {
         let sleepers = inner.sleepers(side);
         if sleepers.count > sleepers.woken {

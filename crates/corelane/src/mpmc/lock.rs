@@ -10,8 +10,9 @@ use core::ptr::NonNull;
 /// A spin lock with what it protects, which moves in the same line.
 ///
 /// # Synchronization
-/// Store-release on leaving → compare-and-swap-acquire on entering. Who finds it held reads it until it is free before trying again, so
-/// that the one inside keeps the line, and with `std` yields now and then, should that one be preempted.
+/// Store-release on leaving → compare-and-swap-acquire on entering. A thread that finds it held reads it until it is
+/// free before trying again, so that the one inside keeps the line, and with `std` yields now and then, should that one
+/// be preempted.
 #[derive(Debug)]
 pub(super) struct Lock<P> {
     /// [`FREE`] or [`HELD`].
@@ -33,7 +34,7 @@ struct Queue {
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-// SAFETY: what is protected is reached by the one who holds the lock only, on whatever thread, hence `P: Send`.
+// SAFETY: what is protected is reached by the holder of the lock only, on whatever thread, hence `P: Send`.
 unsafe impl<P: Send> Sync for Lock<P> {}
 
 impl<P> Lock<P> {
@@ -66,7 +67,7 @@ impl<P> Lock<P> {
         self.enter(Stay::ForLock).expect("it stays")
     }
 
-    /// What is protected, for the only one who is left.
+    /// What is protected, for the only thread that is left.
     pub(super) fn get_mut(&mut self) -> &mut P {
         // SAFETY: the reference is the only one.
         self.protected.with_mut(|protected| unsafe { &mut *protected })
@@ -92,7 +93,7 @@ impl<P> Lock<P> {
     }
 }
 
-/// Who holds the lock, until this is dropped.
+/// The hold of the lock, until this is dropped.
 pub(super) struct Guard<'a, P> {
     lock: &'a Lock<P>,
     protected: NonNull<P>,

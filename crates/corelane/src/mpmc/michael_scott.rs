@@ -7,8 +7,8 @@
 //!
 //! 1. The items lie in a list of nodes. `head` leads to a node without an item, the dummy, `tail` to the last node or one shortly
 //!    before it. A link is an index and a count of its changes (`link.rs`), as in print.
-//! 2. A push links its node behind the last one by a compare-and-swap of that one's link, which is the push. Then it moves `tail` on. Who
-//!    finds a node behind `tail` moves `tail` on for the one who linked it.
+//! 2. A push links its node behind the last one by a compare-and-swap of that one's link, which is the push. Then it
+//!    moves `tail` on. A thread that finds a node behind `tail` moves `tail` on for the one that linked it.
 //! 3. A pop moves `head` on to the next node by a compare-and-swap, which is the pop. That node gives its item and is the dummy now.
 //!    It first looks whether `tail` is there, so `head` never passes it.
 //! 4. A batch is linked to itself first, and then like one node. A pop of many walks from `head` as far as it may, `tail` at the latest, and
@@ -25,7 +25,8 @@
 //! # Synchronization
 //!
 //! - `next`, compare-and-swap-release (push) → load-acquire (pop): a node's item and number are written before it is found.
-//! - `head`, `tail`, compare-and-swap-acquire-release: who finds a node there finds what it was linked with.
+//! - `head`, `tail`, compare-and-swap-acquire-release: a thread that finds a node there finds what it was
+//!   linked with.
 //! - Late readers: every store to a link is a release, every load an acquire. A thread that reads what a node has become in a later
 //!   life also sees that `head` has moved on since, and begins anew. So an old picture leads neither to `Empty` nor to a change.
 //! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
@@ -36,8 +37,9 @@
 //!
 //! # Progress
 //!
-//! Lock-free, but for threads that sleep, whose list has a [lock](super::sleepers), and for the allocator, which a push asks only if all nodes are in use: whoever fails lost to another that succeeded. No call
-//! waits for another thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
+//! Lock-free, but for threads that sleep, whose list has a [lock](super::sleepers), and for the allocator, which a push
+//! asks only if all nodes are in use: a thread that fails lost to another that succeeded. No call waits for another
+//! thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
 //!
 //! # When to use it, and when not
 //!
@@ -67,7 +69,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MichaelScott;
 
-super::aliases!(MichaelScott, unbounded);
+super::aliases!(MichaelScott, michael_scott, unbounded);
 
 /// In a link to nothing: the queue is closed.
 const CLOSED: u64 = Link::FLAG_A;
@@ -82,7 +84,7 @@ pub struct List<T> {
 
 // SAFETY: items move from thread to thread, hence `T: Send`; no reference to an item is shared.
 unsafe impl<T: Send> Send for List<T> {}
-// SAFETY: as above; whose an item is, is decided by the compare-and-swaps of the links.
+// SAFETY: as above; which thread an item belongs to is decided by the compare-and-swaps of the links.
 unsafe impl<T: Send> Sync for List<T> {}
 
 impl<T> fmt::Debug for List<T> {

@@ -1,7 +1,28 @@
 //! Queues between any number of producers and any number of consumers.
 //!
-//! One type, [`Queue`], with the algorithm as a type parameter, so code can be generic over it without dynamic dispatch. It is shared by
-//! reference or in an `Arc`; any thread may push and pop.
+//! [`channel`] gives a [`Sender`] and a [`Receiver`], which are cloned for further threads: when the last sender is
+//! gone the queue is closed, and receivers pop what is inside and are told so; when the last receiver is gone pushes
+//! are refused with their items.
+//!
+//! ```
+//! use corelane::mpmc;
+//!
+//! let (sender, receiver) = mpmc::channel(1024);
+//! let workers = [(); 3].map(|()| {
+//!     let receiver = receiver.clone();
+//!     // Waits for items; ends when every sender is gone and everything was popped.
+//!     std::thread::spawn(move || receiver.iter().sum::<u64>())
+//! });
+//! for item in 1..=1000 {
+//!     sender.push(item).expect("the workers are there");
+//! }
+//! drop(sender);
+//! assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 500_500);
+//! ```
+//!
+//! Under them is one type, [`Queue`], with the algorithm as a type parameter, so code can be generic over it without
+//! dynamic dispatch. [`queue`] makes one to be shared by reference or in an `Arc`: any thread may push and pop, and a
+//! [`close`](Queue::close) ends it.
 //!
 //! ```
 //! use corelane::mpmc;
@@ -29,7 +50,9 @@
 //!
 //! # Which one?
 //!
-//! Every design has a module with the same names: `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s.
+//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Sender`, `Receiver`, and
+//! `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s, but for [`channel_with`] and
+//! [`queue_with`], which make any design.
 //!
 //! | you have | take | because |
 //! |---|---|---|
@@ -52,8 +75,8 @@
 //! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of single calls, each with
 //!   its moment; where it is made in one step nothing comes between them.
 //! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the queue; `Full` and `Empty`
-//!   are exact. A thread that is alone never sees `Busy`. One thing they do wait for: who has a sleeping thread to wake takes a lock for a few
-//!   instructions, as does a thread that falls asleep.
+//!   are exact. A thread that is alone never sees `Busy`. One thing they do wait for: a thread that has a sleeping one
+//!   to wake takes a lock for a few instructions, as does a thread that falls asleep.
 //!
 //! ```
 //! use corelane::error::{TryPopError, TryPushError};
@@ -80,38 +103,108 @@
 //! ```
 //!
 //! - [`close`](Queue::close) ends it for all: pushes are refused with their items, pops get what is inside and then an end. A push comes
-//!   before the close, then its item can be popped, or after it, then it comes back. What nobody pops is dropped with the queue.
+//!   before the close, then its item can be popped, or after it, then it comes back. What is not popped is dropped with
+//!   the queue. The drop of the last [`Sender`] and that of the last [`Receiver`] close it the same way.
 //!
 //! ```
 //! # use corelane::mpmc;
-//! use corelane::error::{Closed, Drained};
+//! use corelane::error::Closed;
 //!
 //! let queue = mpmc::queue(3);
 //! queue.push('a').unwrap();
 //! queue.close();
 //! assert_eq!(queue.push('b'), Err(Closed('b')));
 //! assert_eq!(queue.pop(), Ok('a'));
-//! assert_eq!(queue.pop(), Err(Drained));
+//! assert_eq!(queue.pop(), Err(Closed(())));
 //! ```
 //!
 //! - What a thread did before a push is visible to the thread that popped the item.
-//! - Waiting is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and costs the others a wake-up; nobody pays
-//!   while nobody sleeps.
+//! - Waiting is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and costs the others a
+//!   wake-up; no call pays while no thread sleeps.
 //! - Counting is a type parameter, [`stats`].
 //!
 //! # How it is built
 //!
-//! An algorithm is one file, which makes attempts (`design.rs`). Waiting is written once over them (`queue.rs`, `sleepers.rs`).
+//! An algorithm is one file, which makes attempts (`design.rs`). Waiting is written once over them (`queue.rs`,
+//! `sleepers.rs`), and so are the handles (`handles.rs`).
 #![allow(rustdoc::private_intra_doc_links)]
 
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {
-    ($design:ident, bounded) => {
+    ($design:ident, $module:ident, bounded) => {
         /// The queue.
         pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
             crate::mpmc::Queue<T, $design, W, S>;
 
+        /// The handle that pushes.
+        pub type Sender<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Sender<T, $design, W, S>;
+
+        /// The handle that pops.
+        pub type Receiver<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Receiver<T, $design, W, S>;
+
+        /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
+        ///
+        /// ```
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel(8);")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// ```
+        ///
+        /// # Panics
+        /// Where [`try_channel`] returns an error.
+        #[doc(alias = "bounded")]
+        #[track_caller]
+        pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+            try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+        }
+
+        /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
+        ///
+        /// ```
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::try_channel(8)?;")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
+        /// # Errors
+        /// A capacity of 0 or beyond what positions hold, or no memory.
+        pub fn try_channel<T: Send>(capacity: usize) -> Result<(Sender<T>, Receiver<T>), crate::error::ChannelError> {
+            channel_with(capacity, crate::mpmc::Options::default())
+        }
+
+        /// Makes a queue for `capacity` items, and a handle for each side.
+        ///
+        /// ```
+        /// use corelane::mpmc::Options;
+        /// use corelane::wait::Yield;
+        ///
+        /// let options = Options::new().wait(Yield);
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel_with(8, options)?;")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
+        /// # Errors
+        /// As [`try_channel`].
+        #[allow(clippy::type_complexity, reason = "the two types are what it returns")]
+        pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            capacity: usize,
+            options: crate::mpmc::Options<W, S>,
+        ) -> Result<(Sender<T, W, S>, Receiver<T, W, S>), crate::error::ChannelError> {
+            crate::mpmc::channel_with(capacity, options)
+        }
+
         /// Makes a queue for `capacity` items with the defaults.
+        ///
+        /// ```
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue(8);")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// ```
         ///
         /// # Panics
         /// Where [`try_queue`] returns an error.
@@ -122,6 +215,13 @@ macro_rules! aliases {
 
         /// Makes a queue for `capacity` items with the defaults.
         ///
+        /// ```
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::try_queue(8)?;")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
         /// # Errors
         /// A capacity of 0 or beyond what positions hold, or no memory.
         pub fn try_queue<T: Send>(capacity: usize) -> Result<Queue<T>, crate::error::ChannelError> {
@@ -129,6 +229,16 @@ macro_rules! aliases {
         }
 
         /// Makes a queue for `capacity` items.
+        ///
+        /// ```
+        /// use corelane::mpmc::Options;
+        /// use corelane::wait::Yield;
+        ///
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue_with(8, Options::new().wait(Yield))?;")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
         ///
         /// # Errors
         /// As [`try_queue`].
@@ -139,12 +249,79 @@ macro_rules! aliases {
             crate::mpmc::queue_with(capacity, options)
         }
     };
-    ($design:ident, unbounded) => {
+    ($design:ident, $module:ident, unbounded) => {
         /// The queue.
         pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
             crate::mpmc::Queue<T, $design, W, S>;
 
+        /// The handle that pushes.
+        pub type Sender<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Sender<T, $design, W, S>;
+
+        /// The handle that pops.
+        pub type Receiver<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+            crate::mpmc::Receiver<T, $design, W, S>;
+
+        /// Makes a queue with the defaults, and a handle for each side.
+        ///
+        /// ```
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel();")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// ```
+        ///
+        /// # Panics
+        /// Where [`try_channel`] returns an error.
+        #[doc(alias = "unbounded")]
+        #[track_caller]
+        pub fn channel<T: Send>() -> (Sender<T>, Receiver<T>) {
+            try_channel().unwrap_or_else(|error| panic!("{error}"))
+        }
+
+        /// Makes a queue with the defaults, and a handle for each side.
+        ///
+        /// ```
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::try_channel()?;")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
+        /// # Errors
+        /// No memory.
+        pub fn try_channel<T: Send>() -> Result<(Sender<T>, Receiver<T>), crate::error::ChannelError> {
+            channel_with(crate::mpmc::Options::default())
+        }
+
+        /// Makes a queue, and a handle for each side.
+        ///
+        /// ```
+        /// use corelane::mpmc::Options;
+        /// use corelane::wait::Yield;
+        ///
+        /// let options = Options::new().wait(Yield);
+        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel_with(options)?;")]
+        /// sender.push(1).unwrap();
+        /// assert_eq!(receiver.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
+        /// # Errors
+        /// As [`try_channel`].
+        #[allow(clippy::type_complexity, reason = "the two types are what it returns")]
+        pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            options: crate::mpmc::Options<W, S>,
+        ) -> Result<(Sender<T, W, S>, Receiver<T, W, S>), crate::error::ChannelError> {
+            crate::mpmc::channel_with(64, options)
+        }
+
         /// Makes a queue with the defaults.
+        ///
+        /// ```
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue();")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// ```
         ///
         /// # Panics
         /// Where [`try_queue`] returns an error.
@@ -155,6 +332,13 @@ macro_rules! aliases {
 
         /// Makes a queue with the defaults.
         ///
+        /// ```
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::try_queue()?;")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
         /// # Errors
         /// No memory.
         pub fn try_queue<T: Send>() -> Result<Queue<T>, crate::error::ChannelError> {
@@ -162,6 +346,16 @@ macro_rules! aliases {
         }
 
         /// Makes a queue.
+        ///
+        /// ```
+        /// use corelane::mpmc::Options;
+        /// use corelane::wait::Yield;
+        ///
+        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue_with(Options::new().wait(Yield))?;")]
+        /// queue.push(1).unwrap();
+        /// assert_eq!(queue.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
         ///
         /// # Errors
         /// As [`try_queue`].
@@ -176,6 +370,7 @@ use aliases;
 
 mod deque;
 mod design;
+mod handles;
 mod queue;
 #[cfg(feature = "std")]
 mod sleepers;
@@ -194,10 +389,11 @@ pub use busy_wait::BusyWait;
 #[cfg(feature = "std")]
 pub use condvar::Condvar;
 pub use design::Design;
+pub use handles::{IntoIter, Iter, Receiver, Sender, channel_with};
 pub use michael_scott::MichaelScott;
 pub use queue::{Options, Queue, UNBOUNDED, queue_with};
 pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
-pub use ticket::{Ticket, queue, try_queue};
+pub use ticket::{Ticket, channel, queue, try_channel, try_queue};
 pub use two_lock::TwoLock;
 
 use design::Side;

@@ -7,13 +7,13 @@
 //! 2. Free nodes lie in a Treiber stack. A run of them is taken by one compare-and-swap, and given back by one: the tag in the stack's top
 //!    says that none of its links has changed since it was read.
 //! 3. When there are none, as many are allocated as there are already.
-//! 4. A node goes back when two credits are in: its item has been moved out (`READ`), nothing links to it any more (`UNLINKED`). Who brings
-//!    the second one frees it.
+//! 4. A node goes back when two credits are in: its item has been moved out (`READ`), nothing links to it any more
+//!    (`UNLINKED`). The thread that brings the second one frees it.
 //!
 //! # Synchronization
 //!
 //! - free list, compare-and-swap-release → -acquire: the last use of a node comes before its next one.
-//! - credits, fetch-or acquire-release: the item is moved out before the node is freed, whoever does that.
+//! - credits, fetch-or acquire-release: the item is moved out before the node is freed, whichever thread does that.
 //! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt behind its segment's
 //!   publication.
 

@@ -10,7 +10,7 @@
 use super::design::{Design, Raw, Side, Stay, Supply, Waiting};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
-use crate::error::{ChannelError, Closed, Drained, TryPopError, TryPushError};
+use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
 #[cfg(not(feature = "std"))]
@@ -28,6 +28,16 @@ use std::time::Duration;
 use super::sleepers::Sleepers;
 
 /// How a queue is made: the wait strategy, what it counts.
+///
+/// ```
+/// use corelane::mpmc::{Counting, Options, ticket};
+/// use corelane::wait::Yield;
+///
+/// let queue = ticket::queue_with(8, Options::new().wait(Yield).stats::<Counting>())?;
+/// queue.push('a').unwrap();
+/// assert_eq!(queue.stats().push.items, 1);
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options<W = DefaultStrategy, S = NoStats> {
     wait: W,
@@ -66,6 +76,18 @@ pub const UNBOUNDED: usize = isize::MAX as usize / 2;
 
 /// Makes a queue of any design, named by the type parameter `D`. A design without a bound has memory for `capacity` items from the start.
 ///
+/// ```
+/// use corelane::mpmc::{self, Design, NoStats, Options};
+/// use corelane::wait::Yield;
+///
+/// fn first<D: Design<u32>>() -> u32 {
+///     let queue = mpmc::queue_with::<u32, D, _, NoStats>(8, Options::new().wait(Yield)).unwrap();
+///     queue.push(7).unwrap();
+///     queue.pop().unwrap()
+/// }
+/// assert_eq!(first::<mpmc::Ticket>(), first::<mpmc::TwoLock>());
+/// ```
+///
 /// # Errors
 /// A capacity of 0 or beyond what positions hold, or no memory.
 pub fn queue_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
@@ -90,15 +112,53 @@ pub fn queue_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 }
 
 /// A first-in first-out queue between any number of producers and consumers, which share it by reference or in an `Arc`. See the
-/// [module](super).
+/// [module](super). [`Sender`](super::Sender) and [`Receiver`](super::Receiver) are handles that close it when they are
+/// gone.
+///
+/// ```
+/// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+/// use corelane::mpmc::Queue;
+/// use std::time::Duration;
+///
+/// let queue: Queue<u32> = corelane::mpmc::queue(4);
+/// let soon = Duration::from_millis(1);
+///
+/// // One item: a call that waits, one that never does, one that waits at most so long.
+/// assert_eq!(queue.push(1), Ok(()));
+/// assert_eq!(queue.try_push(2), Ok(()));
+/// assert_eq!(queue.push_timeout(3, soon), Ok(()));
+/// // Many: what was pushed leaves the vector.
+/// let mut items = vec![4, 5];
+/// assert_eq!(queue.try_push_batch(&mut items), Ok(1));
+/// assert_eq!(queue.push_batch_timeout(&mut items, soon), Err(PushTimeoutError::Timeout(())));
+/// assert_eq!(items, [5]);
+/// assert_eq!(queue.try_push(5), Err(TryPushError::Full(5)));
+/// assert_eq!((queue.len(), queue.is_empty(), queue.capacity()), (4, false, 4));
+///
+/// assert_eq!(queue.pop(), Ok(1));
+/// assert_eq!(queue.try_pop(), Ok(2));
+/// assert_eq!(queue.push_batch(&mut items), Ok(()));
+/// let mut popped = Vec::new();
+/// assert_eq!(queue.pop_batch(&mut popped, 1), Ok(1));
+/// assert_eq!(queue.try_pop_batch(&mut popped, 10), Ok(2));
+/// assert_eq!(popped, [3, 4, 5]);
+/// assert_eq!(queue.try_pop(), Err(TryPopError::Empty));
+/// assert_eq!(queue.pop_timeout(soon), Err(PopTimeoutError::Timeout));
+/// assert_eq!(queue.pop_batch_timeout(&mut popped, 10, soon), Err(PopTimeoutError::Timeout));
+///
+/// queue.close();
+/// assert!(queue.is_closed());
+/// assert_eq!(queue.push(6), Err(Closed(6)));
+/// assert_eq!(queue.pop(), Err(Closed(())));
+/// ```
 pub struct Queue<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
     body: D::Body,
     wait: W,
     stats: S,
-    /// Who waits for room.
+    /// The threads that wait for room.
     #[cfg(feature = "std")]
     producers: Padded<Sleepers>,
-    /// Who waits for items.
+    /// The threads that wait for items.
     #[cfg(feature = "std")]
     consumers: Padded<Sleepers>,
 }
@@ -116,6 +176,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// `Full` if `capacity` items are inside, `Closed` once the queue is closed, `Busy` if this call had to wait for another
     /// thread in the middle of its call. The item comes back.
+    #[doc(alias = "try_send", alias = "offer")]
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), TryPushError<T>> {
         self.attempt_push(item, Stay::No)
@@ -126,6 +187,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for another
     /// thread in the middle of its call.
+    #[doc(alias = "try_recv", alias = "poll")]
     #[inline]
     pub fn try_pop(&self) -> Result<T, TryPopError> {
         self.attempt_pop(Stay::No)
@@ -155,8 +217,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.attempt_pop_run(items, max, Stay::No)
     }
 
-    /// Closes the queue: no later push succeeds, those who wait are woken. What is inside can still be popped. A queue that is closed stays
-    /// closed.
+    /// Closes the queue: no later push succeeds, threads that wait are woken. What is inside can still be popped. A
+    /// queue that is closed stays closed.
     pub fn close(&self) {
         self.body.close();
         #[cfg(feature = "std")]
@@ -173,6 +235,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
 
     /// Items inside, at some moment of the call; at most [`capacity`](Self::capacity). An item whose push or pop has not returned may count
     /// or not.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.body.len()
     }
@@ -183,6 +246,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 
     /// The largest number of items the queue can hold; [`UNBOUNDED`] where there is no bound but memory.
+    #[must_use]
     pub fn capacity(&self) -> usize {
         self.body.capacity()
     }
@@ -241,7 +305,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         outcome
     }
 
-    /// To be called after a change that somebody at this side may wait for.
+    /// To be called after a change that a thread at this side may wait for.
     #[inline(always)]
     fn wake(&self, side: Side) {
         let _ = side;
@@ -283,6 +347,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     ///
     /// # Errors
     /// The queue is closed. The item comes back.
+    #[doc(alias = "send", alias = "enqueue")]
     #[inline]
     pub fn push(&self, item: T) -> Result<(), Closed<T>> {
         match self.attempt_push(item, Self::STAY) {
@@ -298,13 +363,14 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     ///
     /// # Errors
     /// The queue is closed and drained.
+    #[doc(alias = "recv", alias = "dequeue")]
     #[inline]
-    pub fn pop(&self) -> Result<T, Drained> {
+    pub fn pop(&self) -> Result<T, Closed> {
         match self.attempt_pop(Self::STAY) {
             Ok(item) => Ok(item),
-            Err(TryPopError::Closed) => Err(Drained),
+            Err(TryPopError::Closed) => Err(Closed(())),
             Err(TryPopError::Empty | TryPopError::Busy) => {
-                self.wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop(stay))).unwrap_or(Err(Drained))
+                self.wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop(stay))).unwrap_or(Err(Closed(())))
             }
         }
     }
@@ -315,6 +381,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// The time is up, or the queue is closed. The item comes back.
     #[cfg(feature = "std")]
+    #[doc(alias = "send_timeout", alias = "offer")]
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
         self.push_later(item, Instant::now().checked_add(timeout)).map_err(|(why, item)| match why {
             Refused::Closed => PushTimeoutError::Closed(item),
@@ -328,6 +395,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// The time is up, or the queue is closed and drained.
     #[cfg(feature = "std")]
+    #[doc(alias = "recv_timeout", alias = "poll")]
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
         match self.wait_for(Side::Pop, deadline(timeout), |stay| decided(self.attempt_pop(stay))) {
             Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
@@ -340,7 +408,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     ///
     /// # Errors
     /// The queue is closed. The items that were not pushed are still in the vector, in order.
-    pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed<()>> {
+    #[doc(alias = "send_many", alias = "enqueue_bulk")]
+    pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed> {
         self.push_all(items, NEVER).map_err(|_| Closed(()))
     }
 
@@ -356,34 +425,22 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         })
     }
 
-    /// Pushes all items of an iterator as one [batch](Self::push_batch). They are collected first: if the iterator panics nothing was
-    /// pushed.
-    ///
-    /// # Errors
-    /// The queue is closed. The items that were not pushed come back.
-    pub fn push_iter(&self, items: impl IntoIterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
-        let mut items = items.into_iter().collect();
-        match self.push_batch(&mut items) {
-            Ok(()) => Ok(()),
-            Err(Closed(())) => Err(Closed(items)),
-        }
-    }
-
     /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how many, which is 0 only if
     /// `max` is.
     ///
     /// # Errors
     /// The queue is closed and drained.
-    pub fn pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, Drained> {
+    #[doc(alias = "recv_many", alias = "dequeue_bulk")]
+    pub fn pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
         if max == 0 {
             return Ok(0);
         }
         match self.attempt_pop_run(items, max, Self::STAY) {
             Ok(popped) => Ok(popped),
-            Err(TryPopError::Closed) => Err(Drained),
+            Err(TryPopError::Closed) => Err(Closed(())),
             Err(TryPopError::Empty | TryPopError::Busy) => self
                 .wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop_run(items, max, stay)))
-                .unwrap_or(Err(Drained)),
+                .unwrap_or(Err(Closed(()))),
         }
     }
 
@@ -450,7 +507,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
         let mut spell = Spell::new();
         let mut looks = 0_u32;
-        // Whether somebody has woken this thread since its last attempt.
+        // Whether another thread has woken this one since its last attempt.
         let mut woken = false;
         loop {
             let outcome = if woken { self.in_place_of_another(side, &mut attempt) } else { attempt(Stay::ForLock) };
@@ -508,8 +565,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         outcome
     }
 
-    /// Called by a thread that was woken and whose wait is over: there may be more, and nobody else was told. And a closed queue may be at its
-    /// end only now: a thread that sleeps since the close found the last item still on its way, and this one has taken it.
+    /// Called by a thread that was woken and whose wait is over: there may be more, and no other thread was told. And a
+    /// closed queue may be at its end only now: a thread that sleeps since the close found the last item still on its
+    /// way, and this one has taken it.
     fn wake_next(&self, side: Side) {
         let more = match side {
             Side::Push => self.len() < self.capacity(),
@@ -527,16 +585,16 @@ fn deadline(timeout: Duration) -> Deadline {
 }
 
 /// What ends a wait for an item.
-fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Drained>> {
+fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Closed>> {
     match outcome {
         Ok(popped) => Some(Ok(popped)),
-        Err(TryPopError::Closed) => Some(Err(Drained)),
+        Err(TryPopError::Closed) => Some(Err(Closed(()))),
         Err(TryPopError::Empty | TryPopError::Busy) => None,
     }
 }
 
 impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
-    /// What the queue has counted: attempts, failures, lost races, items, sleeps.
+    /// What the queue has counted: attempts, failures, lost races, items, sleeps. See [`stats`](super::stats).
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }

@@ -4,21 +4,24 @@
 //!
 //! 1. A thread that is to sleep puts its parker into the list, passes the heavy half of the asymmetric barrier, looks at the queue once
 //!    more, and sleeps if there is still nothing.
-//! 2. Who has changed the queue passes the light half, which is no instruction, and reads how many sleep. If any do, it takes the one that
-//!    has slept longest out of the list and wakes it. By the barrier's argument (`sync.rs`) one of the two sees the other.
+//! 2. A thread that has changed the queue passes the light half, which is no instruction, and reads how many sleep. If
+//!    any do, it takes the one that has slept longest out of the list and wakes it. By the barrier's argument
+//!    (`sync.rs`) one of the two sees the other.
 //! 3. One thread is woken a change, however many items it brought. A thread that finds itself taken out of the list tries again after that,
-//!    and if it gets something and leaves more behind, or finds the queue closed, it wakes the next. So of all who sleep as many are woken as find work; and a change
-//!    that woke a thread which gave up in the meantime was looked at by that thread once more, and is not lost.
+//!    and if it gets something and leaves more behind, or finds the queue closed, it wakes the next. So of all that
+//!    sleep as many are woken as find work; and a change that woke a thread which gave up in the meantime was looked at
+//!    by that thread once more, and is not lost.
 //!
 //! # Progress
 //!
-//! The list has a lock, which is held for a few instructions: by who goes to sleep or gets up, and by who wakes somebody. A thread that is stopped just there
-//! holds up every call that has somebody to wake, a `try_` call too. No call of a queue where nobody sleeps comes near it.
+//! The list has a lock, which is held for a few instructions: by a thread that goes to sleep or gets up, and by one
+//! that wakes another. A thread that is stopped just there holds up every call that has a thread to wake, a `try_` call
+//! too. No call of a queue where no thread sleeps comes near it.
 //!
 //! # Synchronization
 //!
 //! - count: a read-modify-write here, a load behind the light barrier there. It orders nothing but what the barrier does.
-//! - list: under its lock. Who is out of the list knows all that the one did before who took it out.
+//! - list: under its lock. A thread that is out of the list knows all that the one which took it out did before.
 
 use crate::sync::{AcqRel, AtomicU32, Mutex, heavy_barrier, load_after_store};
 use crate::wait::Parker;
@@ -103,8 +106,8 @@ impl Seat<'_> {
         &self.parker
     }
 
-    /// Gives the place up. True if somebody woke this thread, or was about to: it then looks at the queue once more, and if it
-    /// takes something and there is more, wakes the next.
+    /// Gives the place up. True if another thread woke this one, or was about to: it then looks at the queue once more,
+    /// and if it takes something and there is more, wakes the next.
     pub(super) fn leave(mut self) -> bool {
         self.give_up()
     }

@@ -23,6 +23,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The counts of both sides of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Pushes.
     pub push: Attempts,
@@ -32,6 +33,7 @@ pub struct Stats {
 
 /// The counts of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempts {
     /// How often the algorithm was tried. A waiting call tries again and again; that of [`condvar`](super::condvar) tries once, and sleeps in
     /// the middle.

@@ -22,8 +22,9 @@
 //!
 //! # Why not a fetch-and-add
 //!
-//! Threads that draw their position by fetch-and-add disturb each other less. But who has drawn one must wait until the slot is free: it
-//! cannot give up when its time is over, nor when the queue is closed, and it has no answer `Full`.
+//! Threads that draw their position by fetch-and-add disturb each other less. But a thread that has drawn one must wait
+//! until the slot is free: it cannot give up when its time is over, nor when the queue is closed, and it has no answer
+//! `Full`.
 //!
 //! # Linearizable
 //!
@@ -39,8 +40,8 @@
 //!
 //! - stamp, store-release (push) → load-acquire (pop): the item is written before it is read. The same from pop to push: it is read before
 //!   the slot is written again.
-//! - `tail` and `head`, compare-and-swap-acquire-release → load-acquire: who sees that a pop has taken a position also sees that a push had
-//!   taken it before, so no count of what is inside is negative.
+//! - `tail` and `head`, compare-and-swap-acquire-release → load-acquire: a thread that sees that a pop has taken a
+//!   position also sees that a push had taken it before, so no count of what is inside is negative.
 //! - A full fence before a look that may lead to `Full` or `Empty`: of two threads that each push to one queue and then find another empty,
 //!   where the other one pushed, one is mistaken without it.
 //! - A thread that leaves the loop below with a position in hand owns its slot until it stores the stamp: the stamp was seen after the
@@ -49,9 +50,9 @@
 //!
 //! # Progress
 //!
-//! `try_` calls are lock-free: who fails to take a position lost it to another. They never wait. As a whole the queue is non-blocking in
-//! practice and not lock-free: a thread that is stopped between its compare-and-swap and its stamp holds up those behind it once they come
-//! around to its slot.
+//! `try_` calls are lock-free: a thread that fails to take a position lost it to another. They never wait. As a whole
+//! the queue is non-blocking in practice and not lock-free: a thread that is stopped between its compare-and-swap and
+//! its stamp holds up those behind it once they come around to its slot.
 //!
 //! # When to use it, and when not
 //!
@@ -76,7 +77,7 @@ use core::marker::PhantomData;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ticket;
 
-super::aliases!(Ticket, bounded);
+super::aliases!(Ticket, ticket, bounded);
 
 /// In a stamp: the slot holds the item of that position.
 const FILLED: u64 = 1;

@@ -21,7 +21,7 @@
 //!
 //! # Synchronization
 //!
-//! - Each lock orders those who had it.
+//! - Each lock orders the threads that had it.
 //! - `next`, store-release (push) → load-acquire (pop): a node is written before it is found, and its item before it is read. It is the only word
 //!   that both ends touch, and only where the list is empty at the same time.
 //! - `closed`, store-release (close, under the tail lock) → load-acquire (pop): every push that came before it has linked its node.
@@ -32,7 +32,7 @@
 //!
 //! # Progress
 //!
-//! Blocking, each end for itself. No deadlock, as nobody takes both locks. Not fair.
+//! Blocking, each end for itself. No deadlock, as no thread takes both locks. Not fair.
 //!
 //! # When to use it, and when not
 //!
@@ -62,7 +62,7 @@ use core::ptr;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TwoLock;
 
-super::aliases!(TwoLock, unbounded);
+super::aliases!(TwoLock, two_lock, unbounded);
 
 struct Node<T> {
     next: AtomicPtr<Node<T>>,
@@ -90,7 +90,7 @@ impl<T> Node<T> {
 #[derive(Debug)]
 struct End<T>(*mut Node<T>);
 
-// SAFETY: an address; who may follow it is the locks' to say.
+// SAFETY: an address; which thread may follow it is the locks' to say.
 unsafe impl<T: Send> Send for End<T> {}
 
 /// The two locks and the list between them.

@@ -32,8 +32,9 @@
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
-//! | [`AsyncConsumer::pop`], [`pop_into`](AsyncConsumer::pop_into), [`wait_for_item`](AsyncConsumer::wait_for_item) | nothing was popped; the item is there for the next call |
+//! | [`AsyncConsumer::pop`], [`pop_batch`](AsyncConsumer::pop_batch), [`pop_slice`](AsyncConsumer::pop_slice), [`peek`](AsyncConsumer::peek) | nothing was popped; the item is there for the next call |
 //! | [`AsyncProducer::push`] | the item was not pushed, and is dropped with the future unless [taken back](Push::into_item) |
+//! | [`push_batch`](AsyncProducer::push_batch) | what was not pushed is left in the vector |
 //! | [`AsyncProducer::reserve`], [`wait_for_space`](AsyncProducer::wait_for_space) | no slot is lost, and there is no item to lose |
 //!
 //! To push a value that must not be lost, [`reserve`](AsyncProducer::reserve) first: what it returns pushes without waiting.
@@ -114,7 +115,7 @@ use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 pub use super::task::BUDGET;
 use super::task::{Awaited, POLLED_AGAIN, Polls};
-use crate::error::{Closed, Drained, PopError, PushError, ReserveError};
+use crate::error::{Closed, TryPopError, TryPushError};
 use crate::wait::DefaultStrategy;
 use alloc::vec::Vec;
 use core::fmt;
@@ -193,10 +194,50 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         poll_fn(move |context| {
             ready!(end.as_mut().expect(POLLED_AGAIN).poll_space(context))?;
             let end = end.take().expect(POLLED_AGAIN);
-            Poll::Ready(end.producer.reserve().map_err(|refused| match refused {
-                ReserveError::Closed => Closed(()),
-                ReserveError::Full => unreachable!("only this end fills free slots"),
+            Poll::Ready(end.producer.try_reserve().map_err(|refused| match refused {
+                TryPushError::Closed(()) => Closed(()),
+                _ => unreachable!("only this end fills free slots"),
             }))
+        })
+    }
+
+    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, what was not pushed is left
+    /// in the vector.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone. What was not pushed is left in the vector.
+    pub fn push_batch(&mut self, items: &mut Vec<T>) -> impl Future<Output = Result<(), Closed>> + Unpin {
+        poll_fn(move |context| {
+            while !items.is_empty() {
+                ready!(self.poll_space(context))?;
+                if let Err(TryPushError::Closed(())) = self.producer.try_push_batch(items) {
+                    return Poll::Ready(Err(Closed(())));
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, some of the first are pushed,
+    /// and nothing says how many: [`push_batch`](Self::push_batch) leaves the others.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone, with the number of items that were pushed.
+    pub fn push_slice(&mut self, items: &[T]) -> impl Future<Output = Result<(), Closed<usize>>> + Unpin
+    where
+        T: Copy,
+    {
+        let mut pushed = 0;
+        poll_fn(move |context| {
+            while pushed < items.len() {
+                ready!(self.poll_space(context)).map_err(|_| Closed(pushed))?;
+                match self.producer.try_push_slice(&items[pushed..]) {
+                    Ok(more) => pushed += more,
+                    Err(TryPushError::Closed(())) => return Poll::Ready(Err(Closed(pushed))),
+                    Err(_) => {}
+                }
+            }
+            Poll::Ready(Ok(()))
         })
     }
 
@@ -229,38 +270,44 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
     /// # Errors
     /// `Full` or `Closed`, with the item.
     #[inline]
-    pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+    pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
         self.producer.try_push(item)
     }
 
-    /// As [`Producer::push_iter`]: never waits, pushes what there is room for and returns how many.
-    pub fn push_iter<I: Iterator<Item = T>>(&mut self, items: &mut I) -> usize {
-        self.producer.push_iter(items)
+    /// As [`Producer::try_push_batch`].
+    ///
+    /// # Errors
+    /// `Full` or `Closed` if none could be pushed.
+    pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+        self.producer.try_push_batch(items)
     }
 
-    /// As [`Producer::push_slice`]: never waits, pushes what there is room for and returns how many.
-    pub fn push_slice(&mut self, items: &[T]) -> usize
+    /// As [`Producer::try_push_slice`].
+    ///
+    /// # Errors
+    /// `Full` or `Closed` if none could be pushed.
+    pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>>
     where
         T: Copy,
     {
-        self.producer.push_slice(items)
+        self.producer.try_push_slice(items)
     }
 
-    /// As [`Producer::reserve`].
+    /// As [`Producer::try_reserve`].
     ///
     /// # Errors
     /// `Full` or `Closed`.
-    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, ReserveError> {
-        self.producer.reserve()
+    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>> {
+        self.producer.try_reserve()
     }
 
     /// As [`Producer::len`].
-    pub fn len(&mut self) -> usize {
+    pub fn len(&self) -> usize {
         self.producer.len()
     }
 
     /// As [`Producer::is_empty`].
-    pub fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.producer.is_empty()
     }
 
@@ -335,8 +382,8 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
     /// If there is no free slot: a `poll_ready` that says so has to come first.
     fn start_send(mut self: Pin<&mut Self>, item: T) -> Result<(), Self::Error> {
         self.try_push(item).map_err(|refused| match refused {
-            PushError::Closed(item) => Closed(Some(item)),
-            PushError::Full(_) => panic!("start_send without a poll_ready that said ready"),
+            TryPushError::Closed(item) => Closed(Some(item)),
+            _ => panic!("start_send without a poll_ready that said ready"),
         })
     }
 
@@ -378,8 +425,8 @@ impl<T, D: Design<T>, W, S: Recorder> Future for Push<'_, T, D, W, S> {
         Poll::Ready(match slot {
             Err(_) => Err(Closed(item)),
             Ok(()) => self.producer.try_push(item).map_err(|refused| match refused {
-                PushError::Closed(item) => Closed(item),
-                PushError::Full(_) => unreachable!("only this end fills free slots"),
+                TryPushError::Closed(item) => Closed(item),
+                _ => unreachable!("only this end fills free slots"),
             }),
         })
     }
@@ -408,13 +455,13 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// Pops the oldest item, waiting for one. An item leaves the queue only where this future is ready with it.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
-    pub fn pop(&mut self) -> impl Future<Output = Result<T, Drained>> + Unpin {
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop(&mut self) -> impl Future<Output = Result<T, Closed>> + Unpin {
         poll_fn(|context| self.poll_pop(context))
     }
 
     #[inline]
-    fn poll_pop(&mut self, context: &Context<'_>) -> Poll<Result<T, Drained>> {
+    fn poll_pop(&mut self, context: &Context<'_>) -> Poll<Result<T, Closed>> {
         ready!(self.poll_item(context))?;
         Poll::Ready(Ok(self.consumer.take()))
     }
@@ -422,30 +469,61 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// Waits for at least one item, then pops up to `max` and appends them to `items`. Returns how many; 0 only if `max` is 0.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
-    pub fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> impl Future<Output = Result<usize, Drained>> + Unpin {
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> impl Future<Output = Result<usize, Closed>> + Unpin {
         poll_fn(move |context| {
             if max == 0 {
                 return Poll::Ready(Ok(0));
             }
             ready!(self.poll_item(context))?;
-            Poll::Ready(Ok(self.consumer.pop_into(items, max)))
+            Poll::Ready(Ok(self.consumer.pop_some(items, max)))
         })
     }
 
-    /// Waits until there is an item to pop, or to [`peek`](Self::peek) at.
+    /// Waits for at least one item, then pops items into the slice until it is full or the queue empty. Returns how many; 0 only if the slice
+    /// is empty.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
-    pub fn wait_for_item(&mut self) -> impl Future<Output = Result<(), Drained>> + Unpin {
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_slice(&mut self, items: &mut [T]) -> impl Future<Output = Result<usize, Closed>> + Unpin
+    where
+        T: Copy,
+    {
+        poll_fn(move |context| {
+            if items.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
+            ready!(self.poll_item(context))?;
+            Poll::Ready(Ok(self.consumer.try_pop_slice(items).unwrap_or(0)))
+        })
+    }
+
+    /// The oldest item, in place; waits for one. It stays in the queue unless it is [popped](Peeked::pop).
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek(&mut self) -> impl Future<Output = Result<Peeked<'_, T, D, W, S>, Closed>> + Unpin {
+        let mut end = Some(self);
+        poll_fn(move |context| {
+            ready!(end.as_mut().expect(POLLED_AGAIN).poll_item(context))?;
+            let end = end.take().expect(POLLED_AGAIN);
+            Poll::Ready(end.consumer.try_peek().map_err(|_| Closed(())))
+        })
+    }
+
+    /// Waits until there is an item to pop, or to [peek](Self::try_peek) at.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_item(&mut self) -> impl Future<Output = Result<(), Closed>> + Unpin {
         poll_fn(|context| self.poll_item(context))
     }
 
     /// Ready when there is an item, or never will be.
     #[inline]
-    fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Drained>> {
+    fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
         Poll::Ready(match ready!(self.polls.ready(&mut self.consumer, context)) {
-            Waited::Closed => Err(Drained),
+            Waited::Closed => Err(Closed(())),
             _ => Ok(()),
         })
     }
@@ -455,27 +533,44 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// # Errors
     /// `Empty`, or `Closed` once the queue is closed and drained.
     #[inline]
-    pub fn try_pop(&mut self) -> Result<T, PopError> {
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
         self.consumer.try_pop()
     }
 
-    /// As [`Consumer::pop_into`]: never waits, pops what is there and returns how many.
-    pub fn try_pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
-        self.consumer.pop_into(items, max)
+    /// As [`Consumer::try_pop_batch`].
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        self.consumer.try_pop_batch(items, max)
     }
 
-    /// As [`Consumer::peek`].
-    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W, S>> {
-        self.consumer.peek()
+    /// As [`Consumer::try_pop_slice`].
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
+    where
+        T: Copy,
+    {
+        self.consumer.try_pop_slice(items)
+    }
+
+    /// As [`Consumer::try_peek`].
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError> {
+        self.consumer.try_peek()
     }
 
     /// As [`Consumer::len`].
-    pub fn len(&mut self) -> usize {
+    pub fn len(&self) -> usize {
         self.consumer.len()
     }
 
     /// As [`Consumer::is_empty`].
-    pub fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.consumer.is_empty()
     }
 

@@ -359,30 +359,27 @@ impl<T> Run<T> {
         unsafe { Block::<T>::header(self.line) }.store(header, Release);
     }
 
-    /// Producer: copies items into this block and those behind it, as many as the run has room for, but no more than
-    /// [`COPIES`] blocks, and publishes each block.
+    /// Producer: moves items from the memory at `from` into this block and those behind it, as many as the run has room for, but at most
+    /// `most` and no more than [`COPIES`] blocks, and publishes each block.
     ///
     /// The caller's run is a copy in registers. In a handle that lies in memory each block's places would go through a store and a
     /// load, which take longer than the copy.
     ///
     /// # Safety
-    /// The run's slots are the producer's, and there is one.
+    /// The run's slots are the producer's, and there is one; there are `most` items at `from`.
     #[inline(always)]
-    pub(super) unsafe fn publish_copies(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let items = &items[..items.len().min(COPIES * Block::<T>::ITEMS)];
+    pub(super) unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
+        let most = most.min(COPIES * Block::<T>::ITEMS);
         let mut done = 0;
         loop {
-            let n = self.len().min(items.len() - done);
+            let n = self.len().min(most - done);
             // SAFETY: the caller's promise; the source cannot overlap the slots, because nobody has a reference to one.
             unsafe {
-                copy_in(self.slot(0), &items[done..done + n], Block::<T>::ITEMS);
+                copy_in(self.slot(0), from.add(done), n, Block::<T>::ITEMS);
                 self.publish(n);
             }
             done += n;
-            if done == items.len() || !self.enter_next() {
+            if done == most || !self.enter_next() {
                 return done;
             }
         }
@@ -411,7 +408,7 @@ impl<T> Run<T> {
     /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used up. If `each` panics,
     /// the run goes on behind the item that it was given.
     ///
-    /// As in [`publish_copies`](Self::publish_copies) the loop's run is a copy in registers. A full block is written out item by item: with
+    /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. A full block is written out item by item: with
     /// that, workers that take batches of short jobs of 8 bytes did a tenth more of them.
     ///
     /// # Safety

@@ -225,7 +225,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
         self.head
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         let ring = &self.shared.body;
         ring.capacity - prefix(ring.capacity, |i| ring.is_free(self.head.wrapping_add(i)))
     }
@@ -319,7 +319,7 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
         self.tail
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         let end = if self.sealed { self.batch_tail } else { self.published_end() };
         end.wrapping_sub(self.tail)
     }

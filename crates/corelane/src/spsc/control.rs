@@ -241,15 +241,13 @@ impl Control {
         if state & CLOSED == 0 {
             return None;
         }
-        let sealed_at = match self.decide(BY_PRODUCER, position) {
-            BY_PRODUCER => {
-                // Now, not when the consumer goes on: the next push is refused.
-                self.consumer.set(SEALED);
-                self.producer.sealed_at.load(Ordering::Relaxed)
-            }
-            _ => self.consumer.sealed_at.load(Ordering::Relaxed),
+        let decided_by = match self.decide(BY_PRODUCER, position) {
+            BY_PRODUCER => &self.producer,
+            _ => &self.consumer,
         };
-        let behind = position.wrapping_sub(sealed_at) as isize;
+        // Now, not when the consumer goes on, whoever has decided: the next push is refused.
+        self.consumer.set(SEALED);
+        let behind = position.wrapping_sub(decided_by.sealed_at.load(Ordering::Relaxed)) as isize;
         Some(behind.max(0) as usize)
     }
 

@@ -83,20 +83,20 @@ pub unsafe trait RawProducer<T>: Send {
     /// They hold items, and n is at most what `slot` allows.
     unsafe fn publish(&mut self, n: usize);
 
-    /// Copies items into free slots and hands them over, as many as can be without another look at the consumer: none only if
-    /// nothing is writable.
+    /// Moves items from the memory at `from` into free slots and hands them over, as many as can be without another look at the consumer,
+    /// but at most `most`: none only if nothing is writable.
+    ///
+    /// # Safety
+    /// There are `most` items at `from`, and those that are not [taken back](Self::retract) are the queue's from now on.
     #[inline(always)]
-    fn publish_copies(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let n = self.writable().min(items.len());
+    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
+        let n = self.writable().min(most);
         let n = self.adjacent(n);
         if n > 0 {
             // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because nobody has a reference to
-            // a slot.
+            // a slot. The rest is the caller's promise.
             unsafe {
-                copy_in(self.slot(0), &items[..n], Self::RUN);
+                copy_in(self.slot(0), from, n, Self::RUN);
                 self.publish(n);
             }
         }
@@ -107,7 +107,7 @@ pub unsafe trait RawProducer<T>: Send {
     /// to the caller.
     ///
     /// # Safety
-    /// n is at most the size of the last `publish` or `publish_copies`, and the consumer has decided a seal before these items.
+    /// n is at most the size of the last `publish` or `publish_moved`, and the consumer has decided a seal before these items.
     unsafe fn retract(&mut self, n: usize);
 
     /// From now on `writable` returns 0.
@@ -117,7 +117,7 @@ pub unsafe trait RawProducer<T>: Send {
     fn position(&self) -> usize;
 
     /// An upper bound of the number of items inside, at most `capacity`.
-    fn len(&mut self) -> usize;
+    fn len(&self) -> usize;
 
     fn capacity(&self) -> usize;
 
@@ -208,7 +208,7 @@ pub unsafe trait RawConsumer<T>: Send {
     fn position(&self) -> usize;
 
     /// A lower bound of the number of items inside: exactly those whose push returned before the call, or more.
-    fn len(&mut self) -> usize;
+    fn len(&self) -> usize;
 
     /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of it. Called once
     /// more where the producer has published, and decided the seal, meanwhile: then that is what it covers.
@@ -277,23 +277,23 @@ impl<B> Shared<B> {
     }
 }
 
-/// Copies items into slots that lie side by side. Whole runs of a length known at compile time become a few moves instead of a call.
+/// Moves `count` items into slots that lie side by side. Whole runs of a length known at compile time become a few moves instead of a call.
 ///
 /// # Safety
-/// The slots from `first` on are writable, adjacent and as many as there are items.
+/// So many slots from `first` on are writable and adjacent, there are so many items at `from`, and only one of the copies is used.
 #[inline(always)]
-pub(super) unsafe fn copy_in<T: Copy>(first: *const Slot<T>, items: &[T], run: usize) {
+pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: usize, run: usize) {
     #[cfg(not(loom))]
-    crate::sync::writes(first, items.len());
+    crate::sync::writes(first, count);
     #[cfg(not(loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
-        copy(items.as_ptr(), first.cast::<T>().cast_mut(), items.len(), run);
+        copy(from, first.cast::<T>().cast_mut(), count, run);
     }
     #[cfg(loom)]
-    for (i, item) in items.iter().enumerate() {
+    for i in 0..count {
         // SAFETY: the caller's promise.
-        unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(*item)) };
+        unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(ptr::read(from.add(i)))) };
     }
     #[cfg(loom)]
     let _ = run;

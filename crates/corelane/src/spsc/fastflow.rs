@@ -308,7 +308,8 @@ impl<T> Queue<T> {
             return null_mut();
         }
         if buffer.empty() {
-            let Some(next) = self.next_reading(buffer) else { return null_mut() };
+            // SAFETY: as above.
+            let Some(next) = (unsafe { self.next_reading() }) else { return null_mut() };
             // SAFETY: as above.
             buffer = unsafe { &*next };
         }
@@ -316,15 +317,19 @@ impl<T> Queue<T> {
     }
 
     /// Where to pop from, if anywhere, when the consumer's buffer seems empty.
+    ///
+    /// # Safety
+    /// As [`pop`](Self::pop), whose caller holds no reference to the consumer's buffer.
     #[cold]
     #[inline(never)]
-    fn next_reading(&self, buffer: &PtrBuffer<T>) -> Option<*mut PtrBuffer<T>> {
+    unsafe fn next_reading(&self) -> Option<*mut PtrBuffer<T>> {
         let here = self.reading.load(Relaxed);
         if look_at(&self.written) == here {
             return None;
         }
-        // The producer has left it: now what is in it is all there will ever be.
-        if !buffer.empty() {
+        // The producer has left it: now what is in it is all there will ever be. No reference to it lives on: it may be freed below.
+        // SAFETY: the consumer's buffer is alive until it leaves it.
+        if !unsafe { &*here }.empty() {
             return Some(here);
         }
         let next = self.in_use.pop();

@@ -202,7 +202,7 @@ unsafe impl<T: Send> RawProducer<T> for FastForwardProducer<T> {
         self.position
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         let ring = &self.shared.body;
         ring.capacity - ring.count(self.head, ring.capacity, Cell::is_free)
     }
@@ -325,7 +325,7 @@ unsafe impl<T: Send> RawConsumer<T> for FastForwardConsumer<T> {
         self.position
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         match self.sealed {
             None => self.filled(self.shared.body.capacity),
             Some(end) => end.wrapping_sub(self.position),

@@ -25,7 +25,7 @@ use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
-use crate::error::{ChannelError, Closed, Drained, PopError, PushError, ReserveError};
+use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
 #[cfg(feature = "std")]
@@ -194,8 +194,11 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// `Full` if `capacity` items are inside, or down to [`release_lag`](Self::release_lag) fewer: the consumer may not
     /// have told yet of the last slots it freed. If the queue is not full, only this producer can make it so. `Closed` once
     /// the consumer has closed or is gone. The item comes back in both cases.
+    #[doc(alias = "try_send")]
+    #[doc(alias = "offer")]
+    #[doc(alias = "enqueue")]
     #[inline(always)]
-    pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+    pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
         if !self.raw.is_writable() {
             return Err(self.refuse(item));
         }
@@ -206,16 +209,16 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
             return Ok(());
         }
         // SAFETY: refused and taken back: the item is in the first slot and ours.
-        Err(PushError::Closed(unsafe { (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read()) }))
+        Err(TryPushError::Closed(unsafe { (*self.raw.slot(0)).with(|slot| (*slot).assume_init_read()) }))
     }
 
     #[inline(always)]
-    fn refuse<I>(&mut self, item: I) -> PushError<I> {
+    fn refuse<I>(&mut self, item: I) -> TryPushError<I> {
         if self.is_closed() {
-            PushError::Closed(item)
+            TryPushError::Closed(item)
         } else {
             self.stats.full(|| true);
-            PushError::Full(item)
+            TryPushError::Full(item)
         }
     }
 
@@ -256,76 +259,90 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         refused
     }
 
-    /// Pushes items from the iterator until there is no free slot, the queue is closed or the iterator ends. Returns how
-    /// many were pushed; items that were not asked for stay in the iterator.
+    /// Pushes as many of the items as there is room for, in order, and leaves the rest in the vector. Never waits. Returns how many were
+    /// pushed: 0 only if there were none.
     ///
-    /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache
-    /// line of items. If the iterator panics, what it yielded before is pushed. When the consumer closes, see
-    /// [closing](crate::spsc#closing).
-    pub fn push_iter<I: Iterator<Item = T>>(&mut self, items: &mut I) -> usize {
-        let mut pushed = 0;
-        loop {
-            let room = self.raw.writable();
-            if room == 0 {
-                let control = self.raw.control();
-                self.stats.full(|| items.size_hint().0 > 0 && !control.refuses_pushes());
-                return pushed;
-            }
-            let mut run = Run { producer: self, written: 0 };
-            while run.written < room {
-                let Some(item) = items.next() else { break };
-                // SAFETY: the slot is one of the run's.
-                unsafe { (*run.producer.raw.slot(run.written)).with_mut(|slot| (*slot).write(item)) };
-                run.written += 1;
-            }
-            let ended = run.written < room;
-            let written = run.written;
-            let refused = run.finish();
-            pushed += written - refused;
-            if ended || refused != 0 {
-                return pushed;
-            }
-        }
+    /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache line of items.
+    ///
+    /// # Errors
+    /// `Full` or `Closed` if none could be pushed.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(2);
+    /// let mut items = vec!['a', 'b', 'c'];
+    /// assert_eq!(producer.try_push_batch(&mut items), Ok(2));
+    /// assert_eq!(items, ['c']);
+    /// assert!(producer.try_push_batch(&mut items).unwrap_err().is_full());
+    /// assert_eq!(consumer.pop(), Ok('a'));
+    /// ```
+    pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+        let mut moving = Moving::new(items);
+        // SAFETY: `moving` counts what is pushed as moved out.
+        unsafe { self.push_moved(&mut moving) }?;
+        Ok(moving.moved)
     }
 
-    /// Copies items from the slice until there is no free slot or the queue is closed. Returns how many were pushed. As
-    /// [`push_iter`](Self::push_iter) a batch is not atomic.
-    pub fn push_slice(&mut self, items: &[T]) -> usize
+    /// Pushes as many of the items as there is room for, in order. Never waits. Returns how many were pushed: 0 only if there were none. As
+    /// [`try_push_batch`](Self::try_push_batch) it is not atomic.
+    ///
+    /// # Errors
+    /// `Full` or `Closed` if none could be pushed.
+    pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>>
     where
         T: Copy,
     {
+        // SAFETY: items that are `Copy` may be used again.
+        unsafe { self.push_from(items.as_ptr(), items.len()) }
+    }
+
+    /// Pushes the rest of a vector, as far as there is room. An error if there is some and none could be pushed.
+    ///
+    /// # Safety
+    /// Nobody uses what is counted as moved.
+    unsafe fn push_moved(&mut self, moving: &mut Moving<'_, T>) -> Result<(), TryPushError<()>> {
+        let (from, most) = moving.rest();
+        // SAFETY: so many are there, and what is pushed is counted.
+        moving.moved += unsafe { self.push_from(from, most) }?;
+        Ok(())
+    }
+
+    /// Pushes up to `most` of the items at `from`, and says how many; an error if that is none of some.
+    ///
+    /// # Safety
+    /// There are so many, and those that are pushed are the queue's.
+    #[inline]
+    pub(crate) unsafe fn push_from(&mut self, from: *const T, most: usize) -> Result<usize, TryPushError<()>> {
         let mut pushed = 0;
-        while pushed < items.len() {
-            let sent = self.raw.publish_copies(&items[pushed..]);
-            if sent == 0 {
-                let control = self.raw.control();
-                self.stats.full(|| !control.refuses_pushes());
-                break;
-            }
-            // SAFETY: just published.
-            let refused = unsafe { self.handed_over(sent) };
-            pushed += sent - refused;
+        while pushed < most {
+            // SAFETY: the caller's promise. What is refused is not the queue's: its bytes at `from` are still the item.
+            let refused = unsafe {
+                let sent = self.raw.publish_moved(from.add(pushed), most - pushed);
+                if sent == 0 {
+                    let refusal = self.refuse(());
+                    return if pushed > 0 { Ok(pushed) } else { Err(refusal) };
+                }
+                pushed += sent;
+                self.handed_over(sent)
+            };
             if refused != 0 {
-                break;
+                pushed -= refused;
+                return if pushed > 0 { Ok(pushed) } else { Err(TryPushError::Closed(())) };
             }
         }
-        pushed
+        Ok(pushed)
     }
 
     /// Turns a refusal for want of a free slot into the error of a reservation.
     #[cold]
-    pub(super) fn refuse_reservation(&mut self) -> ReserveError {
-        match self.refuse(()) {
-            PushError::Closed(()) => ReserveError::Closed,
-            PushError::Full(()) => ReserveError::Full,
-        }
+    pub(super) fn refuse_reservation(&mut self) -> TryPushError<()> {
+        self.refuse(())
     }
 
-    /// A free slot to be filled in place. Nothing is pushed if the guard is dropped or forgotten.
+    /// A free slot to be filled in place, if there is one. Never waits. Nothing is pushed if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
-    pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, ReserveError> {
+    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>> {
         if !self.raw.is_writable() || self.is_closed() {
             return Err(self.refuse_reservation());
         }
@@ -333,12 +350,12 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     }
 
     /// Number of items inside: an upper bound, and at most [`capacity`](Self::capacity). The consumer can only lower it.
-    pub fn len(&mut self) -> usize {
+    pub fn len(&self) -> usize {
         self.raw.len()
     }
 
     /// True if the consumer has popped everything. Stays true until this producer pushes.
-    pub fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.raw.len() == 0
     }
 
@@ -377,16 +394,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Closed` with the item, once the consumer has closed or is gone.
+    #[doc(alias = "send")]
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), Closed<T>> {
         let mut item = item;
         loop {
             match self.try_push(item) {
                 Ok(()) => return Ok(()),
-                Err(PushError::Closed(item)) => return Err(Closed(item)),
-                Err(PushError::Full(refused)) => item = refused,
+                Err(TryPushError::Closed(item)) => return Err(Closed(item)),
+                Err(TryPushError::Full(refused) | TryPushError::Busy(refused)) => item = refused,
             }
-            if self.wait_for_space().is_err() {
+            if self.wait_for_room(1).is_err() {
                 return Err(Closed(item));
             }
         }
@@ -397,6 +415,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout` or `Closed`, with the item.
+    #[doc(alias = "send_timeout")]
     #[cfg(feature = "std")]
     pub fn push_timeout(&mut self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
         let deadline = Instant::now().checked_add(timeout);
@@ -404,8 +423,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         loop {
             match self.try_push(item) {
                 Ok(()) => return Ok(()),
-                Err(PushError::Closed(item)) => return Err(PushTimeoutError::Closed(item)),
-                Err(PushError::Full(refused)) => item = refused,
+                Err(TryPushError::Closed(item)) => return Err(PushTimeoutError::Closed(item)),
+                Err(TryPushError::Full(refused) | TryPushError::Busy(refused)) => item = refused,
             }
             match self.wait(1, deadline) {
                 Waited::Ready => {}
@@ -415,12 +434,95 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    /// Waits until `try_push` would not say Full.
+    /// Pushes all of the items, in order, waiting for free slots by the queue's strategy.
+    ///
+    /// As [`try_push_batch`](Self::try_push_batch) it is not atomic.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone. What was not pushed is left in the vector.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(2);
+    /// let pushes = std::thread::spawn(move || producer.push_batch(&mut vec![1, 2, 3]));
+    /// let mut items = Vec::new();
+    /// while consumer.pop_batch(&mut items, 10).is_ok() {}
+    /// assert_eq!(items, [1, 2, 3]);
+    /// assert!(pushes.join().unwrap().is_ok());
+    /// ```
+    pub fn push_batch(&mut self, items: &mut Vec<T>) -> Result<(), Closed> {
+        let mut moving = Moving::new(items);
+        loop {
+            // SAFETY: `moving` counts what is pushed as moved out.
+            match unsafe { self.push_moved(&mut moving) } {
+                Ok(()) if moving.is_over() => return Ok(()),
+                Err(TryPushError::Closed(())) => return Err(Closed(())),
+                _ => self.wait_for_room(1)?,
+            }
+        }
+    }
+
+    /// Pushes all of the items, in order, waiting at most this long for free slots. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
+    ///
+    /// # Errors
+    /// `Timeout` or `Closed`. What was not pushed is left in the vector.
+    #[cfg(feature = "std")]
+    pub fn push_batch_timeout(&mut self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut moving = Moving::new(items);
+        loop {
+            // SAFETY: `moving` counts what is pushed as moved out.
+            match unsafe { self.push_moved(&mut moving) } {
+                Ok(()) if moving.is_over() => return Ok(()),
+                Err(TryPushError::Closed(())) => return Err(PushTimeoutError::Closed(())),
+                _ => {}
+            }
+            match self.wait(1, deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PushTimeoutError::Closed(())),
+                Waited::Timeout => return Err(PushTimeoutError::Timeout(())),
+            }
+        }
+    }
+
+    /// Pushes all of the items, in order, waiting for free slots by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone, with the number of items that were pushed.
+    pub fn push_slice(&mut self, items: &[T]) -> Result<(), Closed<usize>>
+    where
+        T: Copy,
+    {
+        let mut pushed = 0;
+        loop {
+            match self.try_push_slice(&items[pushed..]) {
+                Ok(more) => pushed += more,
+                Err(TryPushError::Closed(())) => return Err(Closed(pushed)),
+                Err(_) => {}
+            }
+            if pushed == items.len() {
+                return Ok(());
+            }
+            self.wait_for_room(1).map_err(|_| Closed(pushed))?;
+        }
+    }
+
+    /// A free slot to be filled in place; waits for one by the queue's strategy. Nothing is pushed if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
-    pub fn wait_for_space(&mut self) -> Result<(), Closed<()>> {
-        self.wait_for_room(1)
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(2);
+    /// let mut place = producer.reserve().unwrap();
+    /// place.as_uninit_mut().write([7; 64]);
+    /// // SAFETY: just written.
+    /// unsafe { place.commit() }.unwrap();
+    /// assert_eq!(consumer.peek().unwrap()[63], 7);
+    /// ```
+    pub fn reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, Closed> {
+        self.wait_for_room(1)?;
+        Ok(Reserved { producer: self })
     }
 
     /// Waits until at least `slots` slots are free, as far as [`release_lag`](Self::release_lag) lets the producer know.
@@ -487,36 +589,44 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
     }
 }
 
-/// Slots that are written and not yet published. Publishes them when the iterator they come from panics.
-struct Run<'a, T, D: Design<T>, W, S: Recorder> {
-    producer: &'a mut Producer<T, D, W, S>,
-    written: usize,
+/// A vector whose first items are being moved into a queue. When it is dropped the rest moves up: what was not pushed is left in the vector,
+/// also where a user's wait strategy panics in between.
+pub(crate) struct Moving<'a, T> {
+    items: &'a mut Vec<T>,
+    len: usize,
+    pub(crate) moved: usize,
 }
 
-impl<T, D: Design<T>, W, S: Recorder> Run<'_, T, D, W, S> {
-    fn finish(mut self) -> usize {
-        self.publish()
+impl<'a, T> Moving<'a, T> {
+    pub(crate) fn new(items: &'a mut Vec<T>) -> Self {
+        let len = items.len();
+        // SAFETY: fewer than there are. The items are this one's until it gives them back.
+        unsafe { items.set_len(0) };
+        Self { items, len, moved: 0 }
     }
 
-    /// Publishes what is written; drops what the closed queue refuses, and returns its count.
-    fn publish(&mut self) -> usize {
-        let written = core::mem::take(&mut self.written);
-        if written == 0 {
-            return 0;
-        }
-        // SAFETY: so many slots of the run hold items.
-        let refused = unsafe { self.producer.hand_over(written) };
-        super::buffer::drop_all(refused, |i| {
-            // SAFETY: taken back, so the item is ours, and this drops it once.
-            unsafe { (*self.producer.raw.slot(i)).with_mut(|slot| (*slot).assume_init_drop()) };
-        });
-        refused
+    /// Where the items lie that were not moved, and how many.
+    pub(crate) fn rest(&self) -> (*const T, usize) {
+        // SAFETY: `moved` is at most `len`.
+        (unsafe { self.items.as_ptr().add(self.moved) }, self.len - self.moved)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.moved == self.len
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> Drop for Run<'_, T, D, W, S> {
+impl<T> Drop for Moving<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        self.publish();
+        let (from, count) = self.rest();
+        if count > 0 {
+            // SAFETY: so many items lie there, inside the vector's memory, and nobody has taken them.
+            unsafe {
+                self.items.as_mut_ptr().copy_from(from, count);
+                self.items.set_len(count);
+            }
+        }
     }
 }
 
@@ -582,8 +692,11 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// # Errors
     /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is closed
     /// and everything it had accepted has been popped.
+    #[doc(alias = "try_recv")]
+    #[doc(alias = "poll")]
+    #[doc(alias = "dequeue")]
     #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<T, PopError> {
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
         if !self.raw.is_readable() {
             self.look_again()?;
         }
@@ -610,26 +723,88 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 
     /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
     #[inline(always)]
-    fn look_again(&mut self) -> Result<(), PopError> {
+    fn look_again(&mut self) -> Result<(), TryPopError> {
         let closed = self.is_closed();
         if closed && aside(self, |end| end.raw.is_readable()) {
             return Ok(());
         }
         self.stats.empty();
-        Err(if closed { PopError::Closed } else { PopError::Empty })
+        Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
     }
 
-    /// The oldest item, in place, if there is one. It stays in the queue unless it is [taken](Peeked::take).
-    pub fn peek(&mut self) -> Option<Peeked<'_, T, D, W, S>> {
+    /// The oldest item, in place, if there is one. Never waits. It stays in the queue unless it is [popped](Peeked::pop).
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError> {
         if !self.raw.is_readable() {
-            self.stats.empty();
-            return None;
+            self.look_again()?;
         }
-        Some(Peeked { consumer: self })
+        Ok(Peeked { consumer: self })
     }
 
-    /// Pops up to `max` items and appends them to `items`. Returns how many; 0 if the queue is empty, whether closed or not.
-    pub fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+    /// Pops up to `max` items and appends them to `items`. Never waits. Returns how many: 0 only if `max` is 0.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(8);
+    /// producer.push_slice(&[1, 2, 3]).unwrap();
+    /// let mut items = vec![0];
+    /// assert_eq!(consumer.try_pop_batch(&mut items, 2), Ok(2));
+    /// assert_eq!(items, [0, 1, 2]);
+    /// ```
+    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        self.at_least_one(max, |end| end.pop_some(items, max))
+    }
+
+    /// Pops up to `max` items and gives them to `each`, one by one. Never waits. Returns how many: 0 only if `max` is 0.
+    ///
+    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs, of up to 32 items or as
+    /// from single pops, and when this returns. If `each` panics, the item that it was given is popped, and those that it was not given are still inside.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = corelane::spsc::channel(8);
+    /// tx.push_slice(&[1, 2, 3]).unwrap();
+    /// let mut sum = 0;
+    /// assert_eq!(rx.try_pop_each(usize::MAX, |item| sum += item), Ok(3));
+    /// assert_eq!(sum, 6);
+    /// ```
+    pub fn try_pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, TryPopError> {
+        self.at_least_one(max, |end| end.give_some(max, &mut each))
+    }
+
+    /// Pops items into the slice until it is full or the queue empty; the rest of the slice is unchanged. Never waits. Returns how many: 0
+    /// only if the slice is empty.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
+    where
+        T: Copy,
+    {
+        self.at_least_one(items.len(), |end| end.fill_some(items))
+    }
+
+    /// Pops by `some`, which is 0 if there is nothing.
+    #[inline(always)]
+    fn at_least_one(&mut self, max: usize, mut some: impl FnMut(&mut Self) -> usize) -> Result<usize, TryPopError> {
+        loop {
+            let popped = some(self);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            self.look_again()?;
+        }
+    }
+
+    /// As many as there are, up to `max`.
+    #[inline(always)]
+    pub(crate) fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize {
         let mut popped = 0;
         while popped < max {
             let run = self.raw.readable().min(max - popped);
@@ -648,42 +823,26 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
             self.stats.popped(run);
             popped += run;
         }
-        if popped == 0 && max > 0 {
-            self.stats.empty();
-        }
         popped
     }
 
-    /// Pops up to `max` items and gives them to `each`, one by one. Returns how many; 0 if the queue is empty, whether closed or not.
-    ///
-    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs, of up to 32 items or as
-    /// from single pops, and when this returns. If `each` panics, the item that it was given is popped, and those that it was not given are still inside.
-    ///
-    /// ```
-    /// let (mut tx, mut rx) = corelane::spsc::channel(8);
-    /// tx.push_slice(&[1, 2, 3]);
-    /// let mut sum = 0;
-    /// assert_eq!(rx.drain(usize::MAX, |item| sum += item), 3);
-    /// assert_eq!(sum, 6);
-    /// ```
-    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
+    /// As many as there are, up to `max`.
+    #[inline(always)]
+    pub(crate) fn give_some(&mut self, max: usize, each: &mut impl FnMut(T)) -> usize {
         let mut popped = 0;
         while popped < max {
-            let run = self.raw.release_each(max - popped, &mut each);
+            let run = self.raw.release_each(max - popped, each);
             if run == 0 {
                 break;
             }
             self.stats.popped(run);
             popped += run;
         }
-        if popped == 0 && max > 0 {
-            self.stats.empty();
-        }
         popped
     }
 
-    /// Pops items into the slice until it is full or the queue empty. Returns how many; the rest of the slice is unchanged.
-    pub fn pop_slice(&mut self, items: &mut [T]) -> usize
+    #[inline(always)]
+    fn fill_some(&mut self, items: &mut [T]) -> usize
     where
         T: Copy,
     {
@@ -698,21 +857,19 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
             self.stats.popped(run);
             popped += run;
         }
-        if popped == 0 && !items.is_empty() {
-            self.stats.empty();
-        }
         popped
     }
 
     /// Number of items inside: a lower bound, and at most [`capacity`](Self::capacity). The producer can only raise it. May
     /// take a logarithmic number of looks at the ring.
-    pub fn len(&mut self) -> usize {
+    pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
-    pub fn is_empty(&mut self) -> bool {
-        !self.raw.is_readable()
+    /// True if there is nothing to pop. If it is false it stays so until this consumer pops. Unlike a pop that finds nothing, it does not tell
+    /// the producer of slots that were freed.
+    pub fn is_empty(&self) -> bool {
+        self.raw.len() == 0
     }
 
     /// The largest number of items the queue can hold.
@@ -746,9 +903,10 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// Pops the oldest item, waiting for one by the queue's strategy.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    #[doc(alias = "recv")]
     #[inline]
-    pub fn pop(&mut self) -> Result<T, Drained> {
+    pub fn pop(&mut self) -> Result<T, Closed> {
         loop {
             if self.raw.is_readable() {
                 return self.take_as(Ok);
@@ -762,14 +920,15 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[doc(alias = "recv_timeout")]
     #[cfg(feature = "std")]
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             match self.try_pop() {
                 Ok(item) => return Ok(item),
-                Err(PopError::Closed) => return Err(PopTimeoutError::Closed),
-                Err(PopError::Empty) => {}
+                Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(TryPopError::Empty | TryPopError::Busy) => {}
             }
             match self.wait(deadline) {
                 Waited::Ready => {}
@@ -779,17 +938,104 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         }
     }
 
+    /// Waits for at least one item by the queue's strategy, then pops up to `max` and appends them to `items`. Returns how many: 0 only if
+    /// `max` is 0.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
+        self.wait_for_one(max, |end| end.pop_some(items, max))
+    }
+
+    /// As [`pop_batch`](Self::pop_batch), but waits at most this long for the first item. Never gives up early.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_batch_timeout(
+        &mut self,
+        items: &mut Vec<T>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let popped = self.pop_some(items, max);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PopTimeoutError::Closed),
+                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+            }
+        }
+    }
+
+    /// As [`try_pop_each`](Self::try_pop_each), but waits for the first item by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Closed> {
+        self.wait_for_one(max, |end| end.give_some(max, &mut each))
+    }
+
+    /// As [`try_pop_slice`](Self::try_pop_slice), but waits for the first item by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_slice(&mut self, items: &mut [T]) -> Result<usize, Closed>
+    where
+        T: Copy,
+    {
+        self.wait_for_one(items.len(), |end| end.fill_some(items))
+    }
+
+    /// The oldest item, in place; waits for one by the queue's strategy. It stays in the queue unless it is [popped](Peeked::pop).
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, Closed> {
+        self.wait_for_item()?;
+        Ok(Peeked { consumer: self })
+    }
+
+    /// The items in order, as [`pop`](Self::pop) returns them: it waits for each, and ends once the queue is closed and drained.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(8);
+    /// producer.push_slice(&[1, 2, 3]).unwrap();
+    /// assert_eq!(consumer.iter().next(), Some(1));
+    /// drop(producer);
+    /// assert_eq!(consumer.into_iter().sum::<i32>(), 5);
+    /// ```
+    pub fn iter(&mut self) -> Iter<'_, T, D, W, S> {
+        Iter(self)
+    }
+
+    /// Pops by `some`, which is 0 if there is nothing.
+    #[inline(always)]
+    fn wait_for_one(&mut self, max: usize, mut some: impl FnMut(&mut Self) -> usize) -> Result<usize, Closed> {
+        loop {
+            let popped = some(self);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            self.wait_for_item()?;
+        }
+    }
+
     /// Waits until there is an item to pop.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
-    pub fn wait_for_item(&mut self) -> Result<(), Drained> {
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_item(&mut self) -> Result<(), Closed> {
         #[cfg(feature = "std")]
         let waited = self.wait(None);
         #[cfg(not(feature = "std"))]
         let waited = self.wait();
         match waited {
-            Waited::Closed => Err(Drained),
+            Waited::Closed => Err(Closed(())),
             _ => Ok(()),
         }
     }
@@ -834,6 +1080,64 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
     }
 }
 
+/// The items of a queue in order, see [`Consumer::iter`].
+pub struct Iter<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for Iter<'_, T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Iter").field(self.0).finish()
+    }
+}
+
+/// The items of a queue in order, with its receiving end: see [`Consumer::iter`].
+pub struct IntoIter<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats>(Consumer<T, D, W, S>);
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for IntoIter<T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IntoIter").field(&self.0).finish()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Consumer<T, D, W, S> {
+    type Item = T;
+    type IntoIter = IntoIter<T, D, W, S>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter(self)
+    }
+}
+
+impl<'a, T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a mut Consumer<T, D, W, S> {
+    type Item = T;
+    type IntoIter = Iter<'a, T, D, W, S>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 /// The oldest item of the queue, in place; see [`Consumer::peek`].
 pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
@@ -841,7 +1145,7 @@ pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder =
 
 impl<T, D: Design<T>, W, S: Recorder> Peeked<'_, T, D, W, S> {
     /// Pops the item.
-    pub fn take(self) -> T {
+    pub fn pop(self) -> T {
         self.consumer.take()
     }
 

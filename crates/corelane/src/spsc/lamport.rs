@@ -134,7 +134,7 @@ unsafe impl<T: Send> RawProducer<T> for LamportProducer<T> {
         self.write
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.write.wrapping_sub(self.shared.body.read.load(Acquire))
     }
 
@@ -196,8 +196,8 @@ unsafe impl<T: Send> RawConsumer<T> for LamportConsumer<T> {
         self.read
     }
 
-    fn len(&mut self) -> usize {
-        self.readable()
+    fn len(&self) -> usize {
+        self.end().wrapping_sub(self.read)
     }
 
     fn seal(&mut self) -> usize {

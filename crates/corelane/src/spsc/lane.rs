@@ -76,7 +76,7 @@
 //!
 //! Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to whole lines. There are as many as hold the
 //! capacity, or one more, rounded up to a power of two; where [`compact`](super::Options::compact) is asked for, as for the queues to the workers of
-//! a [fan-out](crate::fanout), they are not rounded up.
+//! a [fan-out](crate::dispatch), they are not rounded up.
 //!
 //! With room to spare a line has left the consumer's first cache when the producer comes back to it; but several queues share the caches of one
 //! dispatcher. Without it, on two cores of an AMD EPYC (Zen 4), capacity 2048, 8 bytes: two threads alone went on at 0.75 to 0.95 times the rate,
@@ -351,18 +351,15 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
     }
 
     #[inline(always)]
-    fn publish_copies(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        if items.is_empty() || !self.is_writable() {
+    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
+        if most == 0 || !self.is_writable() {
             return 0;
         }
         let mut run = self.run;
-        // SAFETY: a slot is writable, so the run is not empty.
-        let copied = unsafe { run.publish_copies(items) };
+        // SAFETY: a slot is writable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.publish_moved(from, most) };
         self.run.set(run);
-        copied
+        moved
     }
 
     unsafe fn retract(&mut self, n: usize) {
@@ -379,7 +376,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
         position::<T>(self.run.place())
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.position().wrapping_sub(self.ring().consumed.load(Acquire))
     }
 
@@ -559,7 +556,7 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
         position::<T>(self.run.place())
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         // SAFETY: only the consumer reaches its notes.
         let sealed = self.ring().notes.with(|notes| unsafe { (*notes).sealed });
         let end = sealed.unwrap_or_else(|| self.ring().published_end(&self.run));

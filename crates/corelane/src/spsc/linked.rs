@@ -40,7 +40,7 @@
 //!
 //! # Memory that is refused
 //!
-//! `try_push` says [`Full`](crate::error::PushError::Full), with the item, if no segment is free and the allocator refuses
+//! `try_push` says [`Full`](crate::error::TryPushError::Full), with the item, if no segment is free and the allocator refuses
 //! one. The queue starts with two segments and never has fewer, so when the consumer leaves the next one there is room again:
 //! a `push` that waits comes to its end.
 //!
@@ -512,18 +512,15 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
     }
 
     #[inline(always)]
-    fn publish_copies(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        if items.is_empty() || !self.is_writable() {
+    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
+        if most == 0 || !self.is_writable() {
             return 0;
         }
         let mut run = self.run;
-        // SAFETY: a slot is writable, so the run is not empty.
-        let copied = unsafe { run.publish_copies(items) };
+        // SAFETY: a slot is writable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.publish_moved(from, most) };
         self.run.set(run);
-        copied
+        moved
     }
 
     unsafe fn retract(&mut self, n: usize) {
@@ -540,7 +537,7 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
         position::<T>(self.run.place())
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.position().wrapping_sub(self.shared.body.consumed.load(Acquire))
     }
 
@@ -726,7 +723,7 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
         position::<T>(self.run.place())
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         // SAFETY: only the consumer reaches what it keeps in mind.
         let sealed = self.shared.body.reader.with(|reader| unsafe { (*reader).notes.sealed });
         let end = sealed.unwrap_or_else(|| self.published_end());

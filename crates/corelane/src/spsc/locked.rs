@@ -221,7 +221,7 @@ unsafe impl<T: Send> RawProducer<T> for LockedProducer<T> {
         self.write
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.write.wrapping_sub(self.shared.body.lock.with(|indices| indices.read))
     }
 
@@ -299,7 +299,7 @@ unsafe impl<T: Send> RawConsumer<T> for LockedConsumer<T> {
         self.read
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         if self.sealed { self.ready } else { self.inside() }
     }
 

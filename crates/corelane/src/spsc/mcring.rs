@@ -209,7 +209,7 @@ unsafe impl<T: Send> RawProducer<T> for McRingProducer<T> {
         self.next_write
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.next_write.wrapping_sub(self.shared.body.read.load(Acquire))
     }
 
@@ -293,7 +293,7 @@ unsafe impl<T: Send> RawConsumer<T> for McRingConsumer<T> {
         self.next_read
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         let end = if self.sealed { self.local_write } else { self.shared.body.next_write.load(Acquire) };
         end.wrapping_sub(self.next_read)
     }

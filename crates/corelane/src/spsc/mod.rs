@@ -24,9 +24,9 @@
 //! // A design's own options, and another way to wait.
 //! let options = Options::new().tuning(spsc::mcring::Tuning { batch: Some(10) }).wait(Spin);
 //! let (mut producer, mut consumer) = spsc::mcring::channel_with(2000, options).unwrap();
-//! producer.push_slice(&[1, 2, 3]);
+//! producer.push_slice(&[1, 2, 3]).unwrap();
 //! let mut items = Vec::new();
-//! assert_eq!(consumer.pop_into(&mut items, 100), 3);
+//! assert_eq!(consumer.pop_batch(&mut items, 100), Ok(3));
 //! ```
 //!
 //! # What the other thread can change
@@ -46,18 +46,18 @@
 //! - A closed queue stays closed. After the producer is gone, the consumer still gets everything:
 //!
 //! ```
-//! use corelane::error::{PopError, PushError};
+//! use corelane::error::{TryPopError, TryPushError};
 //!
 //! let (mut producer, mut consumer) = corelane::spsc::channel(4);
 //! producer.push('a').unwrap();
 //! drop(producer);
 //! assert_eq!(consumer.try_pop(), Ok('a'));
-//! assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+//! assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
 //!
 //! let (mut producer, mut consumer) = corelane::spsc::channel(4);
 //! producer.push('a').unwrap();
 //! consumer.close();
-//! assert_eq!(producer.try_push('b'), Err(PushError::Closed('b')));
+//! assert_eq!(producer.try_push('b'), Err(TryPushError::Closed('b')));
 //! assert_eq!(consumer.try_pop(), Ok('a'));
 //! ```
 //!
@@ -74,8 +74,7 @@
 //! - **The consumer was dropped.** Nothing can be popped any more: what is inside is dropped with the queue, also what a push beside the
 //!   drop has put there. Later pushes are refused.
 //!
-//! Two exceptions. An iterator cannot take an item back: what `push_iter` had taken from one and could not push is dropped, and not
-//! counted. And without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an item pushed beside a `close` by
+//! One exception: without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an item pushed beside a `close` by
 //! the consumer may be accepted and then dropped with the queue; there no thread sleeps longer than 1 ms at a time, either.
 //!
 //! # How it is built

@@ -198,7 +198,7 @@ unsafe impl<T: Send> RawProducer<T> for MultiLineProducer<T> {
         self.next_head
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.next_head.wrapping_sub(self.shared.body.tail.load(Acquire))
     }
 
@@ -268,7 +268,7 @@ unsafe impl<T: Send> RawConsumer<T> for MultiLineConsumer<T> {
         self.tail
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         let end = if self.sealed { self.local_head } else { self.shared.body.next_head.load(Acquire) };
         end.wrapping_sub(self.tail)
     }

@@ -22,8 +22,8 @@ use super::buffer::drop_all;
 use super::design::{Design, RawConsumer, RawProducer};
 use super::handle::{Consumer, Producer};
 use super::stats::Recorder;
-use crate::error::ReserveError;
-use crate::wait::DefaultStrategy;
+use crate::error::{Closed, TryPopError, TryPushError};
+use crate::wait::{DefaultStrategy, Strategy};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
@@ -55,14 +55,14 @@ impl<T: Send> Contiguous<T> for super::MultiLine {}
 
 impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free
-    /// where the ring's memory ends. Nothing is pushed if the guard is dropped or forgotten.
+    /// where the ring's memory ends. Never waits. Nothing is pushed if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
     ///
     /// # Panics
     /// If `most` is 0.
-    pub fn reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, ReserveError> {
+    pub fn try_reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, TryPushError<()>> {
         assert!(most > 0, "a reservation is for one slot at least");
         let room = self.raw.writable();
         if room == 0 || self.is_closed() {
@@ -73,17 +73,50 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     }
 }
 
+impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
+    /// As [`try_reserve_slice`](Self::try_reserve_slice), but waits for a free slot by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the consumer has closed or is gone.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    pub fn reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, Closed> {
+        assert!(most > 0, "a reservation is for one slot at least");
+        self.wait_for_room(1)?;
+        let room = self.raw.writable().min(most);
+        let len = self.raw.adjacent(room);
+        Ok(ReservedSlice { producer: self, len })
+    }
+}
+
 impl<T, D: Contiguous<T>, W, S: Recorder> Consumer<T, D, W, S> {
-    /// The oldest items, in place, as many as lie side by side, if there are any. They stay in the queue unless they are
+    /// The oldest items, in place, as many as lie side by side, if there are any. Never waits. They stay in the queue unless they are
     /// [released](PeekedSlice::release).
-    pub fn peek_slice(&mut self) -> Option<PeekedSlice<'_, T, D, W, S>> {
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek_slice(&mut self) -> Result<PeekedSlice<'_, T, D, W, S>, TryPopError> {
+        self.try_peek()?;
+        Ok(self.peeked_slice())
+    }
+
+    /// There is an item.
+    fn peeked_slice(&mut self) -> PeekedSlice<'_, T, D, W, S> {
         let ready = self.raw.readable();
-        if ready == 0 {
-            self.stats.empty();
-            return None;
-        }
         let len = self.raw.adjacent(ready);
-        Some(PeekedSlice { consumer: self, len })
+        PeekedSlice { consumer: self, len }
+    }
+}
+
+impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
+    /// As [`try_peek_slice`](Self::try_peek_slice), but waits for an item by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek_slice(&mut self) -> Result<PeekedSlice<'_, T, D, W, S>, Closed> {
+        self.wait_for_item()?;
+        Ok(self.peeked_slice())
     }
 }
 
@@ -118,6 +151,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     ///
     /// # Safety
     /// The first `n` slots have been initialised through [`as_uninit_mut`](Self::as_uninit_mut).
+    #[must_use = "what a closed queue has not accepted is dropped"]
     pub unsafe fn commit(self, n: usize) -> usize {
         assert!(n <= self.len, "only reserved slots can be committed");
         if n == 0 {

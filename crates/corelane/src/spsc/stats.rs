@@ -8,9 +8,9 @@
 //!
 //! let options = Options::new().stats::<Counting>();
 //! let (mut producer, mut consumer) = spsc::lane::channel_with(4, options).unwrap();
-//! producer.push_slice(&[1, 2, 3, 4, 5]);
+//! assert_eq!(producer.try_push_slice(&[1, 2, 3, 4, 5]), Ok(4));
 //! consumer.pop().unwrap();
-//! assert!(consumer.pop_into(&mut Vec::new(), 10) == 3 && consumer.try_pop().is_err());
+//! assert!(consumer.pop_batch(&mut Vec::new(), 10) == Ok(3) && consumer.try_pop().is_err());
 //!
 //! let stats = producer.stats().and(&consumer.stats());
 //! assert_eq!((stats.pushes, stats.full, stats.high_water), (4, 1, 4));
@@ -26,9 +26,7 @@ pub struct Stats {
     pub pushes: u64,
     /// Items popped.
     pub pops: u64,
-    /// Calls that pushed less than they were asked to, because the queue was full and not closed. An iterator is asked for
-    /// no item that would have no slot, so [`push_iter`](super::Producer::push_iter) goes by the least that its
-    /// [`size_hint`](Iterator::size_hint) still promises: it is not counted where that is 0.
+    /// Calls that pushed less than they were asked to, because the queue was full and not closed, and looks of those that wait.
     pub full: u64,
     /// Calls that popped nothing, because the queue was empty.
     pub empty: u64,

@@ -109,7 +109,7 @@ use super::segments::{Contents, Pool, Segment, Turn};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
-use crate::error::{ChannelError, Closed, Drained, PopError};
+use crate::error::{ChannelError, Closed, TryPopError};
 #[cfg(feature = "std")]
 use crate::sync::Instant;
 use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
@@ -145,10 +145,12 @@ const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// Why a message was not pushed, or no room for it reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PushError {
-    /// The limit leaves no room for it now. The consumer may make room at any time. From a call with a time-out: it did
-    /// not in time.
+    /// The limit leaves no room for it now. The consumer may make room at any time.
     Full,
+    /// The limit still left no room for it when the time was up.
+    Timeout,
     /// More than the limit leaves in an empty queue.
     TooLarge,
     /// The allocator refused the memory.
@@ -161,6 +163,7 @@ impl fmt::Display for PushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Full => "the queue is full",
+            Self::Timeout => "the time was up before there was room for the message",
             Self::TooLarge => "the message is larger than the queue's limit",
             Self::NoMemory => "no memory for the message",
             Self::Closed => "the queue is closed",
@@ -169,6 +172,24 @@ impl fmt::Display for PushError {
 }
 
 impl core::error::Error for PushError {}
+
+/// Why [`Producer::push_batch`] did not push all messages, and how many it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PushBatchError {
+    /// The messages that were pushed: the first ones.
+    pub pushed: usize,
+    /// Why the next one was not: `TooLarge`, `NoMemory` or `Closed`.
+    pub reason: PushError,
+}
+
+impl fmt::Display for PushBatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {} messages: {}", self.pushed, self.reason)
+    }
+}
+
+impl core::error::Error for PushBatchError {}
 
 /// Makes a queue with the defaults.
 ///
@@ -731,38 +752,54 @@ impl<W, S: Recorder> Producer<W, S> {
         refused
     }
 
-    /// Pushes messages in order until there is no room for one or the queue is closed. Returns how many were pushed.
+    /// Pushes as many of the messages as there is room for, in order. Never waits. Returns how many: 0 only if there were none.
     ///
     /// The consumer sees them all at once, or in as many parts as segments change; a limit that is reached ends the batch. If
     /// an `as_ref` panics, the messages before it are pushed.
-    pub fn push_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> usize {
-        let mut batch = Batch { producer: self, first: None, messages: 0, pushed: 0, refused: false };
-        for message in messages {
-            if batch.push(message.as_ref()).is_err() {
-                break;
-            }
+    ///
+    /// # Errors
+    /// As for [`try_push`](Self::try_push), if none could be pushed.
+    pub fn try_push_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<usize, PushError> {
+        let (pushed, refusal) = self.push_some(messages);
+        match refusal {
+            Some(refusal) if pushed == 0 => Err(refusal),
+            _ => Ok(pushed),
         }
-        batch.publish();
-        batch.pushed
     }
 
-    /// Room for a message of `len` bytes, to be filled in place. Nothing is pushed if the guard is dropped or forgotten.
+    /// Pushes what there is room for; how many, and why not the next one.
+    fn push_some<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> (usize, Option<PushError>) {
+        let mut batch = Batch { producer: self, first: None, messages: 0, pushed: 0, refused: false };
+        let refusal = messages.iter().find_map(|message| batch.push(message.as_ref()).err());
+        batch.publish();
+        let refusal = if batch.refused { Some(PushError::Closed) } else { refusal };
+        (batch.pushed, refusal)
+    }
+
+    /// Room for a message of `len` bytes, to be filled in place, if there is some now. Never waits. Nothing is pushed if the guard is
+    /// dropped or forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
     #[inline]
-    pub fn reserve(&mut self, len: usize) -> Result<Reserved<'_, W, S>, PushError> {
+    pub fn try_reserve(&mut self, len: usize) -> Result<Reserved<'_, W, S>, PushError> {
         if self.is_closed() {
             return Err(PushError::Closed);
         }
         self.room_for(len)?;
-        Ok(Reserved {
+        Ok(self.reserved(len))
+    }
+
+    /// There is room for so many bytes.
+    #[inline(always)]
+    fn reserved(&mut self, len: usize) -> Reserved<'_, W, S> {
+        Reserved {
             #[cfg(loom)]
             bytes: alloc::vec![MaybeUninit::uninit(); len],
             producer: self,
             len,
             written: 0,
-        })
+        }
     }
 
     /// Bytes that the messages inside take up, each its length rounded up to 8 plus 8: an upper bound. The consumer can only
@@ -813,7 +850,7 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     /// scheduler.
     ///
     /// # Errors
-    /// As for [`try_push`](Self::try_push); `Full` when the time is up.
+    /// `Timeout`, `TooLarge`, `NoMemory` or `Closed`.
     #[cfg(feature = "std")]
     pub fn push_timeout(&mut self, message: &[u8], timeout: Duration) -> Result<(), PushError> {
         let deadline = Instant::now().checked_add(timeout);
@@ -825,9 +862,47 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
             match self.wait(words(message.len()), deadline) {
                 Waited::Ready => {}
                 Waited::Closed => return Err(PushError::Closed),
-                Waited::Timeout => return Err(PushError::Full),
+                Waited::Timeout => return Err(PushError::Timeout),
             }
         }
+    }
+
+    /// Pushes all of the messages, in order, waiting for room by the queue's strategy where the limit leaves none.
+    ///
+    /// They are seen as those of [`try_push_batch`](Self::try_push_batch) are.
+    ///
+    /// # Errors
+    /// `TooLarge`, `NoMemory` or `Closed`, with the number of messages that were pushed.
+    pub fn push_batch<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<(), PushBatchError> {
+        let mut pushed = 0;
+        loop {
+            let (more, refusal) = self.push_some(&messages[pushed..]);
+            pushed += more;
+            let waited = match refusal {
+                None => return Ok(()),
+                Some(PushError::Full) => self.wait_for_room(messages[pushed].as_ref().len()),
+                Some(refusal) => Err(refusal),
+            };
+            waited.map_err(|reason| PushBatchError { pushed, reason })?;
+        }
+    }
+
+    /// Room for a message of `len` bytes, to be filled in place; waits for it by the queue's strategy where the limit leaves none. Nothing
+    /// is pushed if the guard is dropped or forgotten.
+    ///
+    /// # Errors
+    /// As for [`push`](Self::push).
+    pub fn reserve(&mut self, len: usize) -> Result<Reserved<'_, W, S>, PushError> {
+        if self.is_closed() {
+            return Err(PushError::Closed);
+        }
+        if let Err(refusal) = self.room_for(len) {
+            if refusal != PushError::Full {
+                return Err(refusal);
+            }
+            self.wait_for_room(len)?;
+        }
+        Ok(self.reserved(len))
     }
 
     /// Waits until a message of this length would not be refused as `Full`.
@@ -1210,7 +1285,7 @@ impl<W, S: Recorder> Consumer<W, S> {
     /// `Empty` only if every message whose push returned before this call has been popped. `Closed` only once the queue is
     /// closed and everything it had accepted has been popped.
     #[inline]
-    pub fn try_pop(&mut self) -> Result<&[u8], PopError> {
+    pub fn try_pop(&mut self) -> Result<&[u8], TryPopError> {
         let mut found = self.next();
         if found == EMPTY {
             found = self.look_again()?;
@@ -1233,7 +1308,7 @@ impl<W, S: Recorder> Consumer<W, S> {
 
     /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
     #[inline(always)]
-    fn look_again(&mut self) -> Result<usize, PopError> {
+    fn look_again(&mut self) -> Result<usize, TryPopError> {
         let closed = self.is_closed();
         if closed {
             let found = self.next();
@@ -1242,39 +1317,47 @@ impl<W, S: Recorder> Consumer<W, S> {
             }
         }
         self.stats.empty();
-        Err(if closed { PopError::Closed } else { PopError::Empty })
+        Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
     }
 
-    /// The oldest message, if there is one. It stays in the queue unless it is [released](Peeked::release).
-    pub fn peek(&mut self) -> Option<Peeked<'_, W, S>> {
-        let found = self.next();
+    /// The oldest message, if there is one. Never waits. It stays in the queue unless it is [released](Peeked::release).
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek(&mut self) -> Result<Peeked<'_, W, S>, TryPopError> {
+        let mut found = self.next();
         if found == EMPTY {
-            self.stats.empty();
-            return None;
+            found = self.look_again()?;
         }
+        Ok(self.peeked(found))
+    }
+
+    /// The message whose header was found.
+    fn peeked(&mut self, found: usize) -> Peeked<'_, W, S> {
         let message = self.raw.at;
         // SAFETY: the header was found there. The slice is used only as long as the guard borrows the consumer.
         let bytes = unsafe { core::ptr::from_ref(self.raw.lend(message, found - 1)) };
-        Some(Peeked { consumer: self, bytes, found })
+        Peeked { consumer: self, bytes, found }
     }
 
-    /// Pops messages one after the other, at most `most` of them and only those that lie in one segment, and lends them all
-    /// for as long as the iterator's borrow lasts. It yields at least one where the queue is not empty, and most of the time all
-    /// there are.
+    /// Pops messages one after the other, at most `max` of them and only those that lie in one segment, and lends them all
+    /// for as long as the iterator's borrow lasts. Never waits. It yields at least one if `max` is not 0, and most of the time all there are.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
     ///
     /// ```
     /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
-    /// assert_eq!(producer.push_batch(&["a", "few", "words"]), 3);
-    /// let words: Vec<&[u8]> = consumer.drain(10).collect();
+    /// assert_eq!(producer.try_push_batch(&["a", "few", "words"]), Ok(3));
+    /// let words: Vec<&[u8]> = consumer.try_pop_batch(10).unwrap().collect();
     /// assert_eq!(words, [&b"a"[..], b"few", b"words"]);
     /// ```
-    pub fn drain(&mut self, most: usize) -> Drain<'_, W, S> {
+    pub fn try_pop_batch(&mut self, max: usize) -> Result<Messages<'_, W, S>, TryPopError> {
         // Leaves the segment now, if it is to be left, and not while messages of it are lent.
-        let found = self.next();
-        if found == EMPTY && most > 0 {
-            self.stats.empty();
+        if max > 0 && self.next() == EMPTY {
+            self.look_again()?;
         }
-        Drain { left: if found == EMPTY { 0 } else { most }, popped: 0, consumer: self }
+        Ok(Messages { left: max, popped: 0, consumer: self })
     }
 
     /// Bytes that the messages inside take up, each its length rounded up to 8 plus 8: a lower bound. The producer can only
@@ -1284,8 +1367,8 @@ impl<W, S: Recorder> Consumer<W, S> {
     }
 
     /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
-    pub fn is_empty(&mut self) -> bool {
-        self.next() == EMPTY
+    pub fn is_empty(&self) -> bool {
+        self.raw.end() == self.raw.position()
     }
 
     /// The [limit](Tuning::limit), rounded down to whole words.
@@ -1321,15 +1404,15 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// Pops the oldest message, waiting for one by the queue's strategy.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
     #[inline]
-    pub fn pop(&mut self) -> Result<&[u8], Drained> {
+    pub fn pop(&mut self) -> Result<&[u8], Closed> {
         let found = self.await_message()?;
         Ok(self.take(found))
     }
 
     #[inline(always)]
-    fn await_message(&mut self) -> Result<usize, Drained> {
+    fn await_message(&mut self) -> Result<usize, Closed> {
         loop {
             let found = self.next();
             if found != EMPTY {
@@ -1360,17 +1443,37 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
         }
     }
 
+    /// The oldest message; waits for one by the queue's strategy. It stays in the queue unless it is [released](Peeked::release).
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek(&mut self) -> Result<Peeked<'_, W, S>, Closed> {
+        let found = self.await_message()?;
+        Ok(self.peeked(found))
+    }
+
+    /// As [`try_pop_batch`](Self::try_pop_batch), but waits for the first message by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_batch(&mut self, max: usize) -> Result<Messages<'_, W, S>, Closed> {
+        if max > 0 {
+            self.await_message()?;
+        }
+        Ok(Messages { left: max, popped: 0, consumer: self })
+    }
+
     /// Waits until there is a message to pop.
     ///
     /// # Errors
-    /// `Drained` once the queue is closed and everything it had accepted has been popped.
-    pub fn wait_for_message(&mut self) -> Result<(), Drained> {
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_message(&mut self) -> Result<(), Closed> {
         #[cfg(feature = "std")]
         let waited = self.wait(None);
         #[cfg(not(feature = "std"))]
         let waited = self.wait();
         match waited {
-            Waited::Closed => Err(Drained),
+            Waited::Closed => Err(Closed(())),
             _ => Ok(()),
         }
     }
@@ -1465,14 +1568,14 @@ impl<W, S: Recorder> fmt::Debug for Peeked<'_, W, S> {
     }
 }
 
-/// Messages popped one after the other; see [`Consumer::drain`]. What is not taken from it stays in the queue.
-pub struct Drain<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+/// Messages popped one after the other; see [`Consumer::pop_batch`]. What is not taken from it stays in the queue.
+pub struct Messages<'a, W = DefaultStrategy, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<W, S>,
     left: usize,
     popped: usize,
 }
 
-impl<'a, W, S: Recorder> Iterator for Drain<'a, W, S> {
+impl<'a, W, S: Recorder> Iterator for Messages<'a, W, S> {
     type Item = &'a [u8];
 
     #[inline]
@@ -1497,7 +1600,7 @@ impl<'a, W, S: Recorder> Iterator for Drain<'a, W, S> {
     }
 }
 
-impl<W, S: Recorder> Drop for Drain<'_, W, S> {
+impl<W, S: Recorder> Drop for Messages<'_, W, S> {
     fn drop(&mut self) {
         if self.popped > 0 {
             self.consumer.stats.popped(self.popped);
@@ -1505,9 +1608,9 @@ impl<W, S: Recorder> Drop for Drain<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Drain<'_, W, S> {
+impl<W, S: Recorder> fmt::Debug for Messages<'_, W, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drain").field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Messages").field("left", &self.left).finish_non_exhaustive()
     }
 }
 
@@ -1530,7 +1633,7 @@ impl<W: Strategy, S: Recorder> std::io::Write for Writer<'_, W, S> {
                 PushError::Closed => ErrorKind::BrokenPipe,
                 PushError::NoMemory => ErrorKind::OutOfMemory,
                 PushError::TooLarge => ErrorKind::FileTooLarge,
-                PushError::Full => ErrorKind::WouldBlock,
+                PushError::Full | PushError::Timeout => ErrorKind::WouldBlock,
             };
             Error::new(kind, error)
         })?;

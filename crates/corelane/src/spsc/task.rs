@@ -1,4 +1,4 @@
-//! A task's wait at the end of a queue: what the futures of `spsc` and of `fanout` have in common. The protocol is in
+//! A task's wait at the end of a queue: what the futures of `spsc` and of `dispatch` have in common. The protocol is in
 //! [`asynchronous`](super::asynchronous), "How it works".
 
 use super::control::End;

@@ -100,7 +100,7 @@ impl Spell {
 /// What to do between two looks at a queue that has nothing to give.
 pub trait Strategy: Clone + Debug + Send + 'static {
     /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need not be where it does not:
-    /// the room of a [dispatcher](crate::fanout::Dispatcher::dispatch).
+    /// the room of a [dispatcher](crate::dispatch::Dispatcher::dispatch).
     const PARKS: bool = true;
 
     /// Spends the time until the next look, or says that the thread should park.

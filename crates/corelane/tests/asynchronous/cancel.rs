@@ -2,7 +2,7 @@
 
 use crate::executors::Executor;
 use crate::support::{Carries, Random, Task, async_queue, fill, give_way, holders, poll};
-use corelane::error::Drained;
+use corelane::error::Closed;
 use futures_util::FutureExt;
 use std::task::Poll;
 
@@ -22,7 +22,7 @@ pub(crate) fn a_dropped_pop_takes_nothing<D: Carries>() {
     assert_eq!(poll(&task, &mut consumer.pop()), Poll::Ready(Ok(1)));
 
     let mut items = vec![9];
-    let mut pop = consumer.pop_into(&mut items, 10);
+    let mut pop = consumer.pop_batch(&mut items, 10);
     assert!(poll(&task, &mut pop).is_pending());
     producer.try_push(2).unwrap();
     drop(pop);
@@ -30,7 +30,7 @@ pub(crate) fn a_dropped_pop_takes_nothing<D: Carries>() {
     assert_eq!(poll(&task, &mut wait), Poll::Ready(Ok(())));
     drop(wait);
     assert_eq!(items, [9]);
-    assert_eq!(poll(&task, &mut consumer.pop_into(&mut items, 10)), Poll::Ready(Ok(1)));
+    assert_eq!(poll(&task, &mut consumer.pop_batch(&mut items, 10)), Poll::Ready(Ok(1)));
     assert_eq!(items, [9, 2]);
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn a_dropped_reservation_takes_no_slot<D: Carries>() {
         slot.write(9).unwrap();
         assert!(producer.try_push(10).unwrap_err().is_full());
         let mut items = Vec::new();
-        consumer.try_pop_into(&mut items, 9);
+        consumer.try_pop_batch(&mut items, 9).unwrap_or(0);
         assert_eq!(items.last(), Some(&9));
         assert_eq!(items.len(), capacity);
     }
@@ -115,7 +115,7 @@ pub(crate) fn every_point_of_a_stream<D: Carries>() {
                 }
                 3 => {
                     let mut items = Vec::new();
-                    let mut pop = consumer.pop_into(&mut items, 1 + random.below(5) as usize);
+                    let mut pop = consumer.pop_batch(&mut items, 1 + random.below(5) as usize);
                     let _ = poll(&task, &mut pop);
                     drop(pop);
                     for item in items {
@@ -183,7 +183,7 @@ pub(crate) fn pops_that_lose_a_race<D: Carries, E: Executor>() {
                     assert_eq!(item, next);
                     next += 1;
                 }
-                Some(Err(Drained)) => return (next, lost),
+                Some(Err(Closed(()))) => return (next, lost),
                 None => lost += 1,
             }
         }
@@ -221,7 +221,7 @@ pub(crate) fn pushes_that_lose_a_race<D: Carries, E: Executor>() {
         for item in 0..RACED {
             assert_eq!(consumer.pop().await, Ok(item));
         }
-        assert_eq!(consumer.pop().await, Err(Drained));
+        assert_eq!(consumer.pop().await, Err(Closed(())));
     };
     let (lost, ()) = E::run(push, pop);
     assert_ne!(lost, 0, "no push was ever dropped");
@@ -249,7 +249,7 @@ pub(crate) fn reservations_that_lose_a_race<D: Carries, E: Executor>() {
         for item in 0..RACED {
             assert_eq!(consumer.pop().await, Ok(item));
         }
-        assert_eq!(consumer.pop().await, Err(Drained));
+        assert_eq!(consumer.pop().await, Err(Closed(())));
     };
     let (lost, ()) = E::run(push, pop);
     assert_ne!(lost, 0, "no reservation was ever dropped");

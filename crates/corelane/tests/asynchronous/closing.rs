@@ -1,7 +1,7 @@
 //! Either end closes while the other one's task waits.
 
 use crate::support::{Carries, Task, async_queue, fill, holders, poll, queue};
-use corelane::error::{Closed, Drained};
+use corelane::error::Closed;
 use futures_executor::block_on;
 use std::task::Poll;
 use std::thread;
@@ -14,11 +14,11 @@ fn wake_consumer<D: Carries>(close: impl FnOnce(&mut Option<corelane::spsc::Asyn
     assert!(poll(&task, &mut pop).is_pending());
     close(&mut producer);
     assert_eq!((task.wakes(), holders(&task)), (1, 0));
-    assert_eq!(poll(&task, &mut pop), Poll::Ready(Err(Drained)));
+    assert_eq!(poll(&task, &mut pop), Poll::Ready(Err(Closed(()))));
     drop(pop);
-    assert_eq!(block_on(consumer.pop()), Err(Drained));
-    assert_eq!(block_on(consumer.pop_into(&mut Vec::new(), 1)), Err(Drained));
-    assert_eq!(block_on(consumer.wait_for_item()), Err(Drained));
+    assert_eq!(block_on(consumer.pop()), Err(Closed(())));
+    assert_eq!(block_on(consumer.pop_batch(&mut Vec::new(), 1)), Err(Closed(())));
+    assert_eq!(block_on(consumer.wait_for_item()), Err(Closed(())));
     assert_eq!(task.wakes(), 1);
 }
 
@@ -64,14 +64,14 @@ pub(crate) fn a_producer_that_waits_learns_of_a_close<D: Carries>() {
 
 pub(crate) fn what_is_inside_is_popped_first<D: Carries>() {
     let (mut producer, mut consumer) = async_queue::<u64, D>(4);
-    assert_eq!(producer.push_slice(&[1, 2, 3]), 3);
+    assert_eq!(producer.try_push_slice(&[1, 2, 3]).unwrap_or(0), 3);
     drop(producer);
     assert_eq!(block_on(consumer.pop()), Ok(1));
     assert_eq!(block_on(consumer.wait_for_item()), Ok(()));
     let mut items = Vec::new();
-    assert_eq!(block_on(consumer.pop_into(&mut items, 9)), Ok(2));
+    assert_eq!(block_on(consumer.pop_batch(&mut items, 9)), Ok(2));
     assert_eq!(items, [2, 3]);
-    assert_eq!(block_on(consumer.pop()), Err(Drained));
+    assert_eq!(block_on(consumer.pop()), Err(Closed(())));
 
     // The consumer's own close keeps what was accepted, too.
     let (mut producer, mut consumer) = async_queue::<u64, D>(4);
@@ -79,7 +79,7 @@ pub(crate) fn what_is_inside_is_popped_first<D: Carries>() {
     consumer.close();
     assert_eq!(block_on(producer.push(2)), Err(Closed(2)));
     assert_eq!(block_on(consumer.pop()), Ok(1));
-    assert_eq!(block_on(consumer.pop()), Err(Drained));
+    assert_eq!(block_on(consumer.pop()), Err(Closed(())));
 }
 
 /// The producer pushes and leaves at once, while the task begins to wait.
@@ -94,7 +94,7 @@ pub(crate) fn the_last_item_and_the_end<D: Carries>() {
             producer.try_push(round).unwrap();
         });
         assert_eq!(block_on(consumer.pop()), Ok(round));
-        assert_eq!(block_on(consumer.pop()), Err(Drained));
+        assert_eq!(block_on(consumer.pop()), Err(Closed(())));
         pusher.join().unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::executors::Executor;
 use crate::support::{Carries, Random, async_queue, queue};
-use corelane::error::Drained;
+use corelane::error::Closed;
 use std::thread;
 
 /// A queue in which every item is waited for, one with few slots, and one with a lag.
@@ -20,7 +20,7 @@ pub(crate) fn items_in_order<D: Carries, E: Executor>() {
             for item in 0..10_000 {
                 assert_eq!(consumer.pop().await, Ok(item));
             }
-            assert_eq!(consumer.pop().await, Err(Drained));
+            assert_eq!(consumer.pop().await, Err(Closed(())));
         };
         E::run(push, pop);
     }
@@ -30,21 +30,24 @@ pub(crate) fn batches_in_order<D: Carries, E: Executor>() {
     for capacity in CAPACITIES {
         let (mut producer, mut consumer) = async_queue::<u64, D>(capacity);
         let push = async move {
-            let mut items = 0..50_000;
+            let mut items = (0..25_000).collect::<Vec<_>>();
             while !items.is_empty() {
                 producer.wait_for_space().await.unwrap();
-                assert_ne!(producer.push_iter(&mut items), 0);
+                assert_ne!(producer.try_push_batch(&mut items), Ok(0));
             }
+            items.extend(25_000..40_000);
+            assert_eq!((producer.push_batch(&mut items).await, items.len()), (Ok(()), 0));
+            assert_eq!(producer.push_slice(&(40_000..50_000).collect::<Vec<_>>()).await, Ok(()));
         };
         let pop = async move {
             let mut random = Random::new(1);
             let mut items = Vec::new();
-            assert_eq!(consumer.pop_into(&mut items, 0).await, Ok(0));
+            assert_eq!(consumer.pop_batch(&mut items, 0).await, Ok(0));
             loop {
                 let (before, max) = (items.len(), 1 + random.below(70) as usize);
-                match consumer.pop_into(&mut items, max).await {
+                match consumer.pop_batch(&mut items, max).await {
                     Ok(popped) => assert!(popped == items.len() - before && (1..=max).contains(&popped)),
-                    Err(Drained) => return assert!(items.into_iter().eq(0..50_000)),
+                    Err(Closed(())) => return assert!(items.into_iter().eq(0..50_000)),
                 }
             }
         };
@@ -65,7 +68,7 @@ pub(crate) fn items_that_own_memory<D: Carries, E: Executor>() {
             assert_eq!(consumer.pop().await.unwrap(), item.to_string());
         }
         consumer.wait_for_item().await.unwrap();
-        assert_eq!(*consumer.peek().unwrap(), "4995");
+        assert_eq!(*consumer.try_peek().unwrap(), "4995");
         consumer
     };
     E::run(push, pop);
@@ -81,7 +84,7 @@ pub(crate) fn a_thread_feeds_a_task<D: Carries, E: Executor>() {
                 for item in 0..10_000 {
                     assert_eq!(consumer.pop().await, Ok(item));
                 }
-                assert_eq!(consumer.pop().await, Err(Drained));
+                assert_eq!(consumer.pop().await, Err(Closed(())));
             };
             E::run(pop, async {});
         });

@@ -11,8 +11,8 @@ mod adapters;
 mod cancel;
 mod closing;
 mod crossing;
+mod dispatch;
 mod executors;
-mod fanout;
 mod support;
 mod turning;
 mod waking;
@@ -183,7 +183,7 @@ macro_rules! fan_out {
                 type This = $design;
 
                 tests! {
-                    fanout {
+                    dispatch {
                         a_dropped_pop_takes_nothing
                         a_worker_that_waits_learns_of_the_end
                         a_worker_that_waits_gets_a_turn
@@ -204,7 +204,7 @@ macro_rules! bounded_fan_out {
             type This = super::This;
 
             tests! {
-                fanout {
+                dispatch {
                     a_dropped_dispatch_gives_its_job_back
                     each_queue_wakes_a_dispatcher_once
                     a_reservation_takes_no_room
@@ -226,7 +226,7 @@ macro_rules! bounded_fan_out {
 fan_out! {
     lane: corelane::spsc::Lane {
         bounded_fan_out!();
-        tests_on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads => { fanout {
+        tests_on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads => { dispatch {
             jobs_in_order
             dispatches_that_lose_a_race
             an_idle_task_is_not_polled
@@ -234,19 +234,19 @@ fan_out! {
     }
     mcring: corelane::spsc::McRing {
         bounded_fan_out!();
-        tests_on_executors!(TokioThreads FuturesThreads => { fanout { jobs_in_order dispatches_that_lose_a_race } });
+        tests_on_executors!(TokioThreads FuturesThreads => { dispatch { jobs_in_order dispatches_that_lose_a_race } });
     }
     linked: corelane::spsc::Linked {
-        tests_on_executors!(TokioThreads FuturesThread => { fanout { jobs_in_order } });
+        tests_on_executors!(TokioThreads FuturesThread => { dispatch { jobs_in_order } });
     }
-    ticket: corelane::fanout::Mpmc<corelane::mpmc::Ticket> {
+    ticket: corelane::dispatch::Mpmc<corelane::mpmc::Ticket> {
         bounded_fan_out!();
-        tests_on_executors!(TokioThreads FuturesThreads => { fanout { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled } });
+        tests_on_executors!(TokioThreads FuturesThreads => { dispatch { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled } });
     }
-    condvar: corelane::fanout::Mpmc<corelane::mpmc::Condvar> {
-        tests_on_executors!(TokioThreads => { fanout { jobs_in_order } });
+    condvar: corelane::dispatch::Mpmc<corelane::mpmc::Condvar> {
+        tests_on_executors!(TokioThreads => { dispatch { jobs_in_order } });
     }
-    two_lock: corelane::fanout::Mpmc<corelane::mpmc::TwoLock> {
-        tests_on_executors!(TokioThreads => { fanout { jobs_in_order } });
+    two_lock: corelane::dispatch::Mpmc<corelane::mpmc::TwoLock> {
+        tests_on_executors!(TokioThreads => { dispatch { jobs_in_order } });
     }
 }

@@ -69,10 +69,10 @@ pub(crate) fn a_threads_wait_that_panicked_is_forgotten<D: Carries>() {
 
 pub(crate) fn what_is_inside_stays<D: Carries>() {
     let (mut producer, consumer) = queue::<u64, D>(8);
-    assert_eq!(producer.push_slice(&[0, 1, 2]), 3);
+    assert_eq!(producer.try_push_slice(&[0, 1, 2]).unwrap_or(0), 3);
     let (mut producer, mut consumer) = (producer.into_async(), consumer.into_async());
     assert_eq!(futures_executor::block_on(consumer.pop()), Ok(0));
-    assert_eq!(producer.push_iter(&mut (3..6)), 3);
+    assert_eq!(producer.try_push_batch(&mut (3..6).collect()).unwrap_or(0), 3);
     assert_eq!((consumer.len(), consumer.is_empty(), consumer.is_closed()), (5, false, false));
     assert_eq!((producer.is_empty(), producer.is_closed()), (false, false));
     assert_eq!(producer.capacity(), consumer.capacity());
@@ -80,7 +80,7 @@ pub(crate) fn what_is_inside_stays<D: Carries>() {
     let mut consumer = consumer.into_blocking();
     drop(producer.into_blocking());
     let mut items = Vec::new();
-    assert_eq!(consumer.pop_into(&mut items, 9), 5);
+    assert_eq!(consumer.pop_batch(&mut items, 9), Ok(5));
     assert_eq!(items, [1, 2, 3, 4, 5]);
     assert!(consumer.is_closed());
 }

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
 use crate::waiting::SLACK;
-use corelane::error::PopError;
+use corelane::error::TryPopError;
 use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -55,7 +55,7 @@ pub(crate) fn wakes_for_a_close<C: Case>() {
         tx[1].close();
         assert_eq!(sleeper.join().unwrap(), Some(1));
     });
-    assert_eq!(rx[1].try_pop(), Err(PopError::Closed));
+    assert_eq!(rx[1].try_pop(), Err(TryPopError::Closed));
     rx.remove(1);
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| wait::any(&mut rx, &Park, None));
@@ -129,7 +129,7 @@ pub(crate) fn serves_many_queues_to_the_end<C: Case>() {
                     next[ready] += 1;
                 }
                 Err(error) => {
-                    assert_eq!(error, PopError::Closed, "it was named ready");
+                    assert_eq!(error, TryPopError::Closed, "it was named ready");
                     assert_eq!(next.remove(ready), ITEMS);
                     rx.remove(ready);
                 }

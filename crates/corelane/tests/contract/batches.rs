@@ -1,89 +1,120 @@
 //! Batches: in part where they do not fit, in order, never more than asked.
 
-use crate::case::{Case, Ledger, Random, fill, queue, queue_from};
-use corelane::error::PopError;
+use crate::case::{Case, Ledger, Random, Tracked, fill, options, queue, queue_from, queue_with};
+use corelane::error::{Closed, PushTimeoutError, TryPopError, TryPushError};
+use corelane::wait::{Next, Spell, Strategy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::Duration;
 
-pub(crate) fn push_iter_takes_what_fits_and_leaves_the_rest<C: Case>() {
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(100);
+
+pub(crate) fn a_batch_takes_what_fits_and_leaves_the_rest<C: Case>() {
     for capacity in [1, 3, 64, 100] {
         let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-        let mut items = 0..250;
-        assert_eq!(tx.push_iter(&mut items), capacity);
-        assert_eq!(items.next(), Some(capacity as u64), "an item that does not fit is not asked for");
+        let mut items = (0..250).collect::<Vec<_>>();
+        assert_eq!(tx.try_push_batch(&mut items), Ok(capacity));
+        assert!(items.iter().copied().eq(capacity as u64..250));
+        assert_eq!(tx.try_push_batch(&mut items), Err(TryPushError::Full(())));
+        assert_eq!(items.len(), 250 - capacity);
         let mut popped = Vec::new();
-        assert_eq!(rx.pop_into(&mut popped, usize::MAX), capacity);
+        assert_eq!(rx.try_pop_batch(&mut popped, usize::MAX), Ok(capacity));
         assert!(popped.into_iter().eq(0..capacity as u64));
+        assert_eq!(tx.try_push_batch(&mut items), Ok(capacity.min(250 - capacity)));
     }
 }
 
-pub(crate) fn push_iter_of_nothing_pushes_nothing<C: Case>() {
+pub(crate) fn a_batch_of_nothing_pushes_nothing<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(10);
-    assert_eq!(tx.push_iter(&mut std::iter::empty()), 0);
-    assert_eq!(tx.push_slice(&[]), 0);
-    assert_eq!(rx.pop_slice(&mut []), 0);
-    assert_eq!(rx.try_pop(), Err(PopError::Empty));
-    assert_eq!(tx.push_slice(&[5]), 1);
-    assert_eq!(rx.pop_into(&mut Vec::new(), 0), 0);
-    assert_eq!(rx.pop_slice(&mut []), 0);
+    assert_eq!(tx.try_push_batch(&mut Vec::new()), Ok(0));
+    assert_eq!(tx.push_batch(&mut Vec::new()), Ok(()));
+    assert_eq!(tx.try_push_slice(&[]), Ok(0));
+    assert_eq!(tx.push_slice(&[]), Ok(()));
+    assert_eq!(rx.try_pop_slice(&mut []), Ok(0));
+    assert_eq!(rx.pop_slice(&mut []), Ok(0));
+    assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
+    assert_eq!(tx.try_push_slice(&[5]), Ok(1));
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 0), Ok(0));
+    assert_eq!(rx.pop_batch(&mut Vec::new(), 0), Ok(0));
+    assert_eq!(rx.pop_each(0, drop), Ok(0));
+    assert_eq!(rx.try_pop_slice(&mut []), Ok(0));
     assert_eq!(rx.try_pop(), Ok(5));
 }
 
-pub(crate) fn a_panicking_iterator_has_pushed_what_it_yielded<C: Case>() {
-    for good in [0, 1, 6, 7, 8, 40] {
-        let ledger = Ledger::new(good + 2);
-        let (mut tx, mut rx) = queue_from::<_, C>(100, usize::MAX - 3);
-        let mut items = (0..=good).map(|id| if id == good { panic!("out of items") } else { ledger.item(id) });
-        catch_unwind(AssertUnwindSafe(|| tx.push_iter(&mut items))).unwrap_err();
-        assert_eq!(rx.len(), good);
-        for id in 0..good {
-            assert_eq!(rx.try_pop().map(|item| item.id), Ok(id));
-        }
-        assert_eq!(rx.try_pop().err(), Some(PopError::Empty));
-        assert!(tx.try_push(ledger.item(good)).is_ok());
-        assert_eq!(rx.try_pop().map(|item| item.id), Ok(good));
-        ledger.assert_dropped_once(good + 1);
+/// The calls that wait push all, and pop at least one.
+pub(crate) fn batches_that_wait_are_whole<C: Case>() {
+    for capacity in [1, 7, 64] {
+        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut items = (0..1000).collect::<Vec<_>>();
+                assert_eq!((tx.push_batch(&mut items), items.len()), (Ok(()), 0));
+                assert_eq!(tx.push_slice(&(1000..2000).collect::<Vec<_>>()), Ok(()));
+                items.extend(2000..3000);
+                assert_eq!((tx.push_batch_timeout(&mut items, LONG), items.len()), (Ok(()), 0));
+            });
+            let mut popped = Vec::new();
+            for turn in 0.. {
+                let before = popped.len();
+                let count = match turn % 4 {
+                    0 => rx.pop_batch(&mut popped, 30),
+                    1 => rx.pop_batch_timeout(&mut popped, 30, LONG).map_err(|_| Closed(())),
+                    2 => rx.pop_each(30, |item| popped.push(item)),
+                    _ => {
+                        let mut items = [u64::MAX; 30];
+                        let count = rx.pop_slice(&mut items);
+                        popped.extend(&items[..count.unwrap_or(0)]);
+                        count
+                    }
+                };
+                let Ok(count) = count else { break };
+                assert!(count > 0 && count <= 30 && popped.len() == before + count);
+            }
+            assert!(popped.into_iter().eq(0..3000));
+        });
     }
 }
 
-/// An iterator is the caller's code: it runs while the batch is made, and may pop, or close the queue.
-pub(crate) fn an_iterator_may_use_the_other_end<C: Case>() {
-    for capacity in [1, 3, 8, 100] {
-        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-        let mut popped = Vec::new();
-        let mut next = 0;
-        while next < 300 {
-            let pushed = tx.push_iter(&mut (next..300).inspect(|item| {
-                if item % 3 != 0 {
-                    popped.extend(rx.try_pop());
-                }
-            }));
-            next += pushed as u64;
-            popped.extend(rx.try_pop());
-        }
-        rx.pop_into(&mut popped, capacity);
-        assert!(popped.into_iter().eq(0..300));
+/// What a batch could not push is left in the vector, in order: when the time is up, when the queue is closed, when the strategy panics.
+pub(crate) fn what_is_not_pushed_is_left<C: Case>() {
+    let rest = |items: &[Tracked], from: usize| assert!(items.iter().map(|item| item.id).eq(from..10));
+    let ledger = Ledger::new(10);
+    let (mut tx, mut rx) = queue_from::<_, C>(4, usize::MAX - 3);
+    let mut items = (0..10).map(|id| ledger.item(id)).collect::<Vec<_>>();
+    let refused = tx.push_batch_timeout(&mut items, Duration::from_millis(1));
+    assert_eq!(refused, Err(PushTimeoutError::Timeout(())));
+    rest(&items, 4);
+    assert_eq!(rx.try_pop().unwrap().id, 0);
+    let mut some = vec![];
+    assert_eq!(rx.try_pop_batch(&mut some, 2), Ok(2));
+    assert_eq!(tx.try_push_batch(&mut items), Ok(3));
+    rest(&items, 7);
+    rx.close();
+    assert_eq!(tx.push_batch(&mut items), Err(Closed(())));
+    assert_eq!(tx.try_push_batch(&mut items), Err(TryPushError::Closed(())));
+    assert_eq!(tx.push_batch_timeout(&mut items, LONG), Err(PushTimeoutError::Closed(())));
+    rest(&items, 7);
+    assert_eq!(rx.pop_batch(&mut some, 100), Ok(4));
+    assert_eq!(rx.pop_batch(&mut some, 100), Err(Closed(())));
+    drop((tx, rx, items, some));
+    ledger.assert_dropped_once(10);
 
-        let ledger = Ledger::new(capacity);
-        let (mut tx, mut rx) = queue_from::<_, C>(capacity, usize::MAX - 3);
-        let closes_at = capacity / 2;
-        let mut items = (0..capacity).map(|id| {
-            if id == closes_at {
-                rx.close();
-            }
-            ledger.item(id)
-        });
-        let pushed = tx.push_iter(&mut items);
-        assert!(pushed <= closes_at, "{pushed} of {closes_at} accepted");
-        assert!(tx.is_closed());
-        for id in 0..pushed {
-            assert_eq!(rx.try_pop().map(|item| item.id), Ok(id));
-        }
-        assert_eq!(rx.try_pop().err(), Some(PopError::Closed));
-        let made = (0..capacity).filter(|&id| ledger.drops(id) == 1).count();
-        assert!(made > closes_at, "{made} made");
-        drop((tx, rx));
-        ledger.assert_dropped_once(made);
+    let ledger = Ledger::new(10);
+    let (mut tx, rx) = queue_with::<_, C, _>(4, options::<C, _>(4, Fails));
+    let mut items = (0..10).map(|id| ledger.item(id)).collect::<Vec<_>>();
+    catch_unwind(AssertUnwindSafe(|| tx.push_batch(&mut items))).unwrap_err();
+    rest(&items, 4);
+    drop((tx, rx, items));
+    ledger.assert_dropped_once(10);
+}
+
+#[derive(Clone, Debug)]
+struct Fails;
+
+impl Strategy for Fails {
+    fn next(&self, _: &mut Spell) -> Next {
+        panic!("the strategy fails")
     }
 }
 
@@ -92,14 +123,14 @@ pub(crate) fn slices_larger_than_the_queue_go_in_part<C: Case>() {
         let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
         let items = (0..3 * capacity as u64).collect::<Vec<_>>();
         for _ in 0..30 {
-            assert_eq!(tx.push_slice(&items), capacity);
-            assert_eq!(tx.push_slice(&items), 0);
+            assert_eq!(tx.try_push_slice(&items).unwrap_or(0), capacity);
+            assert_eq!(tx.try_push_slice(&items).unwrap_or(0), 0);
             let mut popped = vec![u64::MAX; 2 * capacity];
-            assert_eq!(rx.pop_slice(&mut popped), capacity);
+            assert_eq!(rx.try_pop_slice(&mut popped).unwrap_or(0), capacity);
             assert_eq!(popped[..capacity], items[..capacity]);
             assert!(popped[capacity..].iter().all(|&item| item == u64::MAX), "the rest of the slice is unchanged");
-            assert_eq!(rx.pop_slice(&mut popped), 0);
-            assert_eq!(rx.pop_into(&mut popped, 5), 0);
+            assert_eq!(rx.try_pop_slice(&mut popped).unwrap_or(0), 0);
+            assert_eq!(rx.try_pop_batch(&mut popped, 5).unwrap_or(0), 0);
         }
     }
 }
@@ -112,17 +143,17 @@ pub(crate) fn slices_go_in_and_out_at_every_offset<C: Case>() {
                 tx.push(item).unwrap();
                 assert_eq!(rx.pop(), Ok(item));
             }
-            assert!(rx.is_empty());
+            assert!(rx.is_empty() && rx.try_pop().is_err());
             let items = (0..capacity as u64).collect::<Vec<_>>();
-            assert_eq!(tx.push_slice(&items), capacity);
+            assert_eq!(tx.try_push_slice(&items).unwrap_or(0), capacity);
             let mut popped = vec![0; capacity];
-            assert_eq!(rx.pop_slice(&mut popped), capacity);
+            assert_eq!(rx.try_pop_slice(&mut popped).unwrap_or(0), capacity);
             assert_eq!(popped, items);
-            assert!(rx.is_empty());
-            assert_eq!(tx.push_slice(&items), capacity);
+            assert!(rx.is_empty() && rx.try_pop().is_err());
+            assert_eq!(tx.try_push_slice(&items).unwrap_or(0), capacity);
             let mut popped = Vec::new();
-            assert_eq!(rx.pop_into(&mut popped, capacity - 1), capacity - 1);
-            assert_eq!(rx.pop_into(&mut popped, capacity), 1);
+            assert_eq!(rx.try_pop_batch(&mut popped, capacity - 1).unwrap_or(0), capacity - 1);
+            assert_eq!(rx.try_pop_batch(&mut popped, capacity).unwrap_or(0), 1);
             assert_eq!(popped, items);
         }
     }
@@ -132,30 +163,36 @@ pub(crate) fn pop_into_appends_at_most_max<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(100);
     assert_eq!(fill(&mut tx, 0), 100);
     let mut items = vec![77];
-    assert_eq!(rx.pop_into(&mut items, 10), 10);
-    assert_eq!(rx.pop_into(&mut items, 33), 33);
+    assert_eq!(rx.try_pop_batch(&mut items, 10).unwrap_or(0), 10);
+    assert_eq!(rx.try_pop_batch(&mut items, 33).unwrap_or(0), 33);
     assert_eq!(items.len(), 44);
     assert_eq!(items[0], 77);
     assert!(items[1..].iter().copied().eq(0..43));
     assert_eq!(rx.len(), 57);
-    assert_eq!(rx.pop_into(&mut items, usize::MAX), 57);
+    assert_eq!(rx.try_pop_batch(&mut items, usize::MAX).unwrap_or(0), 57);
 }
 
 pub(crate) fn drain_gives_at_most_max_in_order<C: Case>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 20);
     let mut items = Vec::new();
-    assert_eq!(rx.drain(5, |item| items.push(item)), 0);
+    assert_eq!(rx.try_pop_each(5, |item| items.push(item)).unwrap_or(0), 0);
     for round in 0..3 {
         assert_eq!(fill(&mut tx, 0), 100);
         for (max, drained) in [(0, 0), (1, 1), (10, 10), (70, 70), (usize::MAX, 19), (1, 0)] {
-            assert_eq!(rx.drain(max, |item| items.push(item)), drained, "{max} of round {round}");
+            assert_eq!(rx.try_pop_each(max, |item| items.push(item)).unwrap_or(0), drained, "{max} of round {round}");
         }
         assert!(items.drain(..).eq(0..100));
         assert!(rx.is_empty());
     }
-    assert_eq!(tx.push_slice(&[1, 2]), 2);
+    assert_eq!(tx.try_push_slice(&[1, 2]).unwrap_or(0), 2);
     drop(tx);
-    assert_eq!((rx.drain(9, |item| items.push(item)), rx.drain(9, |item| items.push(item))), (2, 0));
+    assert_eq!(
+        (
+            rx.try_pop_each(9, |item| items.push(item)).unwrap_or(0),
+            rx.try_pop_each(9, |item| items.push(item)).unwrap_or(0)
+        ),
+        (2, 0)
+    );
     assert_eq!(items, [1, 2]);
 }
 
@@ -166,25 +203,26 @@ pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
     for (capacity, items, stop) in few.into_iter().chain(many) {
         let ledger = Ledger::new(items);
         let (mut tx, mut rx) = queue_from::<_, C>(capacity, usize::MAX - 3);
-        assert_eq!(tx.push_iter(&mut (0..items).map(|id| ledger.item(id))), items);
+        assert_eq!(tx.try_push_batch(&mut (0..items).map(|id| ledger.item(id)).collect()).unwrap_or(0), items);
         let mut given = Vec::new();
         catch_unwind(AssertUnwindSafe(|| {
-            rx.drain(usize::MAX, |item| {
+            rx.try_pop_each(usize::MAX, |item| {
                 let id = item.id;
                 given.push(item);
                 assert_ne!(id, stop);
             })
+            .unwrap_or(0)
         }))
         .unwrap_err();
         assert!(given.iter().map(|item| item.id).eq(0..=stop));
         assert_eq!(rx.len(), items - 1 - stop);
-        rx.drain(usize::MAX, |item| given.push(item));
+        rx.try_pop_each(usize::MAX, |item| given.push(item)).unwrap_or(0);
         assert!(given.iter().map(|item| item.id).eq(0..items));
         // What was given is the caller's, and there is room for as many as before.
         drop(given);
         ledger.assert_dropped_once(items);
         let ledger = Ledger::new(capacity);
-        assert_eq!(tx.push_iter(&mut (0..capacity).map(|id| ledger.item(id))), capacity);
+        assert_eq!(tx.try_push_batch(&mut (0..capacity).map(|id| ledger.item(id)).collect()).unwrap_or(0), capacity);
         drop((tx, rx));
         ledger.assert_dropped_once(capacity);
     }
@@ -202,12 +240,12 @@ pub(crate) fn batches_stream_between_threads<C: Case>() {
                 while next < items {
                     let end = items.min(next + 1 + random.below(capacity) as u64);
                     if random.below(2) == 0 {
-                        next += tx.push_slice(&(next..end).collect::<Vec<_>>()) as u64;
+                        next += tx.try_push_slice(&(next..end).collect::<Vec<_>>()).unwrap_or(0) as u64;
                     } else {
-                        next += tx.push_iter(&mut (next..end)) as u64;
+                        next += tx.try_push_batch(&mut (next..end).collect()).unwrap_or(0) as u64;
                     }
                     if next < end {
-                        tx.wait_for_space().unwrap();
+                        tx.wait_for_room(1).unwrap();
                     }
                 }
             });
@@ -218,9 +256,9 @@ pub(crate) fn batches_stream_between_threads<C: Case>() {
                 popped.clear();
                 let max = 1 + random.below(2 * capacity);
                 let count = if random.below(2) == 0 {
-                    rx.pop_into(&mut popped, max)
+                    rx.try_pop_batch(&mut popped, max).unwrap_or(0)
                 } else {
-                    rx.drain(max, |item| popped.push(item))
+                    rx.try_pop_each(max, |item| popped.push(item)).unwrap_or(0)
                 };
                 assert!(count == popped.len() && (1..=max).contains(&count));
                 let end = next + popped.len() as u64;

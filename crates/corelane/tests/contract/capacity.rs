@@ -1,21 +1,24 @@
 //! Never more than the capacity inside, and never much less accepted.
 
 use crate::case::{CAPACITIES, Case, Random, STARTS, fill, queue, queue_from};
-use corelane::error::{PopError, PushError};
+use corelane::error::{TryPopError, TryPushError};
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::thread;
 
 pub(crate) fn holds_its_capacity_and_no_more<C: Case>() {
     for capacity in CAPACITIES {
-        let (mut tx, mut rx) = queue::<u64, C>(capacity);
+        let (mut tx, rx) = queue::<u64, C>(capacity);
         assert_eq!((tx.capacity(), rx.capacity()), (capacity, capacity));
         assert_eq!((tx.len(), rx.len()), (0, 0));
         assert!(tx.is_empty() && rx.is_empty());
         assert_eq!(fill(&mut tx, 0), capacity as u64);
         assert_eq!((tx.len(), rx.len()), (capacity, capacity));
         assert!(!tx.is_empty() && !rx.is_empty());
-        assert_eq!(tx.try_push(7), Err(PushError::Full(7)));
-        assert_eq!(tx.push_slice(&[1, 2]) + tx.push_iter(&mut [1, 2].into_iter()), 0);
+        assert_eq!(tx.try_push(7), Err(TryPushError::Full(7)));
+        assert_eq!(
+            tx.try_push_slice(&[1, 2]).unwrap_or(0) + tx.try_push_batch(&mut [1, 2].into_iter().collect()).unwrap_or(0),
+            0
+        );
     }
 }
 
@@ -59,11 +62,11 @@ pub(crate) fn drained_to_empty_it_takes_its_capacity_again<C: Case>() {
             for item in next..next + capacity as u64 {
                 assert_eq!(rx.try_pop(), Ok(item));
             }
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
             next += capacity as u64;
             assert_eq!(tx.try_push(next), Ok(()));
             assert_eq!(rx.pop(), Ok(next));
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
             next += 1;
         }
     }
@@ -122,7 +125,7 @@ pub(crate) fn index_wrap_around_changes_nothing<C: Case>() {
                     assert_eq!(rx.try_pop(), Ok(next));
                     next += 1;
                 }
-                assert_eq!(rx.try_pop(), Err(PopError::Empty));
+                assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
                 assert_eq!((tx.len(), rx.len()), (0, 0));
             }
         }

@@ -1,7 +1,7 @@
 //! Closing by call or by drop: each item is given back or can be popped.
 
 use crate::case::{CAPACITIES, Case, Ledger, Random, Rx, STARTS, Tx, fill, queue, queue_from};
-use corelane::error::{Closed, Drained, PopError, PopTimeoutError, PushError, PushTimeoutError};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::thread;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 /// The queue is closed for its producer, which gets its item back from every call.
 fn assert_refuses<C: Case>(tx: &mut Tx<u64, C>) {
     assert!(tx.is_closed());
-    assert_eq!(tx.try_push(9), Err(PushError::Closed(9)));
+    assert_eq!(tx.try_push(9), Err(TryPushError::Closed(9)));
     assert_eq!(tx.push(9), Err(Closed(9)));
     assert_eq!(tx.push_timeout(9, Duration::from_secs(100)), Err(PushTimeoutError::Closed(9)));
-    assert_eq!(tx.push_slice(&[9, 9]), 0);
-    assert_eq!(tx.push_iter(&mut [9, 9].into_iter()), 0);
+    assert_eq!(tx.try_push_slice(&[9, 9]).unwrap_or(0), 0);
+    assert_eq!(tx.try_push_batch(&mut [9, 9].into_iter().collect()).unwrap_or(0), 0);
 }
 
 /// The queue holds these items and is drained after them.
@@ -23,13 +23,13 @@ fn assert_drains<C: Case>(rx: &mut Rx<u64, C>, from: u64, to: u64) {
     for item in from..to {
         assert_eq!(rx.try_pop(), Ok(item));
     }
-    assert_eq!(rx.try_pop(), Err(PopError::Closed));
-    assert_eq!(rx.pop(), Err(Drained));
+    assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
+    assert_eq!(rx.pop(), Err(Closed(())));
     assert_eq!(rx.pop_timeout(Duration::from_secs(100)), Err(PopTimeoutError::Closed));
-    assert_eq!(rx.wait_for_item(), Err(Drained));
-    assert_eq!(rx.pop_slice(&mut [0; 3]), 0);
-    assert_eq!(rx.pop_into(&mut Vec::new(), 3), 0);
-    assert!(rx.peek().is_none());
+    assert_eq!(rx.wait_for_item(), Err(Closed(())));
+    assert_eq!(rx.try_pop_slice(&mut [0; 3]).unwrap_or(0), 0);
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 3).unwrap_or(0), 0);
+    assert!(rx.try_peek().is_err());
     assert!(rx.is_empty());
     assert_eq!(rx.len(), 0);
 }
@@ -38,7 +38,7 @@ pub(crate) fn what_was_pushed_before_the_producer_left_is_drained<C: Case>() {
     for capacity in CAPACITIES {
         for n in [0, 1, capacity / 2, capacity] {
             let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-            assert_eq!(tx.push_iter(&mut (0..n as u64)), n);
+            assert_eq!(tx.try_push_batch(&mut (0..n as u64).collect()).unwrap_or(0), n);
             assert!(!rx.is_closed());
             drop(tx);
             assert_drains::<C>(&mut rx, 0, n as u64);
@@ -49,7 +49,7 @@ pub(crate) fn what_was_pushed_before_the_producer_left_is_drained<C: Case>() {
 pub(crate) fn a_producer_that_closed_pushes_no_more<C: Case>() {
     for n in [0, 1, 6, 7, 8, 50, 100] {
         let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 3);
-        assert_eq!(tx.push_iter(&mut (0..n)), n as usize);
+        assert_eq!(tx.try_push_batch(&mut (0..n).collect()).unwrap_or(0), n as usize);
         assert!(!tx.is_closed());
         tx.close();
         assert_refuses::<C>(&mut tx);
@@ -65,7 +65,7 @@ pub(crate) fn a_consumer_that_closed_gets_exactly_what_was_accepted<C: Case>() {
             for popped in [0, 1, 7, n / 2, n] {
                 let popped = popped.min(n);
                 let (mut tx, mut rx) = queue_from::<u64, C>(100, start);
-                assert_eq!(tx.push_iter(&mut (0..n)), n as usize);
+                assert_eq!(tx.try_push_batch(&mut (0..n).collect()).unwrap_or(0), n as usize);
                 (0..popped).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
                 rx.close();
                 assert_refuses::<C>(&mut tx);
@@ -82,10 +82,10 @@ pub(crate) fn a_refused_batch_leaves_no_trace<C: Case>() {
     for start in STARTS {
         for inside in 0..20 {
             let (mut tx, mut rx) = queue_from::<u64, C>(100, start);
-            assert_eq!(tx.push_slice(&vec![7; inside]), inside);
+            assert_eq!(tx.try_push_slice(&vec![7; inside]).unwrap_or(0), inside);
             rx.close();
             // Longer than a block of any design.
-            assert_eq!(tx.push_slice(&[9; 50]), 0);
+            assert_eq!(tx.try_push_slice(&[9; 50]).unwrap_or(0), 0);
             assert_eq!(tx.len(), inside);
             for _ in 0..inside {
                 assert_eq!(rx.try_pop(), Ok(7));
@@ -105,7 +105,7 @@ pub(crate) fn pushes_after_the_consumer_closed_give_the_item_back<C: Case>() {
     rx.close();
     for id in 20..50 {
         match tx.try_push(ledger.item(id)) {
-            Err(PushError::Closed(item)) => assert_eq!(item.id, id),
+            Err(TryPushError::Closed(item)) => assert_eq!(item.id, id),
             _ => panic!("accepted after the close"),
         }
         assert_eq!(ledger.drops(id), 1);
@@ -119,7 +119,7 @@ pub(crate) fn pushes_after_the_consumer_left_give_the_item_back<C: Case>() {
     for n in [0, 1, 7, 50, 100] {
         for popped in [0, n / 2, n] {
             let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 3);
-            assert_eq!(tx.push_iter(&mut (0..n)), n as usize);
+            assert_eq!(tx.try_push_batch(&mut (0..n).collect()).unwrap_or(0), n as usize);
             (0..popped).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
             drop(rx);
             assert_refuses::<C>(&mut tx);
@@ -149,12 +149,12 @@ pub(crate) fn closing_at_every_fill<C: Case>() {
                     tx.push(item).unwrap();
                     assert_eq!(rx.pop(), Ok(item));
                 }
-                let pushed = tx.push_iter(&mut (0..n)) as u64;
+                let pushed = tx.try_push_batch(&mut (0..n).collect()).unwrap_or(0) as u64;
                 rx.close();
-                assert_eq!(tx.try_push(9), Err(PushError::Closed(9)));
+                assert_eq!(tx.try_push(9), Err(TryPushError::Closed(9)));
                 assert_eq!(rx.len() as u64, pushed);
                 (0..pushed).for_each(|item| assert_eq!(rx.try_pop(), Ok(item)));
-                assert_eq!(rx.try_pop(), Err(PopError::Closed));
+                assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
             }
         }
     }
@@ -162,7 +162,7 @@ pub(crate) fn closing_at_every_fill<C: Case>() {
 
 pub(crate) fn closing_twice_changes_nothing<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(10);
-    assert_eq!(tx.push_slice(&[0, 1, 2]), 3);
+    assert_eq!(tx.try_push_slice(&[0, 1, 2]).unwrap_or(0), 3);
     rx.close();
     tx.close();
     rx.close();
@@ -246,7 +246,7 @@ fn race_close<C: Case>(push: impl Fn(&mut Tx<u64, C>, u64) -> (u64, bool) + Send
                         }
                         next = after;
                     }
-                    assert_eq!(tx.try_push(0), Err(PushError::Closed(0)));
+                    assert_eq!(tx.try_push(0), Err(TryPushError::Closed(0)));
                     accepted.push(next);
                 }
                 accepted
@@ -262,7 +262,7 @@ fn race_close<C: Case>(push: impl Fn(&mut Tx<u64, C>, u64) -> (u64, bool) + Send
                     match rx.try_pop() {
                         Ok(item) => assert_eq!(item, next),
                         Err(error) => {
-                            assert_eq!(error, PopError::Empty);
+                            assert_eq!(error, TryPopError::Empty);
                             continue;
                         }
                     }
@@ -275,7 +275,7 @@ fn race_close<C: Case>(push: impl Fn(&mut Tx<u64, C>, u64) -> (u64, bool) + Send
                     match rx.try_pop() {
                         Ok(item) => assert_eq!(item, next),
                         Err(error) => {
-                            assert_eq!(error, PopError::Closed);
+                            assert_eq!(error, TryPopError::Closed);
                             break;
                         }
                     }
@@ -293,13 +293,9 @@ fn race_close<C: Case>(push: impl Fn(&mut Tx<u64, C>, u64) -> (u64, bool) + Send
 pub(crate) fn a_close_races_single_pushes<C: Case>() {
     race_close::<C>(|tx, next| match tx.try_push(next) {
         Ok(()) => (next + 1, false),
-        Err(PushError::Full(item)) => {
-            assert_eq!(item, next);
-            (next, false)
-        }
-        Err(PushError::Closed(item)) => {
-            assert_eq!(item, next);
-            (next, true)
+        Err(refused) => {
+            assert!(refused == TryPushError::Full(next) || refused == TryPushError::Closed(next));
+            (next, refused.is_closed())
         }
     });
 }
@@ -314,9 +310,9 @@ pub(crate) fn a_close_races_blocking_pushes<C: Case>() {
     });
 }
 
-pub(crate) fn a_close_races_push_iter<C: Case>() {
+pub(crate) fn a_close_races_push_batch<C: Case>() {
     race_close::<C>(|tx, next| {
-        let pushed = tx.push_iter(&mut (next..next + 9)) as u64;
+        let pushed = tx.try_push_batch(&mut (next..next + 9).collect()).unwrap_or(0) as u64;
         (next + pushed, pushed < 9 && tx.is_closed())
     });
 }
@@ -324,19 +320,19 @@ pub(crate) fn a_close_races_push_iter<C: Case>() {
 pub(crate) fn a_close_races_push_slice<C: Case>() {
     race_close::<C>(|tx, next| {
         let items = std::array::from_fn::<_, 9, _>(|i| next + i as u64);
-        let pushed = tx.push_slice(&items) as u64;
+        let pushed = tx.try_push_slice(&items).unwrap_or(0) as u64;
         (next + pushed, pushed < 9 && tx.is_closed())
     });
 }
 
 pub(crate) fn a_close_races_reservations<C: Case>() {
-    race_close::<C>(|tx, next| match tx.reserve().map(|slot| slot.write(next)) {
+    race_close::<C>(|tx, next| match tx.try_reserve().map(|slot| slot.write(next)) {
         Ok(Ok(())) => (next + 1, false),
         Ok(Err(Closed(item))) => {
             assert_eq!(item, next);
             (next, true)
         }
-        Err(error) => (next, error == corelane::error::ReserveError::Closed),
+        Err(error) => (next, error == corelane::error::TryPushError::Closed(())),
     });
 }
 
@@ -370,7 +366,7 @@ fn race_drop<C: Case>(push: impl Fn(&mut Tx<crate::case::Tracked, C>, &Ledger, &
                 random.spin(1000);
                 let mut items = Vec::new();
                 for _ in 0..random.below(4) {
-                    rx.pop_into(&mut items, random.below(20));
+                    rx.try_pop_batch(&mut items, random.below(20)).unwrap_or(0);
                 }
                 assert!(items.iter().map(|item| item.id).eq(0..items.len()));
                 drop(rx);
@@ -386,7 +382,7 @@ fn race_drop<C: Case>(push: impl Fn(&mut Tx<crate::case::Tracked, C>, &Ledger, &
 pub(crate) fn a_consumers_drop_races_pushes<C: Case>() {
     race_drop::<C>(|tx, ledger, next| {
         let mut item = ledger.item(*next);
-        while let Err(PushError::Full(refused)) = tx.try_push(item) {
+        while let Err(TryPushError::Full(refused)) = tx.try_push(item) {
             assert_eq!(refused.id, *next);
             item = refused;
             thread::yield_now();
@@ -395,16 +391,13 @@ pub(crate) fn a_consumers_drop_races_pushes<C: Case>() {
     });
 }
 
-pub(crate) fn a_consumers_drop_races_push_iter<C: Case>() {
+pub(crate) fn a_consumers_drop_races_push_batch<C: Case>() {
     race_drop::<C>(|tx, ledger, next| {
         let end = (*next + 9).min(120);
-        let mut items = (*next..end).map(|id| {
-            *next = id + 1;
-            ledger.item(id)
-        });
-        if tx.push_iter(&mut items) == 0 {
-            thread::yield_now();
-        }
+        let mut items = (*next..end).map(|id| ledger.item(id)).collect::<Vec<_>>();
+        *next = end;
+        let refused = tx.push_batch(&mut items);
+        assert_eq!(refused.is_err(), !items.is_empty());
     });
 }
 
@@ -430,8 +423,8 @@ pub(crate) fn a_close_races_a_producers_drop<C: Case>() {
                 random.spin(300);
                 rx.close();
                 let mut items = Vec::new();
-                while rx.pop_into(&mut items, 7) != 0 {}
-                assert_eq!(rx.pop(), Err(Drained));
+                while rx.try_pop_batch(&mut items, 7).unwrap_or(0) != 0 {}
+                assert_eq!(rx.pop(), Err(Closed(())));
                 assert!(items.iter().copied().eq(0..items.len() as u64));
                 items.len()
             };
@@ -466,13 +459,13 @@ pub(crate) fn what_is_pushed_just_before_the_producer_leaves_is_popped<C: Case>(
                     loop {
                         match rx.try_pop() {
                             Ok(item) => break Some(item),
-                            Err(PopError::Empty) => {}
-                            Err(PopError::Closed) => break None,
+                            Err(TryPopError::Closed) => break None,
+                            Err(_) => {}
                         }
                     }
                 };
                 assert_eq!(first, Some(0), "round {round}");
-                assert_eq!(rx.pop(), Err(Drained));
+                assert_eq!(rx.pop(), Err(Closed(())));
             }
         });
     }

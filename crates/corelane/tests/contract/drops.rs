@@ -14,10 +14,13 @@ fn leave<C: Case>(capacity: usize, start: usize, popped: usize, left: usize) {
         assert_eq!(rx.pop().unwrap().id, id);
     }
     // As far as it takes them: the consumer has not said Empty.
-    let pushed = tx.push_iter(&mut (popped..popped + left).map(|id| ledger.item(id)));
+    let mut items = (popped..popped + left).map(|id| ledger.item(id)).collect::<Vec<_>>();
+    let pushed = tx.try_push_batch(&mut items).unwrap_or(0);
     drop(rx);
     drop(tx);
     ledger.assert_dropped_once(popped + pushed);
+    drop(items);
+    ledger.assert_dropped_once(popped + left);
 }
 
 pub(crate) fn what_is_left_inside_is_dropped_once<C: Case>() {
@@ -47,9 +50,9 @@ pub(crate) fn either_handle_may_go_last<C: Case>() {
     for (start, first) in STARTS.into_iter().flat_map(|start| [(start, true), (start, false)]) {
         let ledger = Ledger::new(60);
         let (mut tx, mut rx) = queue_from::<_, C>(100, start);
-        assert_eq!(tx.push_iter(&mut (0..60).map(|id| ledger.item(id))), 60);
+        assert_eq!(tx.try_push_batch(&mut (0..60).map(|id| ledger.item(id)).collect()).unwrap_or(0), 60);
         let mut items = Vec::new();
-        rx.pop_into(&mut items, 33);
+        rx.try_pop_batch(&mut items, 33).unwrap_or(0);
         drop(items);
         if first {
             drop(tx);
@@ -69,7 +72,7 @@ pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
         let ledger = Ledger::new(60);
         let (mut tx, rx) = queue_from::<_, C>(100, usize::MAX - 3);
         let items = (0..60).map(|id| if id == explosive { ledger.explosive(id) } else { ledger.item(id) });
-        assert_eq!(tx.push_iter(&mut { items }), 60);
+        assert_eq!(tx.try_push_batch(&mut { items }.collect()).unwrap_or(0), 60);
         drop(tx);
         catch_unwind(AssertUnwindSafe(|| drop(rx))).unwrap_err();
         ledger.assert_dropped_once(60);
@@ -79,10 +82,10 @@ pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
 pub(crate) fn a_popped_item_is_the_callers<C: Case>() {
     let ledger = Ledger::new(5);
     let (mut tx, mut rx) = queue_from::<_, C>(5, 0);
-    assert_eq!(tx.push_iter(&mut (0..5).map(|id| ledger.item(id))), 5);
-    let kept = [rx.try_pop().unwrap(), rx.peek().unwrap().take()];
+    assert_eq!(tx.try_push_batch(&mut (0..5).map(|id| ledger.item(id)).collect()).unwrap_or(0), 5);
+    let kept = [rx.try_pop().unwrap(), rx.try_peek().unwrap().pop()];
     let mut more = Vec::new();
-    rx.pop_into(&mut more, 2);
+    rx.try_pop_batch(&mut more, 2).unwrap_or(0);
     drop((tx, rx));
     assert_eq!((0..5).map(|id| ledger.drops(id)).collect::<Vec<_>>(), [0, 0, 0, 0, 1]);
     assert!(kept.iter().chain(&more).map(|item| item.id).eq(0..4));

@@ -52,8 +52,8 @@ pub(crate) fn debug_needs_nothing_of_the_item<C: Case>() {
         assert!(text.starts_with(name), "{text}");
         assert!(text.contains("capacity: 9") && text.contains("closed: false"), "{text}");
     }
-    assert!(format!("{:?}", tx.reserve().unwrap()).starts_with("Reserved"));
-    let peeked = format!("{:?}", rx.peek().unwrap());
+    assert!(format!("{:?}", tx.try_reserve().unwrap()).starts_with("Reserved"));
+    let peeked = format!("{:?}", rx.try_peek().unwrap());
     assert!(peeked.starts_with("Peeked") && !peeked.contains("123456"), "{peeked}");
     drop(rx);
     let refused = tx.try_push(Silent(Cell::new(0))).unwrap_err();

@@ -3,7 +3,7 @@
 use crate::case::{Case, Random, Rx, Tx, queue_from};
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::one_to_one::{OneToOne, Step};
-use corelane::error::{PopError, PopTimeoutError, PushError, PushTimeoutError, ReserveError};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use std::thread;
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ fn produce<C: Case>(tx: &mut Tx<u64, C>, random: &mut Random, next: &mut u64, cl
     let items: Vec<_> = (item..item + asked as u64).collect();
     let one = |outcome| match outcome {
         Ok(()) => vec![Step::Push(item)],
-        Err(PushError::Full(_)) => vec![Step::Full(item)],
-        Err(PushError::Closed(_)) => vec![Step::PushClosed],
+        Err(TryPushError::Full(_)) => vec![Step::Full(item)],
+        Err(_) => vec![Step::PushClosed],
     };
     let (begin, end, steps) = match random.below(40) {
         0 => clock.time(|| {
@@ -42,21 +42,21 @@ fn produce<C: Case>(tx: &mut Tx<u64, C>, random: &mut Random, next: &mut u64, cl
         1..4 => clock.time(|| vec![Step::IsClosed(tx.is_closed())]),
         4..9 => clock.time(|| vec![Step::InsideAtMost(tx.len() as u64)]),
         9..14 => clock.time(|| match tx.push_timeout(item, MOMENT) {
-            Err(PushTimeoutError::Timeout(_)) => vec![],
-            Err(PushTimeoutError::Closed(item)) => one(Err(PushError::Closed(item))),
+            Err(PushTimeoutError::Closed(item)) => one(Err(TryPushError::Closed(item))),
+            Err(_) => vec![],
             Ok(()) => one(Ok(())),
         }),
-        14..19 => clock.time(|| match tx.reserve() {
-            Ok(slot) => one(slot.write(item).map_err(|closed| PushError::Closed(closed.0))),
-            Err(ReserveError::Full) => one(Err(PushError::Full(item))),
-            Err(ReserveError::Closed) => one(Err(PushError::Closed(item))),
+        14..19 => clock.time(|| match tx.try_reserve() {
+            Ok(slot) => one(slot.write(item).map_err(|closed| TryPushError::Closed(closed.0))),
+            Err(TryPushError::Full(())) => one(Err(TryPushError::Full(item))),
+            Err(_) => one(Err(TryPushError::Closed(item))),
         }),
         19..25 => {
-            let (begin, end, done) = clock.time(|| tx.push_slice(&items));
+            let (begin, end, done) = clock.time(|| tx.try_push_slice(&items).unwrap_or(0));
             return (begin, end, pushed(next, asked, done));
         }
         25..29 => {
-            let (begin, end, done) = clock.time(|| tx.push_iter(&mut items.iter().copied()));
+            let (begin, end, done) = clock.time(|| tx.try_push_batch(&mut items.clone()).unwrap_or(0));
             return (begin, end, pushed(next, asked, done));
         }
         _ => clock.time(|| one(tx.try_push(item))),
@@ -79,8 +79,8 @@ fn consume<C: Case>(rx: &mut Rx<u64, C>, random: &mut Random, next: &mut u64, cl
     let mut items = Vec::with_capacity(MOST);
     let one = |outcome| match outcome {
         Ok(item) => vec![Step::Pop(item)],
-        Err(PopError::Empty) => vec![Step::Empty(first)],
-        Err(PopError::Closed) => vec![Step::PopClosed],
+        Err(TryPopError::Empty) => vec![Step::Empty(first)],
+        Err(_) => vec![Step::PopClosed],
     };
     let (begin, end, steps) = match random.below(40) {
         0 => clock.time(|| {
@@ -90,20 +90,20 @@ fn consume<C: Case>(rx: &mut Rx<u64, C>, random: &mut Random, next: &mut u64, cl
         1..4 => clock.time(|| vec![Step::IsClosed(rx.is_closed())]),
         4..9 => clock.time(|| vec![Step::Inside(rx.len() as u64)]),
         9..14 => clock.time(|| match rx.pop_timeout(MOMENT) {
-            Err(PopTimeoutError::Timeout) => vec![],
-            Err(PopTimeoutError::Closed) => one(Err(PopError::Closed)),
+            Err(PopTimeoutError::Closed) => one(Err(TryPopError::Closed)),
+            Err(_) => vec![],
             Ok(item) => one(Ok(item)),
         }),
-        14..19 => clock.time(|| match rx.peek() {
-            Some(item) => vec![Step::Pop(item.take())],
-            None => vec![Step::Nothing(first)],
+        14..19 => clock.time(|| match rx.try_peek() {
+            Ok(item) => vec![Step::Pop(item.pop())],
+            Err(refusal) => one(Err(refusal)),
         }),
         19..25 => {
-            let (begin, end, _) = clock.time(|| rx.pop_into(&mut items, asked));
+            let (begin, end, _) = clock.time(|| rx.try_pop_batch(&mut items, asked).unwrap_or(0));
             return (begin, end, popped(next, asked, &items));
         }
         25..29 => {
-            let (begin, end, _) = clock.time(|| rx.drain(asked, |item| items.push(item)));
+            let (begin, end, _) = clock.time(|| rx.try_pop_each(asked, |item| items.push(item)).unwrap_or(0));
             return (begin, end, popped(next, asked, &items));
         }
         _ => clock.time(|| one(rx.try_pop())),

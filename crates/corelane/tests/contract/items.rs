@@ -1,7 +1,7 @@
 //! Any `Send` item, whatever its size, alignment and bits.
 
 use crate::case::{Case, Page, STARTS, Silent, Wide, queue, queue_from};
-use corelane::error::PopError;
+use corelane::error::TryPopError;
 use corelane::spsc::Design;
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -92,9 +92,9 @@ where
             }
         }
         let mut rest = Vec::new();
-        assert_eq!(rx.pop_into(&mut rest, usize::MAX) as u64, pushed - popped);
+        assert_eq!(rx.try_pop_batch(&mut rest, usize::MAX).unwrap_or(0) as u64, pushed - popped);
         assert!(rest.into_iter().eq((popped..pushed).map(T::number)));
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
     }
 }
 
@@ -154,10 +154,10 @@ where
 {
     let (mut tx, mut rx) = queue::<T, C>(100);
     for n in 0..400 {
-        let mut slot = tx.reserve().unwrap();
+        let mut slot = tx.try_reserve().unwrap();
         assert!(slot.as_uninit_mut().as_mut_ptr().is_aligned());
         assert_eq!(slot.write(T::number(n)), Ok(()));
-        let item = rx.peek().unwrap();
+        let item = rx.try_peek().unwrap();
         assert!((&raw const *item).is_aligned());
         assert_eq!(*item, T::number(n));
         item.release();
@@ -175,11 +175,11 @@ pub(crate) fn peeked_items_are_aligned<C: Case>() {
 
 pub(crate) fn zero_sized_items_are_counted<C: Case>() {
     let (mut tx, mut rx) = queue_from::<(), C>(1000, usize::MAX - 3);
-    assert_eq!(tx.push_slice(&[(); 600]), 600);
-    assert_eq!(tx.push_iter(&mut std::iter::repeat(())), 400);
+    assert_eq!(tx.try_push_slice(&[(); 600]).unwrap_or(0), 600);
+    assert_eq!(tx.try_push_batch(&mut vec![(); 500]), Ok(400));
     assert_eq!(rx.len(), 1000);
     let mut items = Vec::new();
-    assert_eq!(rx.pop_into(&mut items, 999), 999);
-    assert_eq!(rx.pop_slice(&mut [(); 5]), 1);
-    assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    assert_eq!(rx.try_pop_batch(&mut items, 999).unwrap_or(0), 999);
+    assert_eq!(rx.try_pop_slice(&mut [(); 5]).unwrap_or(0), 1);
+    assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
 }

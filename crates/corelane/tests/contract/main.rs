@@ -123,8 +123,7 @@ macro_rules! suite_of_unbounded {
                     slow_and_fast_phases_alternate
                 }
                 batches {
-                    push_iter_of_nothing_pushes_nothing
-                    a_panicking_iterator_has_pushed_what_it_yielded
+                    a_batch_of_nothing_pushes_nothing
                     batches_stream_between_threads
                 }
                 ring {
@@ -160,11 +159,11 @@ macro_rules! suite_of_unbounded {
                     closing_twice_changes_nothing
                     a_close_races_single_pushes
                     a_close_races_blocking_pushes
-                    a_close_races_push_iter
+                    a_close_races_push_batch
                     a_close_races_push_slice
                     a_close_races_reservations
                     a_consumers_drop_races_pushes
-                    a_consumers_drop_races_push_iter
+                    a_consumers_drop_races_push_batch
                     a_close_races_a_producers_drop
                     what_is_pushed_just_before_the_producer_leaves_is_popped
                 }
@@ -232,10 +231,10 @@ macro_rules! paths {
                 histories_are_linearizable
             }
             batches {
-                push_iter_takes_what_fits_and_leaves_the_rest
-                push_iter_of_nothing_pushes_nothing
-                a_panicking_iterator_has_pushed_what_it_yielded
-                an_iterator_may_use_the_other_end
+                a_batch_takes_what_fits_and_leaves_the_rest
+                a_batch_of_nothing_pushes_nothing
+                batches_that_wait_are_whole
+                what_is_not_pushed_is_left
                 slices_larger_than_the_queue_go_in_part
                 slices_go_in_and_out_at_every_offset
                 pop_into_appends_at_most_max
@@ -297,11 +296,11 @@ macro_rules! promises {
                 closing_twice_changes_nothing
                 a_close_races_single_pushes
                 a_close_races_blocking_pushes
-                a_close_races_push_iter
+                a_close_races_push_batch
                 a_close_races_push_slice
                 a_close_races_reservations
                 a_consumers_drop_races_pushes
-                a_consumers_drop_races_push_iter
+                a_consumers_drop_races_push_batch
                 a_close_races_a_producers_drop
                 what_is_pushed_just_before_the_producer_leaves_is_popped
             }

@@ -1,7 +1,7 @@
 //! Random calls of one thread, each answered as a deque of bounded length would.
 
 use crate::case::{CAPACITIES, Case, Random, Rx, queue_from};
-use corelane::error::{PopError, PushError, ReserveError};
+use corelane::error::{TryPopError, TryPushError};
 use std::collections::VecDeque;
 use std::mem;
 
@@ -12,24 +12,24 @@ pub(crate) fn consume<C: Case>(rx: &mut Rx<u64, C>, model: &mut VecDeque<u64>, r
             assert_eq!(rx.len(), model.len());
             assert_eq!(rx.is_empty(), model.is_empty());
         }
-        1..4 => assert_eq!(rx.try_pop(), model.pop_front().ok_or(PopError::Empty)),
+        1..4 => assert_eq!(rx.try_pop(), model.pop_front().ok_or(TryPopError::Empty)),
         4 => {
             let mut popped = vec![u64::MAX];
-            let count = rx.pop_into(&mut popped, n);
+            let count = rx.try_pop_batch(&mut popped, n).unwrap_or(0);
             assert_eq!(count, n.min(model.len()));
             assert_eq!(popped[0], u64::MAX);
             assert!(popped[1..].iter().copied().eq(model.drain(..count)));
         }
         5 => {
             let mut popped = vec![u64::MAX; n];
-            let count = rx.pop_slice(&mut popped);
+            let count = rx.try_pop_slice(&mut popped).unwrap_or(0);
             assert_eq!(count, n.min(model.len()));
             assert!(popped[count..].iter().all(|&item| item == u64::MAX));
             assert!(popped[..count].iter().copied().eq(model.drain(..count)));
         }
-        6 => match rx.peek() {
-            None => assert!(model.is_empty()),
-            Some(mut item) => {
+        6 => match rx.try_peek() {
+            Err(_) => assert!(model.is_empty()),
+            Ok(mut item) => {
                 assert_eq!(Some(&*item), model.front());
                 match random.below(4) {
                     0 => drop(item),
@@ -38,7 +38,7 @@ pub(crate) fn consume<C: Case>(rx: &mut Rx<u64, C>, model: &mut VecDeque<u64>, r
                         *item = !*item;
                         model[0] = *item;
                     }
-                    _ => assert_eq!(Some(item.take()), model.pop_front()),
+                    _ => assert_eq!(Some(item.pop()), model.pop_front()),
                 }
             }
         },
@@ -75,26 +75,26 @@ fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
             0 => match tx.try_push(next) {
                 Ok(()) => 1,
                 Err(refused) => {
-                    assert_eq!(refused, PushError::Full(next));
+                    assert_eq!(refused, TryPushError::Full(next));
                     assert!(model.len() >= least);
                     0
                 }
             },
             1 => {
-                let pushed = tx.push_slice(&items);
+                let pushed = tx.try_push_slice(&items).unwrap_or(0);
                 assert!(may_take(model.len(), pushed, n), "{pushed} of {n} to {}", model.len());
                 pushed
             }
             2 => {
-                let mut left = items.iter().copied();
-                let pushed = tx.push_iter(&mut left);
+                let mut left = items.clone();
+                let pushed = tx.try_push_batch(&mut left).unwrap_or(0);
                 assert!(may_take(model.len(), pushed, n), "{pushed} of {n} to {}", model.len());
-                assert!(left.eq(items[pushed..].iter().copied()));
+                assert_eq!(left, items[pushed..]);
                 pushed
             }
-            3 => match tx.reserve() {
+            3 => match tx.try_reserve() {
                 Err(error) => {
-                    assert_eq!(error, ReserveError::Full);
+                    assert_eq!(error, TryPushError::Full(()));
                     assert!(model.len() >= least);
                     0
                 }
@@ -125,7 +125,7 @@ fn run<C: Case>(capacity: usize, start: usize, seed: u64, calls: usize) {
                 0
             }
             _ => {
-                let room = tx.push_iter(&mut (next..));
+                let room = tx.try_push_batch(&mut (next..).take(2 * capacity).collect()).unwrap_or(0);
                 assert!((least..=capacity).contains(&(model.len() + room)));
                 room
             }

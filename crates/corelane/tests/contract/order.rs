@@ -1,7 +1,7 @@
 //! First in, first out, exactly once; and nothing that has happened is denied.
 
 use crate::case::{CAPACITIES, Case, Random, STARTS, options, queue_from, queue_with};
-use corelane::error::{PopError, PushError};
+use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::{Consumer, Design, Producer};
 use corelane::wait::Yield;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -12,9 +12,9 @@ fn push_somehow<D: Design<u64>, W>(tx: &mut Producer<u64, D, W>, from: u64, end:
     let n = (1 + random.below(40) as u64).min(end - from);
     let pushed = match random.below(4) {
         0 => u64::from(tx.try_push(from).is_ok()),
-        1 => tx.push_iter(&mut (from..from + n)) as u64,
-        2 => tx.push_slice(&(from..from + n).collect::<Vec<_>>()) as u64,
-        _ => tx.reserve().map_or(0, |slot| slot.write(from).map_or(0, |()| 1)),
+        1 => tx.try_push_batch(&mut (from..from + n).collect()).unwrap_or(0) as u64,
+        2 => tx.try_push_slice(&(from..from + n).collect::<Vec<_>>()).unwrap_or(0) as u64,
+        _ => tx.try_reserve().map_or(0, |slot| slot.write(from).map_or(0, |()| 1)),
     };
     from + pushed
 }
@@ -25,19 +25,19 @@ fn pop_somehow<D: Design<u64>, W>(rx: &mut Consumer<u64, D, W>, from: u64, most:
     match random.below(5) {
         0 => items.extend(rx.try_pop().ok()),
         1 => {
-            rx.pop_into(&mut items, most);
+            rx.try_pop_batch(&mut items, most).unwrap_or(0);
         }
         2 => {
             items.resize(most, 0);
-            let n = rx.pop_slice(&mut items);
+            let n = rx.try_pop_slice(&mut items).unwrap_or(0);
             items.truncate(n);
         }
-        3 => items.extend(rx.peek().map(|item| {
+        3 => items.extend(rx.try_peek().map(|item| {
             assert_eq!(*item, from);
-            item.take()
+            item.pop()
         })),
         _ => {
-            if let Some(item) = rx.peek() {
+            if let Ok(item) = rx.try_peek() {
                 items.push(*item);
                 item.release();
             }
@@ -72,7 +72,7 @@ pub(crate) fn single_items_arrive_in_order_by_try_calls<C: Case>() {
             scope.spawn(move || {
                 for item in 0..spread(capacity) {
                     while let Err(refused) = tx.try_push(item) {
-                        assert_eq!(refused, PushError::Full(item));
+                        assert_eq!(refused, TryPushError::Full(item));
                         thread::yield_now();
                     }
                 }
@@ -81,8 +81,8 @@ pub(crate) fn single_items_arrive_in_order_by_try_calls<C: Case>() {
                 let item = loop {
                     match rx.try_pop() {
                         Ok(item) => break item,
-                        Err(PopError::Empty) => thread::yield_now(),
-                        Err(PopError::Closed) => panic!("closed with items inside"),
+                        Err(TryPopError::Empty) => thread::yield_now(),
+                        Err(refusal) => panic!("{refusal}, with items inside"),
                     }
                 };
                 assert_eq!(item, expected);
@@ -102,7 +102,7 @@ pub(crate) fn every_kind_of_push_and_pop_mixes_in_order<C: Case>() {
                 while next < end {
                     let pushed = push_somehow(&mut tx, next, end, &mut random);
                     if pushed == next {
-                        tx.wait_for_space().unwrap();
+                        tx.wait_for_room(1).unwrap();
                     }
                     next = pushed;
                 }
@@ -223,7 +223,7 @@ pub(crate) fn full_never_hides_a_slot_whose_pop_returned<C: Case>() {
                 }
                 assert!(capacity as u64 - tx.len() as u64 >= room);
                 let pushed = if random.below(4) == 0 {
-                    tx.push_iter(&mut (next..next + room)) as u64
+                    tx.try_push_batch(&mut (next..next + room).collect()).unwrap_or(0) as u64
                 } else {
                     (next..next + room).for_each(|item| assert_eq!(tx.try_push(item), Ok(())));
                     room
@@ -244,17 +244,17 @@ pub(crate) fn slow_and_fast_phases_alternate<C: Case>() {
     for _ in 0..60 {
         for _ in 0..random.below(12) {
             let n = 1 + random.below(2000) as u64;
-            let end = next + tx.push_iter(&mut (next..next + n)) as u64;
+            let end = next + tx.try_push_batch(&mut (next..next + n).collect()).unwrap_or(0) as u64;
             assert_eq!(rx.len() as u64, end - next);
             (next..end).for_each(|item| assert_eq!(rx.try_pop(), Ok(item)));
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
             next = end;
         }
         for _ in 0..random.below(300) {
             assert_eq!(tx.try_push(next), Ok(()));
             assert_eq!(rx.len(), 1);
             assert_eq!(rx.try_pop(), Ok(next));
-            assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
             next += 1;
         }
     }

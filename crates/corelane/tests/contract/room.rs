@@ -19,12 +19,12 @@ pub(crate) fn is_there_at_once_where_slots_are_free<C: Case>() {
     for capacity in [1, 2, 63, 100, 2000] {
         let (mut tx, mut rx) = parking::<C>(capacity);
         assert_eq!(tx.wait_for_room(capacity), Ok(()));
-        assert_eq!(tx.wait_for_space(), Ok(()));
+        assert_eq!(tx.wait_for_room(1), Ok(()));
         fill(&mut tx, 0);
         assert_eq!(tx.wait_for_room(0), Ok(()), "no slot is always free");
         while rx.try_pop().is_ok() {}
         assert_eq!(tx.wait_for_room(capacity), Ok(()));
-        assert_eq!(tx.push_iter(&mut (0..)), capacity);
+        assert_eq!(tx.try_push_batch(&mut (0..2 * capacity as u64).collect()), Ok(capacity));
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn comes_when_so_many_slots_are_free<C: Case>() {
                 assert_eq!(tx.wait_for_room(slots), Ok(()));
                 woken.store(true, SeqCst);
                 assert!(capacity - tx.len() >= slots);
-                assert_eq!(tx.push_iter(&mut (0..slots as u64)), slots);
+                assert_eq!(tx.try_push_batch(&mut (0..slots as u64).collect()).unwrap_or(0), slots);
                 tx
             });
             thread::sleep(NAP);
@@ -69,7 +69,7 @@ pub(crate) fn comes_for_the_whole_capacity<C: Case>() {
                     tx.wait_for_room(capacity).unwrap();
                     assert!(tx.is_empty());
                     let from = lap * capacity as u64;
-                    assert_eq!(tx.push_iter(&mut (from..from + capacity as u64)), capacity);
+                    assert_eq!(tx.try_push_batch(&mut (from..from + capacity as u64).collect()).unwrap_or(0), capacity);
                 }
             });
             (0..30 * capacity as u64).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
@@ -81,7 +81,7 @@ pub(crate) fn comes_for_the_whole_capacity<C: Case>() {
 pub(crate) fn ends_by_close<C: Case>() {
     for by_drop in [false, true] {
         let (mut tx, rx) = parking::<C>(100);
-        tx.push_iter(&mut (0..60));
+        tx.try_push_batch(&mut (0..60).collect()).unwrap_or(0);
         thread::scope(|scope| {
             let waiter = scope.spawn(move || tx.wait_for_room(100));
             thread::sleep(NAP);
@@ -102,7 +102,7 @@ pub(crate) fn ends_by_close<C: Case>() {
 pub(crate) fn is_closed_even_where_slots_are_free<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(10);
     rx.close();
-    assert_eq!(tx.wait_for_space(), Err(Closed(())));
+    assert_eq!(tx.wait_for_room(1), Err(Closed(())));
     assert_eq!(tx.wait_for_room(10), Err(Closed(())));
     let (mut tx, _rx) = queue::<u64, C>(10);
     tx.close();
@@ -139,7 +139,7 @@ pub(crate) fn a_wait_that_panics_is_forgotten<C: Case>() {
     // There is a free slot.
     let mut ends = [&mut tx];
     assert_eq!(corelane::wait::any(&mut ends, &Park, Some(Duration::ZERO)), Some(0));
-    assert_eq!(tx.wait_for_space(), Ok(()));
+    assert_eq!(tx.wait_for_room(1), Ok(()));
     tx.try_push(2).unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Many items in place at once, for the designs that keep them side by side.
 
 use crate::case::{Carries, Case, Ledger, Random, STARTS, Tracked, queue_from};
-use corelane::error::{PopError, ReserveError};
+use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::Contiguous;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,9 +20,9 @@ pub(crate) fn slices_stream_in_place<C: Case<Design: InSlices>>() {
                 let mut random = Random::new(1);
                 let mut next = 0;
                 while next < ITEMS {
-                    tx.wait_for_space().unwrap();
+                    tx.wait_for_room(1).unwrap();
                     let most = (1 + random.below(70)).min((ITEMS - next) as usize);
-                    let mut reserved = tx.reserve_slice(most).unwrap();
+                    let mut reserved = tx.try_reserve_slice(most).unwrap();
                     assert!((1..=most.min(capacity)).contains(&reserved.len()));
                     let n = random.below(reserved.len() + 1);
                     for slot in &mut reserved.as_uninit_mut()[..n] {
@@ -36,7 +36,7 @@ pub(crate) fn slices_stream_in_place<C: Case<Design: InSlices>>() {
             let mut random = Random::new(2);
             let mut next = 0;
             while rx.wait_for_item().is_ok() {
-                let mut peeked = rx.peek_slice().unwrap();
+                let mut peeked = rx.try_peek_slice().unwrap();
                 assert!(!peeked.is_empty() && peeked.len() <= capacity);
                 let n = random.below(peeked.len() + 1);
                 for (i, item) in peeked.iter_mut().enumerate() {
@@ -53,49 +53,49 @@ pub(crate) fn slices_stream_in_place<C: Case<Design: InSlices>>() {
 
 pub(crate) fn all_free_slots_are_reserved_but_for_the_end_of_memory<C: Case<Design: InSlices>>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(64, 0);
-    assert_eq!(tx.reserve_slice(1000).unwrap().len(), 64);
-    assert_eq!(tx.reserve_slice(10).unwrap().len(), 10);
-    assert_eq!(tx.push_slice(&[1; 40]), 40);
+    assert_eq!(tx.try_reserve_slice(1000).unwrap().len(), 64);
+    assert_eq!(tx.try_reserve_slice(10).unwrap().len(), 10);
+    assert_eq!(tx.try_push_slice(&[1; 40]).unwrap_or(0), 40);
     let mut left = 40;
-    while let Some(peeked) = rx.peek_slice() {
+    while let Ok(peeked) = rx.try_peek_slice() {
         let n = peeked.len();
         peeked.release(n);
         left -= n;
     }
     assert_eq!(left, 0);
-    assert!(catch_unwind(AssertUnwindSafe(|| tx.reserve_slice(0).is_ok())).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| tx.try_reserve_slice(0).is_ok())).is_err());
 }
 
 pub(crate) fn dropped_and_forgotten_slices_publish_nothing<C: Case<Design: InSlices>>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(7, usize::MAX - 3);
     for item in 0..50 {
-        tx.reserve_slice(7).unwrap().as_uninit_mut()[0].write(u64::MAX);
-        mem::forget(tx.reserve_slice(3).unwrap());
+        tx.try_reserve_slice(7).unwrap().as_uninit_mut()[0].write(u64::MAX);
+        mem::forget(tx.try_reserve_slice(3).unwrap());
         // SAFETY: nothing is committed.
-        assert_eq!(unsafe { tx.reserve_slice(3).unwrap().commit(0) }, 0);
-        assert_eq!((tx.len(), rx.len(), rx.try_pop()), (0, 0, Err(PopError::Empty)));
+        assert_eq!(unsafe { tx.try_reserve_slice(3).unwrap().commit(0) }, 0);
+        assert_eq!((tx.len(), rx.len(), rx.try_pop()), (0, 0, Err(TryPopError::Empty)));
         tx.try_push(item).unwrap();
-        drop(rx.peek_slice().unwrap());
-        mem::forget(rx.peek_slice().unwrap());
-        rx.peek_slice().unwrap().release(0);
+        drop(rx.try_peek_slice().unwrap());
+        mem::forget(rx.try_peek_slice().unwrap());
+        rx.try_peek_slice().unwrap().release(0);
         assert_eq!(rx.try_pop(), Ok(item));
-        assert!(rx.peek_slice().is_none());
+        assert!(rx.try_peek_slice().is_err());
     }
 }
 
 pub(crate) fn full_and_closed_queues_reserve_no_slices<C: Case<Design: InSlices>>() {
     let (mut tx, rx) = queue_from::<u64, C>(3, 0);
-    assert_eq!(tx.push_slice(&[1, 2, 3]), 3);
-    assert_eq!(tx.reserve_slice(1).err(), Some(ReserveError::Full));
+    assert_eq!(tx.try_push_slice(&[1, 2, 3]).unwrap_or(0), 3);
+    assert_eq!(tx.try_reserve_slice(1).err(), Some(TryPushError::Full(())));
     drop(rx);
-    assert_eq!(tx.reserve_slice(1).err(), Some(ReserveError::Closed));
+    assert_eq!(tx.try_reserve_slice(1).err(), Some(TryPushError::Closed(())));
 }
 
 pub(crate) fn a_slice_committed_after_the_close_is_dropped<C: Case<Design: InSlices>>() {
     let ledger = Ledger::new(6);
     let (mut tx, mut rx) = queue_from::<_, C>(8, usize::MAX - 3);
-    assert_eq!(tx.push_iter(&mut (0..2).map(|id| ledger.item(id))), 2);
-    let mut reserved = tx.reserve_slice(2).unwrap();
+    assert_eq!(tx.try_push_batch(&mut (0..2).map(|id| ledger.item(id)).collect()).unwrap_or(0), 2);
+    let mut reserved = tx.try_reserve_slice(2).unwrap();
     let n = reserved.len();
     for (i, slot) in reserved.as_uninit_mut().iter_mut().enumerate() {
         slot.write(ledger.item(2 + i));
@@ -115,8 +115,8 @@ pub(crate) fn released_slices_are_dropped_once<C: Case<Design: InSlices>>() {
         let (mut tx, mut rx) = queue_from::<_, C>(10, start);
         let (mut pushed, mut released) = (0, 0);
         while pushed < 290 {
-            pushed += tx.push_iter(&mut (pushed..pushed + 10).map(|id| ledger.item(id)));
-            while let Some(peeked) = rx.peek_slice() {
+            pushed += tx.try_push_batch(&mut (pushed..pushed + 10).map(|id| ledger.item(id)).collect()).unwrap_or(0);
+            while let Ok(peeked) = rx.try_peek_slice() {
                 assert_eq!(peeked[0].id, released);
                 let n = peeked.len().div_ceil(2);
                 peeked.release(n);
@@ -133,8 +133,8 @@ pub(crate) fn a_panicking_drop_releases_its_whole_slice<C: Case<Design: InSlices
     let ledger = Ledger::new(6);
     let (mut tx, mut rx) = queue_from::<_, C>(8, 0);
     let items = (0..6).map(|id| if id == 1 { ledger.explosive(id) } else { ledger.item(id) });
-    assert_eq!(tx.push_iter(&mut items.into_iter()), 6);
-    let released = catch_unwind(AssertUnwindSafe(|| rx.peek_slice().unwrap().release(4)));
+    assert_eq!(tx.try_push_batch(&mut items.into_iter().collect()).unwrap_or(0), 6);
+    let released = catch_unwind(AssertUnwindSafe(|| rx.try_peek_slice().unwrap().release(4)));
     assert!(released.is_err());
     ledger.assert_dropped_once(4);
     assert_eq!(rx.try_pop().unwrap().id, 4);
@@ -146,9 +146,9 @@ pub(crate) fn a_panicking_drop_releases_its_whole_slice<C: Case<Design: InSlices
 pub(crate) fn more_than_there_is_panics<C: Case<Design: InSlices>>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(8, 0);
     // SAFETY: it panics before it looks at the slots.
-    assert!(catch_unwind(AssertUnwindSafe(|| unsafe { tx.reserve_slice(3).unwrap().commit(4) })).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| unsafe { tx.try_reserve_slice(3).unwrap().commit(4) })).is_err());
     assert!(rx.is_empty());
-    tx.push_slice(&[1, 2]);
-    assert!(catch_unwind(AssertUnwindSafe(|| rx.peek_slice().unwrap().release(3))).is_err());
+    tx.try_push_slice(&[1, 2]).unwrap_or(0);
+    assert!(catch_unwind(AssertUnwindSafe(|| rx.try_peek_slice().unwrap().release(3))).is_err());
     assert_eq!(rx.len(), 2);
 }

@@ -1,6 +1,7 @@
 //! What the ends count about themselves.
 
 use crate::case::{Case, options};
+use corelane::error::TryPushError;
 use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::spsc::{self, Consumer, Counting, Design, Producer, Stats};
 use corelane::wait::Adaptive;
@@ -20,16 +21,16 @@ where
 pub(crate) fn single_calls_are_counted<C: Case>() {
     let (mut tx, mut rx) = counted::<C>(3);
     assert_eq!((tx.stats(), rx.stats()), (Stats::default(), Stats::default()));
-    assert!(rx.try_pop().is_err() && rx.peek().is_none());
+    assert!(rx.try_pop().is_err() && rx.try_peek().is_err());
     for item in 0..3 {
         tx.try_push(item).unwrap();
     }
-    assert!(tx.try_push(3).is_err() && tx.try_push(3).is_err() && tx.reserve().is_err());
+    assert!(tx.try_push(3).is_err() && tx.try_push(3).is_err() && tx.try_reserve().is_err());
     assert_eq!(rx.try_pop(), Ok(0));
-    assert_eq!(rx.peek().map(|item| item.take()), Some(1));
-    tx.reserve().unwrap().write(3).unwrap();
-    drop(rx.peek());
-    drop(tx.reserve());
+    assert_eq!(rx.try_peek().map(|item| item.pop()), Ok(1));
+    tx.try_reserve().unwrap().write(3).unwrap();
+    drop(rx.try_peek());
+    drop(tx.try_reserve());
     let (sent, received) = (tx.stats(), rx.stats());
     assert_eq!((sent.pushes, sent.full, sent.high_water, sent.waits), (4, 3, 3, 0));
     assert_eq!((received.pops, received.empty, received.waits), (2, 2, 0));
@@ -43,13 +44,27 @@ pub(crate) fn single_calls_are_counted<C: Case>() {
 
 pub(crate) fn batches_are_counted<C: Case>() {
     let (mut tx, mut rx) = counted::<C>(63);
-    assert_eq!(tx.push_slice(&[7; 100]), 63);
-    assert_eq!(tx.push_iter(&mut (0..1)), 0);
+    assert_eq!(tx.try_push_slice(&[7; 100]).unwrap_or(0), 63);
+    assert_eq!(tx.try_push_batch(&mut (0..1).collect()).unwrap_or(0), 0);
     let mut items = Vec::new();
-    assert_eq!(rx.pop_into(&mut items, 100), 63);
-    assert_eq!((rx.pop_into(&mut items, 1), rx.pop_into(&mut items, 0), rx.pop_slice(&mut [0; 2])), (0, 0, 0));
-    assert_eq!(tx.push_iter(&mut (0..5)), 5);
-    assert_eq!((rx.drain(0, drop), rx.drain(9, drop), rx.drain(9, drop)), (0, 5, 0));
+    assert_eq!(rx.try_pop_batch(&mut items, 100).unwrap_or(0), 63);
+    assert_eq!(
+        (
+            rx.try_pop_batch(&mut items, 1).unwrap_or(0),
+            rx.try_pop_batch(&mut items, 0).unwrap_or(0),
+            rx.try_pop_slice(&mut [0; 2]).unwrap_or(0)
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(tx.try_push_batch(&mut (0..5).collect()).unwrap_or(0), 5);
+    assert_eq!(
+        (
+            rx.try_pop_each(0, drop).unwrap_or(0),
+            rx.try_pop_each(9, drop).unwrap_or(0),
+            rx.try_pop_each(9, drop).unwrap_or(0)
+        ),
+        (0, 5, 0)
+    );
     let (sent, received) = (tx.stats(), rx.stats());
     assert_eq!((sent.pushes, sent.full, sent.high_water), (68, 2, 63));
     assert_eq!((received.pops, received.empty), (68, 3));
@@ -71,32 +86,35 @@ pub(crate) fn only_waits_that_wait_are_counted<C: Case>() {
     assert_eq!(rx.pop_timeout(Duration::from_millis(1)), Err(PopTimeoutError::Timeout));
     assert_eq!((tx.stats().waits, rx.stats().waits), (1, 1));
     assert!(tx.stats().full >= 1 && rx.stats().empty >= 1);
-    tx.wait_for_space().unwrap();
+    tx.wait_for_room(1).unwrap();
     assert_eq!(tx.stats().waits, 1);
 }
 
 pub(crate) fn what_is_refused_is_not_counted<C: Case>() {
     let (mut tx, mut rx) = counted::<C>(8);
-    assert_eq!(tx.push_slice(&[1, 2, 3]), 3);
+    assert_eq!(tx.try_push_slice(&[1, 2, 3]).unwrap_or(0), 3);
     rx.close();
     assert!(tx.try_push(4).is_err());
-    assert_eq!(tx.push_slice(&[5, 6]), 0);
-    assert_eq!(tx.push_iter(&mut (7..9)), 0);
+    assert_eq!(tx.try_push_slice(&[5, 6]).unwrap_or(0), 0);
+    assert_eq!(tx.try_push_batch(&mut (7..9).collect()).unwrap_or(0), 0);
     assert_eq!((tx.stats().pushes, tx.stats().batches.count(), tx.stats().full), (3, tx.stats().batches.count(), 0));
-    assert_eq!(rx.pop_slice(&mut [0; 8]), 3);
+    assert_eq!(rx.try_pop_slice(&mut [0; 8]).unwrap_or(0), 3);
     assert_eq!(rx.stats().pops, 3);
 
     // A full queue that is closed refuses for good, whichever end has closed it.
     for sender_closes in [false, true] {
         let (mut tx, mut rx) = counted::<C>(8);
-        assert_eq!(tx.push_slice(&[0; 8]), 8);
+        assert_eq!(tx.try_push_slice(&[0; 8]).unwrap_or(0), 8);
         if sender_closes {
             tx.close();
         } else {
             rx.close();
         }
-        assert!(tx.try_push(1).is_err() && tx.reserve().is_err());
-        assert_eq!((tx.push_slice(&[2; 3]), tx.push_iter(&mut (3..5))), (0, 0));
+        assert!(tx.try_push(1).is_err() && tx.try_reserve().is_err());
+        assert_eq!(
+            (tx.try_push_slice(&[2; 3]).unwrap_or(0), tx.try_push_batch(&mut (3..5).collect()).unwrap_or(0)),
+            (0, 0)
+        );
         assert_eq!((tx.stats().pushes, tx.stats().full), (8, 0));
     }
 }
@@ -105,16 +123,18 @@ pub(crate) fn full_is_counted_only_if_an_item_was_refused<C: Case>() {
     let (mut tx, mut rx) = counted::<C>(8);
     let full = |tx: &Tx<C>| tx.stats().full;
     // All items find a slot, and then there is none left.
-    assert_eq!((tx.push_iter(&mut (0..8)), full(&tx)), (8, 0));
-    assert_eq!((tx.push_iter(&mut (0..0)), tx.push_slice(&[]), full(&tx)), (0, 0, 0));
-    assert_eq!(rx.pop_into(&mut Vec::new(), 8), 8);
-    assert_eq!((tx.push_slice(&[0; 8]), full(&tx)), (8, 0));
-    assert_eq!((tx.push_slice(&[0; 1]), full(&tx)), (0, 1));
-    assert_eq!(rx.pop_into(&mut Vec::new(), 8), 8);
-    // What the iterator promises by its hint decides: a filter promises nothing.
-    let mut items = 0..10;
-    assert_eq!((tx.push_iter(&mut items), items, full(&tx)), (8, 8..10, 2));
-    assert_eq!((tx.push_iter(&mut (0..10).filter(|_| true)), full(&tx)), (0, 2));
+    assert_eq!((tx.try_push_batch(&mut (0..8).collect()).unwrap_or(0), full(&tx)), (8, 0));
+    assert_eq!(
+        (tx.try_push_batch(&mut (0..0).collect()).unwrap_or(0), tx.try_push_slice(&[]).unwrap_or(0), full(&tx)),
+        (0, 0, 0)
+    );
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 8).unwrap_or(0), 8);
+    assert_eq!((tx.try_push_slice(&[0; 8]).unwrap_or(0), full(&tx)), (8, 0));
+    assert_eq!((tx.try_push_slice(&[0; 1]).unwrap_or(0), full(&tx)), (0, 1));
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 8).unwrap_or(0), 8);
+    let mut items = (0..10).collect::<Vec<_>>();
+    assert_eq!((tx.try_push_batch(&mut items), full(&tx)), (Ok(8), 2));
+    assert_eq!((tx.try_push_batch(&mut items), items, full(&tx)), (Err(TryPushError::Full(())), vec![8, 9], 3));
 }
 
 pub(crate) fn both_ends_agree_after_a_stream<C: Case>() {

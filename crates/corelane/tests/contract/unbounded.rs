@@ -3,7 +3,7 @@
 use crate::capacity::lengths_are_bounds;
 use crate::case::{Case, Page, Random, STARTS, Wide, options, queue_from};
 use crate::model::consume;
-use corelane::error::{ChannelError, PopError};
+use corelane::error::{ChannelError, TryPopError};
 use corelane::spsc::{self, Counting, Design, Linked, linked};
 use corelane::wait::Adaptive;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(crate) fn it_is_never_full<C: Case>() {
                 popped += 1;
             }
         }
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
         assert_eq!((tx.len(), rx.len()), (0, 0), "a consumer that says Empty has told of all it popped");
         assert_eq!(tx.wait_for_room(1_000_000), Ok(()));
     }
@@ -42,17 +42,17 @@ pub(crate) fn it_is_never_full<C: Case>() {
 pub(crate) fn abandoned_reservations_publish_nothing<C: Case>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(3, usize::MAX - 3);
     for item in 0..100 {
-        tx.reserve().unwrap().as_uninit_mut().write(u64::MAX);
-        mem::forget(tx.reserve().unwrap());
+        tx.try_reserve().unwrap().as_uninit_mut().write(u64::MAX);
+        mem::forget(tx.try_reserve().unwrap());
         assert_eq!(rx.len(), 0);
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
         assert_eq!(tx.len(), 0);
-        assert_eq!(tx.push_slice(&[item, item + 1]), 2);
-        drop(tx.reserve());
+        assert_eq!(tx.try_push_slice(&[item, item + 1]).unwrap_or(0), 2);
+        drop(tx.try_reserve());
         assert_eq!((rx.try_pop(), rx.try_pop()), (Ok(item), Ok(item + 1)));
     }
     drop(tx);
-    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+    assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
 }
 
 fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
@@ -68,19 +68,19 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
                 assert_eq!(tx.try_push(next), Ok(()));
                 1
             }
-            1 => tx.push_slice(&items),
-            2 => tx.push_iter(&mut items.iter().copied()),
+            1 => tx.try_push_slice(&items).unwrap_or(0),
+            2 => tx.try_push_batch(&mut items.iter().copied().collect()).unwrap_or(0),
             3 => match random.below(4) {
                 0 => {
-                    drop(tx.reserve().unwrap());
+                    drop(tx.try_reserve().unwrap());
                     0
                 }
                 1 => {
-                    mem::forget(tx.reserve().unwrap());
+                    mem::forget(tx.try_reserve().unwrap());
                     0
                 }
                 _ => {
-                    tx.reserve().unwrap().write(next).unwrap();
+                    tx.try_reserve().unwrap().write(next).unwrap();
                     1
                 }
             },
@@ -96,7 +96,10 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
                 }
                 0
             }
-            _ => tx.push_slice(&items) + tx.push_iter(&mut (next + n as u64..).take(n)),
+            _ => {
+                tx.try_push_slice(&items).unwrap_or(0)
+                    + tx.try_push_batch(&mut (next + n as u64..next + 2 * n as u64).collect()).unwrap_or(0)
+            }
         };
         assert!([0, 1, n, 2 * n].contains(&pushed));
         model.extend(next..next + pushed as u64);
@@ -108,7 +111,7 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
     for item in model {
         assert_eq!(rx.try_pop(), Ok(item));
     }
-    assert_eq!(rx.try_pop(), Err(PopError::Closed));
+    assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
 }
 
 pub(crate) fn random_calls_behave_like_a_deque<C: Case>() {
@@ -145,9 +148,9 @@ where
             }
         }
         let mut rest = Vec::new();
-        assert_eq!(rx.pop_into(&mut rest, usize::MAX) as u64, pushed - popped);
+        assert_eq!(rx.try_pop_batch(&mut rest, usize::MAX).unwrap_or(0) as u64, pushed - popped);
         assert!(rest.into_iter().eq((popped..pushed).map(&number)));
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
     }
 }
 
@@ -165,11 +168,11 @@ pub(crate) fn items_of_every_size_come_out_as_they_went_in<C: Case>() {
 
 pub(crate) fn zero_sized_items_are_counted<C: Case>() {
     let (mut tx, mut rx) = queue_from::<(), C>(1000, usize::MAX - 3);
-    assert_eq!(tx.push_slice(&[(); 100_000]), 100_000);
+    assert_eq!(tx.try_push_slice(&[(); 100_000]).unwrap_or(0), 100_000);
     assert_eq!(rx.len(), 100_000);
-    assert_eq!(rx.pop_into(&mut Vec::new(), 99_999), 99_999);
-    assert_eq!(rx.pop_slice(&mut [(); 5]), 1);
-    assert_eq!(rx.try_pop(), Err(PopError::Empty));
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 99_999).unwrap_or(0), 99_999);
+    assert_eq!(rx.try_pop_slice(&mut [(); 5]).unwrap_or(0), 1);
+    assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
 }
 
 pub(crate) fn len_is_a_bound_while_both_ends_run<C: Case>() {
@@ -206,8 +209,8 @@ pub(crate) fn a_producer_far_ahead_is_caught_up_with<C: Case>() {
 pub(crate) fn what_is_inside_is_counted<C: Case>() {
     let options = options::<C, _>(8, Adaptive).stats::<Counting>();
     let (mut tx, mut rx) = spsc::channel_with::<u64, C::Design, _, _>(8, options).unwrap();
-    assert_eq!(tx.push_iter(&mut (0..100)), 100);
-    assert_eq!(rx.pop_into(&mut Vec::new(), 60), 60);
+    assert_eq!(tx.try_push_batch(&mut (0..100).collect()).unwrap_or(0), 100);
+    assert_eq!(rx.try_pop_batch(&mut Vec::new(), 60).unwrap_or(0), 60);
     let (sent, received) = (tx.stats(), rx.stats());
     assert_eq!((sent.pushes, sent.full, sent.high_water), (100, 0, 100));
     assert_eq!((received.pops, received.empty), (60, 0));
@@ -232,8 +235,8 @@ fn segments_of_nothing_are_refused() {
 #[test]
 fn a_capacity_is_no_bound() {
     let options = spsc::Options::new().tuning(linked::Tuning::default());
-    let (mut tx, mut rx) = spsc::channel_with::<u64, Linked, Adaptive, _>(3, options).unwrap();
-    assert_eq!(tx.push_iter(&mut (0..50_000)), 50_000);
+    let (mut tx, rx) = spsc::channel_with::<u64, Linked, Adaptive, _>(3, options).unwrap();
+    assert_eq!(tx.try_push_batch(&mut (0..50_000).collect()).unwrap_or(0), 50_000);
     assert_eq!((rx.len(), rx.capacity()), (50_000, linked::UNBOUNDED));
     let (mut tx, mut rx) = linked::channel();
     assert_eq!(tx.try_push(5), Ok(()));

@@ -1,7 +1,7 @@
 //! Waiting: every strategy, woken by everything that ends a wait, not early and never for ever.
 
 use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
-use corelane::error::{Closed, Drained, PopTimeoutError, PushTimeoutError};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError};
 use corelane::wait::{Adaptive, Park, Spin, SpinPark, Strategy, Yield};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn hand_over_with_pauses<C: Case, W: Strategy + Sync>(wait: W) {
                 assert_eq!(rx.pop(), Ok(item));
                 random.pause();
             }
-            assert_eq!(rx.pop(), Err(Drained));
+            assert_eq!(rx.pop(), Err(Closed(())));
         });
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn every_strategy_hands_over_with_pauses<C: Case>() {
 }
 
 fn wake_consumer<C: Case>(
-    expected: Result<u64, Drained>,
+    expected: Result<u64, Closed>,
     wake: impl FnOnce(Tx<u64, C, Park>) -> Option<Tx<u64, C, Park>>,
 ) {
     let (tx, mut rx) = parking::<C>(100);
@@ -72,22 +72,22 @@ pub(crate) fn a_parked_consumer_is_woken<C: Case>() {
         Some(tx)
     });
     wake_consumer::<C>(Ok(3), |mut tx| {
-        assert_eq!(tx.push_iter(&mut (3..13)), 10);
+        assert_eq!(tx.try_push_batch(&mut (3..13).collect()).unwrap_or(0), 10);
         Some(tx)
     });
     wake_consumer::<C>(Ok(4), |mut tx| {
-        assert_eq!(tx.push_slice(&[4, 5, 6]), 3);
+        assert_eq!(tx.try_push_slice(&[4, 5, 6]).unwrap_or(0), 3);
         Some(tx)
     });
     wake_consumer::<C>(Ok(5), |mut tx| {
-        tx.reserve().unwrap().write(5).unwrap();
+        tx.try_reserve().unwrap().write(5).unwrap();
         Some(tx)
     });
-    wake_consumer::<C>(Err(Drained), |mut tx| {
+    wake_consumer::<C>(Err(Closed(())), |mut tx| {
         tx.close();
         Some(tx)
     });
-    wake_consumer::<C>(Err(Drained), |tx| {
+    wake_consumer::<C>(Err(Closed(())), |tx| {
         drop(tx);
         None
     });
@@ -117,15 +117,15 @@ pub(crate) fn a_parked_producer_is_woken<C: Case>() {
             Some(rx)
         });
         wake_producer::<C>(capacity, Ok(()), |mut rx| {
-            assert_ne!(rx.pop_into(&mut Vec::new(), 9), 0);
+            assert_ne!(rx.try_pop_batch(&mut Vec::new(), 9).unwrap_or(0), 0);
             Some(rx)
         });
         wake_producer::<C>(capacity, Ok(()), |mut rx| {
-            assert_eq!(rx.pop_slice(&mut [0]), 1);
+            assert_eq!(rx.try_pop_slice(&mut [0]).unwrap_or(0), 1);
             Some(rx)
         });
         wake_producer::<C>(capacity, Ok(()), |mut rx| {
-            rx.peek().unwrap().release();
+            rx.try_peek().unwrap().release();
             Some(rx)
         });
     }
@@ -252,14 +252,16 @@ pub(crate) fn no_wake_up_is_lost_in_batches<C: Case>() {
                 let mut random = Random::new(1);
                 let mut next = 0;
                 while next < 100_000 {
-                    next += tx.push_iter(&mut (next..(next + 1 + random.below(capacity) as u64).min(100_000))) as u64;
+                    next += tx
+                        .try_push_batch(&mut (next..(next + 1 + random.below(capacity) as u64).min(100_000)).collect())
+                        .unwrap_or(0) as u64;
                     tx.wait_for_room(1 + random.below(capacity)).unwrap();
                 }
             });
             let mut random = Random::new(2);
             let mut items = Vec::new();
             while rx.wait_for_item().is_ok() {
-                rx.pop_into(&mut items, 1 + random.below(capacity));
+                rx.try_pop_batch(&mut items, 1 + random.below(capacity)).unwrap_or(0);
             }
             assert!(items.into_iter().eq(0..100_000));
         });

@@ -3,8 +3,8 @@
 use crate::fuse::Way;
 use crate::handoff_panics::Meeting;
 use crate::{Case, Fans, Shared};
-use corelane::fanout::Builder;
-use corelane::handoff::{Exchanger, Patience, TransferQueue};
+use corelane::dispatch::Builder;
+use corelane::handoff::{Exchanger, TransferQueue, WaitLimit};
 use corelane::mpmc;
 use corelane::spsc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -118,7 +118,7 @@ pub(crate) fn sixty_three_workers_on_two_cpus<C: Fans>() {
                 for job in 0..JOBS / 2 {
                     dispatcher.dispatch(job).expect("there are workers");
                 }
-                dispatcher.dispatch_iter(JOBS / 2..JOBS).expect("there are workers");
+                dispatcher.dispatch_batch(&mut (JOBS / 2..JOBS).collect()).expect("there are workers");
                 dispatcher.join().expect("no worker panics");
             });
         });
@@ -155,22 +155,22 @@ pub(crate) fn thirty_two_puts_and_takes_on_two_cpus<C: Meeting>() {
     let moment = Duration::from_millis(2);
     let put = |item| match item % 2 {
         0 => queue.put(item).is_ok(),
-        _ => queue.offer_timeout(item, moment).is_ok(),
+        _ => queue.put_timeout(item, moment).is_ok(),
     };
-    meet(put, || queue.poll_timeout(moment).ok());
+    meet(put, || queue.take_timeout(moment).ok());
 }
 
 #[test]
-fn thirty_two_transfers_and_takes_on_two_cpus() {
+fn thirty_two_pushes_puts_and_takes_on_two_cpus() {
     crate::watchdog::guard(|| {
         let queue = TransferQueue::new();
         let moment = Duration::from_millis(2);
         let put = |item| match item % 3 {
-            0 => queue.put(item).is_ok(),
-            1 => queue.transfer(item).is_ok(),
-            _ => queue.transfer_timeout(item, moment).is_ok(),
+            0 => queue.push(item).is_ok(),
+            1 => queue.put(item).is_ok(),
+            _ => queue.put_timeout(item, moment).is_ok(),
         };
-        meet(put, || queue.poll_timeout(moment).ok());
+        meet(put, || queue.take_timeout(moment).ok());
     });
 }
 
@@ -187,8 +187,8 @@ fn sixty_four_threads_exchange_on_two_cpus() {
                     scope.spawn(move || {
                         for _ in 0..SWAPS {
                             // The last ones find no partner any more.
-                            let patience = Patience::new().timeout(Duration::from_millis(20));
-                            if let Ok(item) = exchanger.exchange_with(thread, &patience) {
+                            let limit = WaitLimit::new().timeout(Duration::from_millis(20));
+                            if let Ok(item) = exchanger.exchange_with(thread, &limit) {
                                 given.fetch_add(thread, Relaxed);
                                 got.fetch_add(item, Relaxed);
                             }

@@ -64,7 +64,7 @@ fn a_thread_that_ends_still_waits() {
             let putter = thread::spawn(move || queue.put(7).expect("open"));
             at_the_end(
                 waits_before,
-                move || assert!(first.offer_timeout(0, Duration::ZERO).is_err()),
+                move || assert!(first.put_timeout(0, Duration::ZERO).is_err()),
                 move || assert_eq!(other.take(), Ok(7)),
             );
             putter.join().unwrap();
@@ -97,7 +97,7 @@ fn threads_of_one_call_come_and_go() {
                 scope.spawn(|| assert_eq!(list.pop(), Ok(round)));
                 scope.spawn(|| meeting.put(round).expect("open"));
                 scope.spawn(|| assert_eq!(meeting.take(), Ok(round)));
-                scope.spawn(|| transfer.transfer(round).expect("open"));
+                scope.spawn(|| transfer.put(round).expect("open"));
                 scope.spawn(|| assert_eq!(transfer.take(), Ok(round)));
             });
         }

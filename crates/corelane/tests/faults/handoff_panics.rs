@@ -3,7 +3,7 @@
 
 use crate::book::{Book, Item};
 use crate::fuse::{burn, tick, with_every_fuse};
-use corelane::handoff::{Exchanger, Fairness, Patience, SynchronousQueue, TransferQueue};
+use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -20,16 +20,16 @@ fn work(queue: &SynchronousQueue<Item>, book: &Book) {
     for way in 0..24 {
         tick();
         match way % 8 {
-            0 => drop(queue.offer_timeout(book.item(), MOMENT)),
+            0 => drop(queue.put_timeout(book.item(), MOMENT)),
             1 => {
-                let _ = queue.poll_timeout(MOMENT).map(Item::receive);
+                let _ = queue.take_timeout(MOMENT).map(Item::receive);
             }
             2 => {
                 let mut ticket = queue.reserve_put(book.item());
                 tick();
                 if ticket.try_followup().is_none() {
                     tick();
-                    drop(ticket.wait_with(&Patience::new().timeout(MOMENT)));
+                    drop(ticket.wait_with(&WaitLimit::new().timeout(MOMENT)));
                 }
             }
             3 => {
@@ -41,15 +41,17 @@ fn work(queue: &SynchronousQueue<Item>, book: &Book) {
                 }
             }
             4 => {
-                let items = (0..3).map(|_| {
+                let mut items = Vec::new();
+                for _ in 0..3 {
                     tick();
-                    book.item()
-                });
-                drop(queue.try_extend(items));
+                    items.push(book.item());
+                }
+                let _ = queue.try_put_batch(&mut items);
+                tick();
             }
             5 => {
                 let mut items = Vec::new();
-                queue.drain_into(&mut items, 2);
+                let _ = queue.try_take_batch(&mut items, 2);
                 items.iter().for_each(Item::note);
             }
             6 => {
@@ -73,12 +75,12 @@ pub(crate) fn a_thread_ends_anywhere<C: Meeting>() {
             let victim = scope.spawn(|| burn(ticks, || work(&queue, &gone)).is_none());
             let others = scope.spawn(|| {
                 while !over.load(SeqCst) && book.made() < 9_000 {
-                    drop(queue.offer_timeout(book.item(), MOMENT));
+                    drop(queue.put_timeout(book.item(), MOMENT));
                 }
             });
             let takes = scope.spawn(|| {
                 while !over.load(SeqCst) {
-                    let _ = queue.poll_timeout(MOMENT).map(Item::receive);
+                    let _ = queue.take_timeout(MOMENT).map(Item::receive);
                 }
             });
             let blown = victim.join().unwrap();
@@ -111,13 +113,13 @@ fn a_thread_of_a_transfer_queue_ends_anywhere() {
                     for way in 0..15 {
                         tick();
                         match way % 5 {
-                            0 => drop(queue.put(gone.item())),
-                            1 => drop(queue.transfer_timeout(gone.item(), MOMENT)),
+                            0 => drop(queue.push(gone.item())),
+                            1 => drop(queue.put_timeout(gone.item(), MOMENT)),
                             2 => {
-                                let _ticket = queue.reserve_transfer(gone.item());
+                                let _ticket = queue.reserve_put(gone.item());
                                 tick();
                             }
-                            3 => drop(queue.poll_timeout(MOMENT).map(Item::receive)),
+                            3 => drop(queue.take_timeout(MOMENT).map(Item::receive)),
                             _ => {
                                 let mut ticket = queue.reserve_take();
                                 tick();
@@ -137,8 +139,8 @@ fn a_thread_of_a_transfer_queue_ends_anywhere() {
             });
             for i in 0..60 {
                 match i % 2 {
-                    0 => queue.put(book.item()).expect("nobody has closed it"),
-                    _ => queue.transfer(book.item()).expect("nobody has closed it"),
+                    0 => queue.push(book.item()).expect("nobody has closed it"),
+                    _ => queue.put(book.item()).expect("nobody has closed it"),
                 }
             }
             let blown = victim.join().unwrap();
@@ -161,7 +163,7 @@ fn a_thread_of_an_exchanger_ends_anywhere() {
         let (book, gone) = (Book::new(100_000), Book::new(200));
         let exchanger = Exchanger::new();
         let over = AtomicBool::new(false);
-        let swap = |item| exchanger.exchange_with(item, &Patience::new().timeout(MOMENT));
+        let swap = |item| exchanger.exchange_with(item, &WaitLimit::new().timeout(MOMENT));
         let blown = thread::scope(|scope| {
             let victim = scope.spawn(|| {
                 burn(ticks, || {

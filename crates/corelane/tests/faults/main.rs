@@ -7,8 +7,8 @@
 
 mod book;
 mod crowds;
+mod dispatch_panics;
 mod ending;
-mod fanout_panics;
 mod fuse;
 mod handoff_panics;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -55,9 +55,9 @@ pub(crate) type Long = [u64; 256];
 /// A kind of queue under a fan-out.
 pub(crate) trait Fans: 'static {
     type Options: Clone + Default + std::fmt::Debug + Send;
-    type Queue: corelane::fanout::Queue<book::Item, Tuning = Self::Options>
-        + corelane::fanout::Queue<u64, Tuning = Self::Options>
-        + corelane::fanout::Queue<Long, Tuning = Self::Options>;
+    type Queue: corelane::dispatch::Queue<book::Item, Tuning = Self::Options>
+        + corelane::dispatch::Queue<u64, Tuning = Self::Options>
+        + corelane::dispatch::Queue<Long, Tuning = Self::Options>;
 }
 
 macro_rules! suite_of_spsc {
@@ -134,18 +134,18 @@ macro_rules! suite_of_mpmc {
     };
 }
 
-macro_rules! suite_of_fanout {
+macro_rules! suite_of_dispatch {
     ($name:ident, $design:ty $(, $more:ident)?) => {
         mod $name {
             pub(super) struct This;
 
             impl crate::Fans for This {
-                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
+                type Options = <$design as corelane::dispatch::Queue<u64>>::Tuning;
                 type Queue = $design;
             }
 
             tests! {
-                fanout_panics {
+                dispatch_panics {
                     a_dispatcher_ends_anywhere
                     a_dispatcher_goes_on_after_a_panic_anywhere
                     a_worker_ends_anywhere
@@ -205,8 +205,8 @@ suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 suite_of_mpmc!(two_lock, TwoLock, false, false);
 suite_of_mpmc!(condvar, Condvar, true, false, tests);
 suite_of_mpmc!(busy_wait, BusyWait, true, false, tests);
-suite_of_fanout!(fan_out_of_lanes, corelane::spsc::Lane, tests);
-suite_of_fanout!(fan_out_of_tickets, corelane::fanout::Mpmc<corelane::mpmc::Ticket>, tests);
+suite_of_dispatch!(fan_out_of_lanes, corelane::spsc::Lane, tests);
+suite_of_dispatch!(fan_out_of_tickets, corelane::dispatch::Mpmc<corelane::mpmc::Ticket>, tests);
 suite_of_handoff!(fair, Fair);
 suite_of_handoff!(unfair, Unfair);
 suite_of_handoff!(eliminating, Eliminating);

@@ -33,14 +33,14 @@ fn work<C: Shared>(queue: &Under<C, Item>, book: &Book) {
             1 => match queue.try_pop() {
                 Ok(item) => item.receive(),
                 Err(TryPopError::Empty | TryPopError::Busy) => {}
-                Err(TryPopError::Closed) => unreachable!("nobody has closed it"),
+                Err(error) => panic!("{error}"),
             },
             2 => {
                 let mut items = vec![book.item(), book.item(), book.item()];
                 match queue.push_batch_timeout(&mut items, MOMENT) {
                     Ok(()) => assert!(items.is_empty()),
                     Err(PushTimeoutError::Timeout(())) => assert!(!items.is_empty()),
-                    Err(PushTimeoutError::Closed(())) => unreachable!("nobody has closed it"),
+                    Err(error) => panic!("{error}"),
                 }
             }
             3 => {
@@ -53,16 +53,16 @@ fn work<C: Shared>(queue: &Under<C, Item>, book: &Book) {
                     tick();
                     book.item()
                 });
-                queue.push_iter(items).expect("nobody has closed it");
+                queue.push_batch(&mut items.collect()).expect("nobody has closed it");
             }
             5 => match queue.pop_timeout(MOMENT) {
                 Ok(item) => item.receive(),
                 Err(PopTimeoutError::Timeout) => {}
-                Err(PopTimeoutError::Closed) => unreachable!("nobody has closed it"),
+                Err(error) => panic!("{error}"),
             },
             6 => match queue.try_push(book.item()) {
                 Ok(()) | Err(TryPushError::Full(_) | TryPushError::Busy(_)) => {}
-                Err(TryPushError::Closed(_)) => unreachable!("nobody has closed it"),
+                Err(error) => panic!("{error}"),
             },
             _ => {
                 let mut items = Vec::new();

@@ -6,7 +6,7 @@
 use crate::Case;
 use crate::book::{Book, Item};
 use crate::fuse::{Way, burn, tick, with_every_fuse};
-use corelane::error::{Closed, PopError, PopTimeoutError, PushError, PushTimeoutError, ReserveError};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::{self, Options};
 use std::thread;
 use std::time::Duration;
@@ -35,12 +35,9 @@ fn produce<C: Case>(tx: &mut Tx<C>, book: &Book) -> bool {
             1 => try_push::<C>(tx, book.item()),
             2 => push_in_time::<C>(tx, book.item()),
             3 => {
-                let mut items = std::iter::from_fn(|| {
-                    tick();
-                    Some(book.item())
-                });
-                tx.push_iter(&mut items.by_ref().take(3));
-                tx.is_closed()
+                let mut items = vec![book.item(), book.item(), book.item()];
+                // Its wait's strategy may panic: what is left then is dropped here.
+                tx.push_batch(&mut items).is_err()
             }
             4 => reserve::<C>(tx, book),
             _ => {
@@ -61,8 +58,8 @@ fn try_push<C: Case>(tx: &mut Tx<C>, item: Item) -> bool {
     loop {
         match tx.try_push(item) {
             Ok(()) => return false,
-            Err(PushError::Closed(_)) => return true,
-            Err(PushError::Full(back)) => item = back,
+            Err(TryPushError::Full(back)) => item = back,
+            Err(_) => return true,
         }
         // Later in a wait nothing is different.
         if looks < 3 {
@@ -78,23 +75,23 @@ fn push_in_time<C: Case>(tx: &mut Tx<C>, item: Item) -> bool {
     loop {
         match tx.push_timeout(item, MOMENT) {
             Ok(()) => return false,
-            Err(PushTimeoutError::Closed(_)) => return true,
             Err(PushTimeoutError::Timeout(back)) => item = back,
+            Err(_) => return true,
         }
     }
 }
 
 fn reserve<C: Case>(tx: &mut Tx<C>, book: &Book) -> bool {
     loop {
-        match tx.reserve() {
+        match tx.try_reserve() {
             Ok(place) => {
                 tick();
                 return place.write(book.item()).is_err();
             }
-            Err(ReserveError::Closed) => return true,
-            Err(ReserveError::Full) => {}
+            Err(TryPushError::Full(())) => {}
+            Err(_) => return true,
         }
-        if matches!(tx.wait_for_space(), Err(Closed(()))) {
+        if matches!(tx.wait_for_room(1), Err(Closed(()))) {
             return true;
         }
     }
@@ -113,22 +110,22 @@ fn consume<C: Case>(rx: &mut Rx<C>) {
             },
             1 => match rx.try_pop() {
                 Ok(item) => item.receive(),
-                Err(PopError::Closed) => return,
-                Err(PopError::Empty) => thread::yield_now(),
+                Err(TryPopError::Closed) => return,
+                Err(_) => thread::yield_now(),
             },
             2 => match rx.pop_timeout(MOMENT) {
                 Ok(item) => item.receive(),
                 Err(PopTimeoutError::Closed) => return,
-                Err(PopTimeoutError::Timeout) => {}
+                Err(_) => {}
             },
             3 => {
-                if let Some(item) = rx.peek() {
+                if let Ok(item) = rx.try_peek() {
                     tick();
-                    item.take().receive();
+                    item.pop().receive();
                 }
             }
             4 => {
-                if let Some(item) = rx.peek() {
+                if let Ok(item) = rx.try_peek() {
                     tick();
                     item.note();
                     item.release();
@@ -139,7 +136,7 @@ fn consume<C: Case>(rx: &mut Rx<C>) {
                     return;
                 }
                 let mut items = Vec::new();
-                rx.pop_into(&mut items, 3);
+                rx.try_pop_batch(&mut items, 3).unwrap_or(0);
                 items.iter().for_each(Item::note);
             }
         }
@@ -173,7 +170,7 @@ pub(crate) fn a_producer_ends_anywhere<C: Case>() {
                 consume::<C>(&mut rx);
                 producer.join().unwrap()
             });
-            assert_eq!(rx.try_pop().err(), Some(PopError::Closed));
+            assert_eq!(rx.try_pop().err(), Some(TryPopError::Closed));
             drop(rx);
             assert_received(&book, usize::from(blown));
             blown
@@ -223,7 +220,7 @@ pub(crate) fn a_consumer_ends_anywhere<C: Case>() {
                     tx.close();
                 }
                 let blown = consumer.join().unwrap();
-                assert!(matches!(tx.try_push(book.item()), Err(PushError::Closed(_))));
+                assert!(matches!(tx.try_push(book.item()), Err(TryPushError::Closed(_))));
                 blown
             });
             // In order, so what came is a front of what was pushed.

@@ -6,11 +6,9 @@ use crate::handoff_panics::Meeting;
 use crate::random::Random;
 use crate::signals::Stop;
 use crate::{Case, Fans, Long, Shared};
-use corelane::error::{
-    DispatchError, PopError, PopTimeoutError, PushError, PushTimeoutError, TryPopError, TryPushError,
-};
-use corelane::fanout::Builder;
-use corelane::handoff::Patience;
+use corelane::dispatch::Builder;
+use corelane::error::{DispatchError, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::WaitLimit;
 use corelane::mpmc;
 use corelane::spsc::{self, Options};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -89,9 +87,9 @@ pub(crate) fn a_stopped_producer_strands_nothing<C: Case>() {
                             continue;
                         }
                         next += match random.below(4) {
-                            0 => tx.push_slice(&[next, next + 1, next + 2]) as u64,
-                            1 => tx.push_iter(&mut (next..next + 3)) as u64,
-                            2 => u64::from(tx.reserve().is_ok_and(|place| place.write(next).is_ok())),
+                            0 => tx.try_push_slice(&[next, next + 1, next + 2]).unwrap_or(0) as u64,
+                            1 => tx.try_push_batch(&mut (next..next + 3).collect()).unwrap_or(0) as u64,
+                            2 => u64::from(tx.try_reserve().is_ok_and(|place| place.write(next).is_ok())),
                             _ => u64::from(tx.try_push(next).is_ok()),
                         };
                         pushed.store(next, SeqCst);
@@ -111,7 +109,7 @@ pub(crate) fn a_stopped_producer_strands_nothing<C: Case>() {
                     true
                 }
                 Err(refusal) => {
-                    assert_eq!(refusal, PopError::Empty);
+                    assert_eq!(refusal, TryPopError::Empty);
                     false
                 }
             };
@@ -157,8 +155,8 @@ pub(crate) fn a_stopped_consumer_leaves_all_room_but_the_lag<C: Case>() {
                     let mut items = Vec::with_capacity(8);
                     loop {
                         match random.below(3) {
-                            0 => drop(rx.pop_into(&mut items, 3)),
-                            1 => items.extend(rx.peek().map(spsc::Peeked::take)),
+                            0 => drop(rx.try_pop_batch(&mut items, 3).unwrap_or(0)),
+                            1 => items.extend(rx.try_peek().map(spsc::Peeked::pop)),
                             _ => items.extend(rx.try_pop()),
                         }
                         let end = next + items.len() as u64;
@@ -193,8 +191,8 @@ pub(crate) fn a_stopped_consumer_leaves_all_room_but_the_lag<C: Case>() {
                     for _ in 0..2 * capacity + 10 {
                         match tx.try_push(next) {
                             Ok(()) => next += 1,
-                            Err(PushError::Full(_)) => break,
-                            Err(PushError::Closed(_)) => unreachable!("nobody has closed it"),
+                            Err(TryPushError::Full(_)) => break,
+                            Err(refusal) => unreachable!("{refusal}"),
                         }
                     }
                     assert!(!C::BOUNDED || next <= popped.load(SeqCst) + (capacity + 3) as u64);
@@ -244,7 +242,7 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
         if !C::BOUNDED {
             return;
         }
-        tx.push_slice(&[8, 9]);
+        tx.try_push_slice(&[8, 9]).unwrap_or(0);
         let stop = &stops[1];
         let producer = scope.spawn(move || {
             stop.run(move || {
@@ -292,7 +290,7 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
             assert!(!C::LOCK_FREE);
             false
         }
-        Err(TryPushError::Closed(_)) => unreachable!("nobody has closed it"),
+        Err(error) => panic!("{error}"),
     };
     let pop = || match queue.try_pop() {
         Ok(item) => {
@@ -305,7 +303,7 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
             assert!(!C::LOCK_FREE);
             false
         }
-        Err(TryPopError::Closed) => unreachable!("nobody has closed it"),
+        Err(error) => panic!("{error}"),
     };
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -369,16 +367,16 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
         scope.spawn(|| {
             stop.run(|| {
                 while !over.load(SeqCst) {
-                    count(&put, queue.offer_timeout(1, moment_of_time).is_ok());
-                    count(&taken, queue.poll_timeout(moment_of_time).is_ok());
-                    count(&put, queue.offer(1).is_ok());
-                    count(&taken, queue.poll().is_ok());
+                    count(&put, queue.put_timeout(1, moment_of_time).is_ok());
+                    count(&taken, queue.take_timeout(moment_of_time).is_ok());
+                    count(&put, queue.try_put(1).is_ok());
+                    count(&taken, queue.try_take().is_ok());
                 }
             });
         });
         scope.spawn(|| {
             while !over.load(SeqCst) {
-                count(&taken, queue.poll_timeout(Duration::from_millis(1)).is_ok());
+                count(&taken, queue.take_timeout(Duration::from_millis(1)).is_ok());
             }
         });
         let _on_failure = OnFailure(&stop, &over);
@@ -388,7 +386,7 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
             moment(&mut random);
             assert!(stop.stop());
             for _ in 0..5 {
-                assert!(queue.put_with(1, &Patience::new().timeout(LONG)).is_ok(), "a taker is there, and is not met");
+                assert!(queue.put_with(1, &WaitLimit::new().timeout(LONG)).is_ok(), "a taker is there, and is not met");
                 count(&put, true);
             }
             stop.resume();
@@ -497,7 +495,7 @@ pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
         let mut dispatch = |three: bool| {
             loop {
                 let sent = if three {
-                    dispatcher.try_dispatch_slice(&[[dispatched; LENGTH]; 3])
+                    dispatcher.try_dispatch_slice(&[[dispatched; LENGTH]; 3]).unwrap_or(0)
                 } else {
                     usize::from(dispatcher.try_dispatch([dispatched; LENGTH]).is_ok())
                 };

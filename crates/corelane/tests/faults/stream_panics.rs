@@ -2,7 +2,7 @@
 //! was pushed before comes out, whole and in order.
 
 use crate::fuse::{Way, burn, tick, with_every_fuse};
-use corelane::error::PopError;
+use corelane::error::TryPopError;
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{NoStats, Options};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -49,7 +49,7 @@ fn produce(tx: &mut Producer<Way>, pushed: &AtomicUsize) -> bool {
             0 => tx.push(&message(next)),
             1 => tx.try_push(&message(next)),
             2 => tx.push_timeout(&message(next), MOMENT).map_err(|_| PushError::Full),
-            3 => match tx.reserve(message(next).len()) {
+            3 => match tx.try_reserve(message(next).len()) {
                 Ok(mut place) => {
                     tick();
                     place.append(&message(next)[..8]);
@@ -61,7 +61,7 @@ fn produce(tx: &mut Producer<Way>, pushed: &AtomicUsize) -> bool {
             },
             _ => {
                 let batch = [next, next + 1, next + 2].map(|number| Written(message(number)));
-                let sent = tx.push_batch(&batch);
+                let sent = tx.try_push_batch(&batch).unwrap_or(0);
                 pushed.fetch_add(sent, SeqCst);
                 Err(if tx.is_closed() { PushError::Closed } else { PushError::Full })
             }
@@ -86,20 +86,20 @@ fn consume(rx: &mut Consumer<Way>, next: &mut usize) {
             },
             1 => match rx.try_pop() {
                 Ok(message) => check(message, next),
-                Err(PopError::Closed) => return,
-                Err(PopError::Empty) => thread::yield_now(),
+                Err(TryPopError::Closed) => return,
+                Err(_) => thread::yield_now(),
             },
             2 => drop(rx.pop_timeout(MOMENT).map(|message| check(message, next))),
             3 => {
-                if let Some(message) = rx.peek() {
+                if let Ok(message) = rx.try_peek() {
                     tick();
                     check(&message, next);
                     message.release();
                 }
             }
             _ => {
-                let messages = rx.drain(3);
-                for message in messages {
+                let messages = rx.try_pop_batch(3);
+                for message in messages.into_iter().flatten() {
                     check(message, next);
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, Ledger, T, timed};
 use crate::watchdog::guard;
-use corelane::error::{OfferError, OfferTimeoutError, PopTimeoutError};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::Fairness;
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -61,13 +61,13 @@ fn java_five_gives_up_in_time() {
     guard(|| {
         for fairness in [Fairness::Fair, Fairness::Unfair] {
             let queue = JavaFive::new(fairness);
-            let (result, took) = timed(|| queue.offer_timeout(1, T));
-            assert_eq!(result, Err(OfferTimeoutError::Timeout(1)));
+            let (result, took) = timed(|| queue.put_timeout(1, T));
+            assert_eq!(result, Err(PushTimeoutError::Timeout(1)));
             assert!(took >= T && took < LONG);
-            assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
+            assert_eq!(queue.take_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
             thread::scope(|scope| {
-                scope.spawn(|| queue.offer_timeout(2, LONG).unwrap());
-                assert_eq!(queue.poll_timeout(LONG), Ok(2));
+                scope.spawn(|| queue.put_timeout(2, LONG).unwrap());
+                assert_eq!(queue.take_timeout(LONG), Ok(2));
             });
         }
     });
@@ -75,39 +75,39 @@ fn java_five_gives_up_in_time() {
 
 /// A take that has given up is passed over: no item is lost in it.
 #[test]
-fn java_five_offers_to_those_who_wait() {
+fn java_five_tries_to_put_to_those_who_wait() {
     guard(|| {
         for fairness in [Fairness::Fair, Fairness::Unfair] {
             let queue = JavaFive::new(fairness);
-            assert_eq!(queue.offer(0), Err(OfferError::NoTaker(0)));
+            assert_eq!(queue.try_put(0), Err(TryPushError::Full(0)));
             thread::scope(|scope| {
                 let takers = [scope.spawn(|| queue.take()), scope.spawn(|| queue.take())];
-                assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
+                assert_eq!(queue.take_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
                 for item in [1, 2] {
                     // Until a taker has come.
-                    while queue.offer(item).is_err() {
+                    while queue.try_put(item).is_err() {
                         thread::yield_now();
                     }
                 }
-                assert_eq!(queue.offer(3), Err(OfferError::NoTaker(3)));
+                assert_eq!(queue.try_put(3), Err(TryPushError::Full(3)));
                 let mut taken = takers.map(|taker| taker.join().unwrap());
                 taken.sort_unstable();
                 assert_eq!(taken, [1, 2]);
             });
-            // Items or not: whatever a take got was offered, and nothing was offered twice.
+            // Items or not: whatever a take got was put, and nothing was put twice.
             const ITEMS: usize = 2000;
             let over = AtomicUsize::new(0);
             let taken = thread::scope(|scope| {
                 let taker = scope.spawn(|| {
                     let mut taken = 0;
                     while over.load(Relaxed) == 0 {
-                        taken += usize::from(queue.poll_timeout(Duration::from_micros(20)).is_ok());
+                        taken += usize::from(queue.take_timeout(Duration::from_micros(20)).is_ok());
                     }
                     taken
                 });
-                let offered = (0..ITEMS).filter(|&item| queue.offer(item).is_ok()).count();
+                let put = (0..ITEMS).filter(|&item| queue.try_put(item).is_ok()).count();
                 over.store(1, Relaxed);
-                (offered, taker.join().unwrap())
+                (put, taker.join().unwrap())
             });
             assert_eq!(taken.0, taken.1);
         }
@@ -118,7 +118,7 @@ fn java_five_offers_to_those_who_wait() {
 fn items_that_nobody_took_are_dropped_once() {
     let ledger = Ledger::default();
     let queue = JavaFive::new(Fairness::Fair);
-    drop(queue.offer_timeout(ledger.item(1), Duration::ZERO));
+    drop(queue.put_timeout(ledger.item(1), Duration::ZERO));
     drop(queue);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 1));
 }

@@ -1,8 +1,8 @@
 //! Closing.
 
 use crate::support::{Ledger, Mode, until};
-use corelane::error::{Closed, Drained, OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Patience};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::{CancelToken, WaitLimit};
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) fn s26_close_wakes_all_takes(mode: Mode) {
         until("all wait", || queue.waiting_takes() == 8);
         queue.close();
         for taker in takers {
-            assert_eq!(taker.join().unwrap(), Err(Drained));
+            assert_eq!(taker.join().unwrap(), Err(Closed(())));
         }
     });
 }
@@ -39,18 +39,20 @@ pub(crate) fn s26_calls_after_the_close_fail(mode: Mode) {
     assert!(queue.is_closed());
     let token = CancelToken::new();
     token.cancel();
-    let over = Patience::new().timeout(Duration::ZERO).cancel(&token);
+    let over = WaitLimit::new().timeout(Duration::ZERO).cancel(&token);
     assert_eq!(queue.put(1), Err(Closed(1)));
-    assert_eq!(queue.offer(1), Err(OfferError::Closed(1)));
-    assert_eq!(queue.offer_timeout(1, Duration::ZERO), Err(OfferTimeoutError::Closed(1)));
-    assert_eq!(queue.put_with(1, &over), Err(PutError::Closed(1)));
-    assert_eq!(queue.take(), Err(Drained));
-    assert_eq!(queue.poll(), Err(PopError::Closed));
-    assert_eq!(queue.poll_timeout(Duration::ZERO), Err(PopTimeoutError::Closed));
-    assert_eq!(queue.take_with(&over), Err(TakeError::Closed));
+    assert_eq!(queue.try_put(1), Err(TryPushError::Closed(1)));
+    assert_eq!(queue.put_timeout(1, Duration::ZERO), Err(PushTimeoutError::Closed(1)));
+    assert_eq!(queue.put_with(1, &over), Err(PushTimeoutError::Closed(1)));
+    assert_eq!(queue.take(), Err(Closed(())));
+    assert_eq!(queue.try_take(), Err(TryPopError::Closed));
+    assert_eq!(queue.take_timeout(Duration::ZERO), Err(PopTimeoutError::Closed));
+    assert_eq!(queue.take_with(&over), Err(PopTimeoutError::Closed));
     assert_eq!(queue.reserve_put(1).try_followup(), Some(Err(Closed(1))));
-    assert_eq!(queue.reserve_take().try_followup(), Some(Err(Drained)));
-    assert_eq!(queue.drain_into(&mut Vec::new(), 1), 0);
+    assert_eq!(queue.reserve_take().try_followup(), Some(Err(Closed(()))));
+    assert_eq!(queue.try_take_batch(&mut Vec::new(), 1), Err(TryPopError::Closed));
+    assert_eq!(queue.try_take_batch(&mut Vec::new(), 0), Ok(0));
+    assert_eq!(queue.try_put_batch(&mut vec![1]), Err(TryPushError::Closed(())));
 }
 
 pub(crate) fn s26_close_against_traffic(mode: Mode) {

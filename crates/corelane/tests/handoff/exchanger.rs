@@ -3,8 +3,8 @@
 use crate::support::{LONG, Ledger, T, timed, until};
 use crate::timed::SLACK;
 use crate::watchdog::guard;
-use corelane::error::{Closed, ExchangeError};
-use corelane::handoff::{CancelToken, Exchanger, Patience};
+use corelane::error::{Closed, PushTimeoutError, TryPushError};
+use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
@@ -29,17 +29,17 @@ fn x1_a_pair_swaps() {
 fn x2_a_pair_with_a_time_swaps() {
     guard(|| {
         let exchanger = Exchanger::new();
-        let patience = || Patience::new().timeout(LONG);
+        let limit = || WaitLimit::new().timeout(LONG);
         let ((), took) = timed(|| {
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    assert_eq!(exchanger.exchange_with(1, &patience()), Ok(2));
+                    assert_eq!(exchanger.exchange_with(1, &limit()), Ok(2));
                     // The other one is seen to wait by now, or soon.
                     thread::sleep(T);
-                    assert_eq!(exchanger.exchange_with(2, &patience()), Ok(1));
+                    assert_eq!(exchanger.exchange_with(2, &limit()), Ok(1));
                 });
-                assert_eq!(exchanger.exchange_with(2, &patience()), Ok(1));
-                assert_eq!(exchanger.exchange_with(1, &patience()), Ok(2));
+                assert_eq!(exchanger.exchange_with(2, &limit()), Ok(1));
+                assert_eq!(exchanger.exchange_with(1, &limit()), Ok(2));
             });
         });
         assert!(took < LONG);
@@ -47,28 +47,28 @@ fn x2_a_pair_with_a_time_swaps() {
 }
 
 /// Cancelled before: at once. Cancelled while it waits: wakes, with its item.
-fn is_cancelled(patience: fn() -> Patience<'static>) {
+fn is_cancelled(limit: fn() -> WaitLimit<'static>) {
     let exchanger = Exchanger::new();
     let token = CancelToken::new();
     thread::scope(|scope| {
-        let waits = scope.spawn(|| exchanger.exchange_with(5, &patience().cancel(&token)));
+        let waits = scope.spawn(|| exchanger.exchange_with(5, &limit().cancel(&token)));
         thread::sleep(T);
         assert!(!waits.is_finished());
         token.cancel();
-        assert_eq!(waits.join().unwrap(), Err(ExchangeError::Cancelled(5)));
+        assert_eq!(waits.join().unwrap(), Err(PushTimeoutError::Cancelled(5)));
     });
-    assert_eq!(exchanger.exchange_with(6, &patience().cancel(&token)), Err(ExchangeError::Cancelled(6)));
+    assert_eq!(exchanger.exchange_with(6, &limit().cancel(&token)), Err(PushTimeoutError::Cancelled(6)));
 }
 
 #[test]
 fn x3_a_wait_is_cancelled() {
-    guard(|| is_cancelled(Patience::new));
+    guard(|| is_cancelled(WaitLimit::new));
 }
 
 #[test]
 fn x4_a_wait_with_a_time_is_cancelled() {
     guard(|| {
-        let ((), took) = timed(|| is_cancelled(|| Patience::new().timeout(LONG)));
+        let ((), took) = timed(|| is_cancelled(|| WaitLimit::new().timeout(LONG)));
         assert!(took < LONG);
     });
 }
@@ -78,15 +78,15 @@ fn x5_a_wait_times_out() {
     guard(|| {
         let exchanger = Exchanger::new();
         for time in [Duration::ZERO, Duration::from_micros(1), Duration::from_micros(30), T] {
-            let (result, took) = timed(|| exchanger.exchange_with(7, &Patience::new().timeout(time)));
-            assert_eq!(result, Err(ExchangeError::Timeout(7)));
+            let (result, took) = timed(|| exchanger.exchange_with(7, &WaitLimit::new().timeout(time)));
+            assert_eq!(result, Err(PushTimeoutError::Timeout(7)));
             assert!(took >= time && took < time + SLACK, "{took:?} for {time:?}");
         }
         // A cancellation goes before the end of the time.
         let token = CancelToken::new();
         token.cancel();
-        let over = Patience::new().deadline(Instant::now()).cancel(&token);
-        assert_eq!(exchanger.exchange_with(8, &over), Err(ExchangeError::Cancelled(8)));
+        let over = WaitLimit::new().deadline(Instant::now()).cancel(&token);
+        assert_eq!(exchanger.exchange_with(8, &over), Err(PushTimeoutError::Cancelled(8)));
     });
 }
 
@@ -101,13 +101,13 @@ fn x6_a_party_that_was_cancelled_is_replaced() {
             let first = scope.spawn(|| {
                 assert_eq!(exchanger.exchange(1), Ok(2));
                 exchanged.store(true, SeqCst);
-                exchanger.exchange_with(3, &Patience::new().cancel(&token))
+                exchanger.exchange_with(3, &WaitLimit::new().cancel(&token))
             });
             assert_eq!(exchanger.exchange(2), Ok(1));
             until("the first exchange is over", || exchanged.load(SeqCst));
             thread::sleep(T);
             token.cancel();
-            assert_eq!(first.join().unwrap(), Err(ExchangeError::Cancelled(3)));
+            assert_eq!(first.join().unwrap(), Err(PushTimeoutError::Cancelled(3)));
             let third = scope.spawn(|| exchanger.exchange(4));
             assert_eq!(exchanger.exchange(5), Ok(4));
             assert_eq!(third.join().unwrap(), Ok(5));
@@ -129,8 +129,62 @@ fn close_sends_everybody_away() {
         });
         assert!(exchanger.is_closed());
         assert_eq!(exchanger.exchange('b'), Err(Closed('b')));
-        let over = Patience::new().deadline(Instant::now());
-        assert_eq!(exchanger.exchange_with('c', &over), Err(ExchangeError::Closed('c')));
+        let over = WaitLimit::new().deadline(Instant::now());
+        assert_eq!(exchanger.exchange_with('c', &over), Err(PushTimeoutError::Closed('c')));
+    });
+}
+
+#[test]
+fn a_try_exchange_meets_who_waits_and_waits_for_nobody() {
+    guard(|| {
+        let exchanger = Exchanger::new();
+        for _ in 0..3 {
+            assert_eq!(exchanger.try_exchange(1), Err(TryPushError::Full(1)));
+            thread::scope(|scope| {
+                let waits = scope.spawn(|| exchanger.exchange(2));
+                until("it is found", || match exchanger.try_exchange(1) {
+                    Ok(theirs) => theirs == 2,
+                    Err(error) => {
+                        assert_eq!(error, TryPushError::Full(1));
+                        false
+                    }
+                });
+                assert_eq!(waits.join().unwrap(), Ok(1));
+            });
+        }
+        // One that has given up is not met.
+        assert_eq!(exchanger.exchange_timeout(2, Duration::ZERO), Err(PushTimeoutError::Timeout(2)));
+        assert_eq!(exchanger.try_exchange(1), Err(TryPushError::Full(1)));
+        exchanger.close();
+        assert_eq!(exchanger.try_exchange(1), Err(TryPushError::Closed(1)));
+        assert_eq!(exchanger.exchange_timeout(1, LONG), Err(PushTimeoutError::Closed(1)));
+    });
+}
+
+/// Some wait for a moment and some not at all: pairs, all the same.
+#[test]
+fn try_exchanges_beside_others_are_in_pairs() {
+    guard(|| {
+        const ROUNDS: u64 = 5_000;
+        let exchanger = Exchanger::new();
+        let swaps = thread::scope(|scope| {
+            let exchanger = &exchanger;
+            let threads = [0, 1, 2, 3].map(|thread| {
+                scope.spawn(move || {
+                    let swap = |round| {
+                        let mine = thread * ROUNDS + round;
+                        let theirs = match thread % 2 {
+                            0 => exchanger.exchange_timeout(mine, Duration::from_micros(20)).ok(),
+                            _ => exchanger.try_exchange(mine).ok(),
+                        };
+                        theirs.map(|theirs| (mine, theirs))
+                    };
+                    (0..ROUNDS).filter_map(swap).collect::<Vec<_>>()
+                })
+            });
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        is_symmetric(swaps);
     });
 }
 
@@ -157,7 +211,7 @@ fn many_threads_swap_in_pairs() {
                                 let mine = thread * ROUNDS + round;
                                 loop {
                                     // The last one may be alone.
-                                    match exchanger.exchange_with(mine, &Patience::new().timeout(T / 10)) {
+                                    match exchanger.exchange_with(mine, &WaitLimit::new().timeout(T / 10)) {
                                         Ok(theirs) => {
                                             left.fetch_sub(1, Relaxed);
                                             return Some((mine, theirs));
@@ -191,8 +245,8 @@ fn every_item_is_dropped_once_when_some_give_up() {
                 let (exchanger, ledger) = (&exchanger, &ledger);
                 scope.spawn(move || {
                     for round in 0..3_000 {
-                        let patience = Patience::new().timeout(Duration::from_nanos(1 + 700 * (round % 8)));
-                        drop(exchanger.exchange_with(ledger.item(thread), &patience));
+                        let limit = WaitLimit::new().timeout(Duration::from_nanos(1 + 700 * (round % 8)));
+                        drop(exchanger.exchange_with(ledger.item(thread), &limit));
                     }
                 });
             }

@@ -7,7 +7,7 @@
 //! 2. **Order**, by a checker of linearizability. Each request is two steps, as in section 2.2 of the paper: it asks, which matches it with one that
 //!    waits or makes it wait; and it is told what became of it. Each step takes effect at one moment of its call; both of one call that waits may
 //!    be anywhere within it, the first before the second. Partners are known from the items, so the steps have a sequential
-//!    specification: who asks meets one that waits if there is one, an offer or poll that fails has found none, a follow-up that says
+//!    specification: who asks meets one that waits if there is one, a `try_` call that fails has found none, a follow-up that says
 //!    nothing found its own request waiting. This says all that one operation a pair, on the intersection of the two calls, would say, and the
 //!    order of those that wait as well.
 //!
@@ -23,14 +23,14 @@
 //! as before it or as after it: a close promises that no later call succeeds, not that it sends everybody away at one moment.
 //!
 //! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. That somebody waits at another
-//! place of the arena is no wrong, so there is no order, and a time-out says nothing of others.
+//! place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange` that finds nobody, says nothing of others.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;
 use crate::support::Mode;
 use crate::watchdog::guard;
-use corelane::error::{Closed, ExchangeError, OfferError, PopError, PutError, TakeError};
-use corelane::handoff::{Exchanger, Patience, PutTicket, SynchronousQueue, TakeTicket, TransferQueue};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::{Exchanger, PutTicket, SynchronousQueue, TakeTicket, TransferQueue, WaitLimit};
 use std::collections::{BTreeSet, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -312,10 +312,10 @@ fn judge<const FAIR: bool, const DRAINS: bool>(events: &[Event<Call>]) -> Result
 
 /// A queue under test.
 trait Queue: Sync {
-    fn offer(&self, item: u64) -> Result<(), OfferError<u64>>;
-    fn poll(&self) -> Result<u64, PopError>;
-    fn put(&self, item: u64, patience: &Patience<'_>) -> Result<(), PutError<u64>>;
-    fn take(&self, patience: &Patience<'_>) -> Result<u64, TakeError>;
+    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>>;
+    fn try_take(&self) -> Result<u64, TryPopError>;
+    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>>;
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError>;
     fn reserve_put(&self, item: u64) -> PutTicket<'_, u64>;
     fn reserve_take(&self) -> TakeTicket<'_, u64>;
     fn close(&self);
@@ -333,20 +333,20 @@ trait Queue: Sync {
 }
 
 impl Queue for SynchronousQueue<u64> {
-    fn offer(&self, item: u64) -> Result<(), OfferError<u64>> {
-        self.offer(item)
+    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>> {
+        self.try_put(item)
     }
 
-    fn poll(&self) -> Result<u64, PopError> {
-        self.poll()
+    fn try_take(&self) -> Result<u64, TryPopError> {
+        self.try_take()
     }
 
-    fn put(&self, item: u64, patience: &Patience<'_>) -> Result<(), PutError<u64>> {
-        self.put_with(item, patience)
+    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>> {
+        self.put_with(item, limit)
     }
 
-    fn take(&self, patience: &Patience<'_>) -> Result<u64, TakeError> {
-        self.take_with(patience)
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError> {
+        self.take_with(limit)
     }
 
     fn reserve_put(&self, item: u64) -> PutTicket<'_, u64> {
@@ -367,24 +367,24 @@ impl Queue for SynchronousQueue<u64> {
 }
 
 impl Queue for TransferQueue<u64> {
-    fn offer(&self, item: u64) -> Result<(), OfferError<u64>> {
-        self.try_transfer(item)
+    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>> {
+        self.try_put(item)
     }
 
-    fn poll(&self) -> Result<u64, PopError> {
-        self.poll()
+    fn try_take(&self) -> Result<u64, TryPopError> {
+        self.try_take()
     }
 
-    fn put(&self, item: u64, patience: &Patience<'_>) -> Result<(), PutError<u64>> {
-        self.transfer_with(item, patience)
+    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>> {
+        self.put_with(item, limit)
     }
 
-    fn take(&self, patience: &Patience<'_>) -> Result<u64, TakeError> {
-        self.take_with(patience)
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError> {
+        self.take_with(limit)
     }
 
     fn reserve_put(&self, item: u64) -> PutTicket<'_, u64> {
-        self.reserve_transfer(item)
+        self.reserve_put(item)
     }
 
     fn reserve_take(&self) -> TakeTicket<'_, u64> {
@@ -400,11 +400,11 @@ impl Queue for TransferQueue<u64> {
     }
 
     fn leave(&self, item: u64) -> Option<Result<(), Closed<u64>>> {
-        Some(self.put(item))
+        Some(self.push(item))
     }
 
     fn look(&self, for_takes: bool) -> Option<Call> {
-        Some(if for_takes { Call::HasTaker(self.has_waiting_consumer()) } else { Call::IsEmpty(self.is_empty()) })
+        Some(if for_takes { Call::HasTaker(self.waiting_takes() > 0) } else { Call::IsEmpty(self.is_empty()) })
     }
 }
 
@@ -436,29 +436,29 @@ impl Ticket<'_> {
         }
     }
 
-    fn wait(self, patience: &Patience<'_>) -> Told {
+    fn wait(self, limit: &WaitLimit<'_>) -> Told {
         match self {
-            Self::Put(ticket) => of_put(ticket.wait_with(patience)),
-            Self::Take(ticket) => of_take(ticket.wait_with(patience)),
+            Self::Put(ticket) => of_put(ticket.wait_with(limit)),
+            Self::Take(ticket) => of_take(ticket.wait_with(limit)),
         }
     }
 }
 
-fn of_put(outcome: Result<(), PutError<u64>>) -> Told {
+fn of_put(outcome: Result<(), PushTimeoutError<u64>>) -> Told {
     match outcome {
         Ok(()) => Told::Taken,
-        Err(PutError::Closed(_)) => Told::Closed,
-        Err(PutError::Timeout(_)) => Told::TimedOut,
-        Err(PutError::Cancelled(_)) => unreachable!("there is no token"),
+        Err(PushTimeoutError::Closed(_)) => Told::Closed,
+        Err(PushTimeoutError::Timeout(_)) => Told::TimedOut,
+        Err(error) => unreachable!("there is no token: {error}"),
     }
 }
 
-fn of_take(outcome: Result<u64, TakeError>) -> Told {
+fn of_take(outcome: Result<u64, PopTimeoutError>) -> Told {
     match outcome {
         Ok(item) => Told::Got(item),
-        Err(TakeError::Closed) => Told::Closed,
-        Err(TakeError::Timeout) => Told::TimedOut,
-        Err(TakeError::Cancelled) => unreachable!("there is no token"),
+        Err(PopTimeoutError::Closed) => Told::Closed,
+        Err(PopTimeoutError::Timeout) => Told::TimedOut,
+        Err(error) => unreachable!("there is no token: {error}"),
     }
 }
 
@@ -493,22 +493,24 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
         self.events.extend([(begin, end, Call::Ask(id, otherwise)), (begin, end, Call::Told(id, told))]);
     }
 
-    fn offer(&mut self) {
+    fn try_put(&mut self) {
         let id = self.name(true);
-        self.ask(id, Otherwise::Fails, |queue| match queue.offer(id) {
+        self.ask(id, Otherwise::Fails, |queue| match queue.try_put(id) {
             Ok(()) => Told::Taken,
-            Err(OfferError::NoTaker(_)) => Told::NoPartner,
-            Err(OfferError::Closed(_)) => Told::Closed,
+            Err(TryPushError::Full(_)) => Told::NoPartner,
+            Err(TryPushError::Closed(_)) => Told::Closed,
+            Err(error) => panic!("{error}"),
         });
     }
 
     /// Whether there was an item.
-    fn poll(&mut self) -> bool {
+    fn try_take(&mut self) -> bool {
         let id = self.name(false);
-        self.ask(id, Otherwise::Fails, |queue| match queue.poll() {
+        self.ask(id, Otherwise::Fails, |queue| match queue.try_take() {
             Ok(item) => Told::Got(item),
-            Err(PopError::Empty) => Told::NoPartner,
-            Err(PopError::Closed) => Told::Closed,
+            Err(TryPopError::Empty) => Told::NoPartner,
+            Err(TryPopError::Closed) => Told::Closed,
+            Err(error) => panic!("{error}"),
         });
         matches!(self.events.last(), Some((_, _, Call::Told(_, Told::Got(_)))))
     }
@@ -516,9 +518,9 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
     fn wait(&mut self, put: bool) {
         let (id, time) = (self.name(put), TIMES[self.random.below(TIMES.len())]);
         let start = Instant::now();
-        let patience = Patience::new().timeout(time);
+        let limit = WaitLimit::new().timeout(time);
         self.ask(id, Otherwise::Waits, |queue| {
-            if put { of_put(queue.put(id, &patience)) } else { of_take(queue.take(&patience)) }
+            if put { of_put(queue.put_with(id, &limit)) } else { of_take(queue.take_with(&limit)) }
         });
         let timed_out = matches!(self.events.last(), Some((_, _, Call::Told(_, Told::TimedOut))));
         assert!(!timed_out || start.elapsed() >= time, "timed out early");
@@ -540,7 +542,7 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
         let (id, mut ticket) = self.tickets.swap_remove(at);
         let (begin, end, told) = match how {
             0 => self.clock.time(|| ticket.abort()),
-            1 => self.clock.time(|| ticket.wait(&Patience::new().timeout(TIMES[2]))),
+            1 => self.clock.time(|| ticket.wait(&WaitLimit::new().timeout(TIMES[2]))),
             _ => {
                 let event = self.clock.time(|| ticket.follow_up());
                 if event.2 == Told::Nothing {
@@ -567,8 +569,8 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
             }),
             1 => self.plain(|queue| Some(Call::IsClosed(queue.is_closed()))),
             2..5 => self.plain(|queue| queue.look(put)),
-            5..15 => self.offer(),
-            15..25 => drop(self.poll()),
+            5..15 => self.try_put(),
+            15..25 => drop(self.try_take()),
             25..30 => {
                 let id = self.name(true);
                 let (begin, end, left) = self.clock.time(|| self.queue.leave(id));
@@ -619,7 +621,7 @@ fn histories<Q: Queue, const FAIR: bool, const DRAINS: bool>(make: impl Fn() -> 
         });
         // What was left is there, and nothing else.
         let mut rest = Recorder::new(&queue, &clock, THREADS, 1);
-        while rest.poll() {}
+        while rest.try_take() {}
         events.append(&mut rest.events);
         let verdict = judge::<FAIR, DRAINS>(&events);
         assert_eq!(verdict, Ok(()), "begin, end, call and answer: {events:#?}");
@@ -659,6 +661,8 @@ enum Swap {
     /// This item for that.
     For(u64, u64),
     TimedOut,
+    /// Nobody was there, for one that does not wait.
+    NoPartner,
     Closed,
     Close,
     IsClosed(bool),
@@ -676,7 +680,7 @@ impl Specification for Exchanges {
 
     fn apply(swap: &Swap, &closed: &bool) -> (bool, bool) {
         match *swap {
-            Swap::For(..) | Swap::TimedOut => (!closed, closed),
+            Swap::For(..) | Swap::TimedOut | Swap::NoPartner => (!closed, closed),
             Swap::Closed => (closed, closed),
             Swap::Close => (true, true),
             Swap::IsClosed(answer) => (answer == closed, closed),
@@ -730,11 +734,17 @@ fn exchanger_histories_are_pairs() {
                             Swap::Close
                         }
                         1..4 => Swap::IsClosed(exchanger.is_closed()),
-                        _ => match exchanger.exchange_with(item, &Patience::new().timeout(time)) {
+                        4..19 => match exchanger.try_exchange(item) {
                             Ok(theirs) => Swap::For(item, theirs),
-                            Err(ExchangeError::Timeout(_)) => Swap::TimedOut,
-                            Err(ExchangeError::Closed(_)) => Swap::Closed,
-                            Err(ExchangeError::Cancelled(_)) => unreachable!("there is no token"),
+                            Err(TryPushError::Full(_)) => Swap::NoPartner,
+                            Err(TryPushError::Closed(_)) => Swap::Closed,
+                            Err(error) => panic!("{error}"),
+                        },
+                        _ => match exchanger.exchange_with(item, &WaitLimit::new().timeout(time)) {
+                            Ok(theirs) => Swap::For(item, theirs),
+                            Err(PushTimeoutError::Timeout(_)) => Swap::TimedOut,
+                            Err(PushTimeoutError::Closed(_)) => Swap::Closed,
+                            Err(error) => unreachable!("there is no token: {error}"),
                         },
                     });
                     assert!(event.2 != Swap::TimedOut || start.elapsed() >= time, "timed out early");
@@ -802,8 +812,8 @@ fn the_judge_refuses_what_is_wrong() {
     };
     assert_eq!((meanwhile(a, b), meanwhile(b, a)), (Ok(()), Ok(())));
 
-    // One waits, as its follow-up says, and a poll finds nobody; or one has been told before.
-    let waits = |poll| [ask(0, a), poll, told(4, a, Told::Nothing), told(6, a, Told::Withdrawn)];
+    // One waits, as its follow-up says, and a take finds nobody; or one has been told before.
+    let waits = |take| [ask(0, a), take, told(4, a, Told::Nothing), told(6, a, Told::Withdrawn)];
     assert_eq!(unfair(&waits(at_once(2, x, Told::NoPartner))), Err(Wrong::Order));
     assert_eq!(unfair(&waits(vec![])), Ok(()));
     let late = [ask(0, a), at_once(2, x, Told::Got(a)), told(4, a, Told::Nothing), told(6, a, Told::Taken)];
@@ -812,9 +822,8 @@ fn the_judge_refuses_what_is_wrong() {
     let both_wait =
         [ask(0, a), ask(2, x), told(4, a, Told::Nothing), told(6, a, Told::Withdrawn), told(8, x, Told::Withdrawn)];
     assert_eq!(unfair(&both_wait), Err(Wrong::Order));
-    // A time-out waits until then: an offer before that found it.
-    let timed =
-        |at, offer| [both(0, 5, x, Waits, Told::TimedOut).to_vec(), ask(at, a), offer, told(8, a, Told::Withdrawn)];
+    // A time-out waits until then: a put before that found it.
+    let timed = |at, put| [both(0, 5, x, Waits, Told::TimedOut).to_vec(), ask(at, a), put, told(8, a, Told::Withdrawn)];
     assert_eq!(fair(&timed(6, vec![])), Ok(()));
     assert_eq!(fair(&[ask(0, x), at_once(2, a, Told::NoPartner), told(4, x, Told::TimedOut)]), Err(Wrong::Order));
 

@@ -54,23 +54,23 @@ macro_rules! suite {
 suite! {
     untimed {
         s1_a_new_queue_is_empty
-        s2_an_offer_without_a_taker_returns_its_item
-        s3_try_extend_stops_at_the_first_refusal
+        s2_a_try_put_without_a_taker_returns_its_item
+        s3_a_batch_stops_at_the_first_refusal
         s6_a_put_ends_when_its_item_is_taken
-        s9_a_poll_without_a_putter_finds_nothing
-        s13_an_offer_fails_and_a_timed_one_meets_a_take
-        s14_a_poll_fails_and_a_timed_one_meets_a_put
-        s15_drain_releases_the_puts_that_wait
+        s9_a_try_take_without_a_putter_finds_nothing
+        s13_a_try_put_fails_and_a_timed_put_meets_a_take
+        s14_a_try_take_fails_and_a_timed_take_meets_a_put
+        s15_a_batch_releases_the_puts_that_wait
         s28_items_of_any_kind
         s28_a_queue_travels_through_a_queue
         s28_a_taker_puts_before_it_takes_again
         s30_what_came_before_is_visible_on_both_sides
     }
     timed {
-        s7_a_timed_offer_waits_its_time
-        s9_a_timed_poll_of_zero_does_not_wait
-        s10_a_timed_poll_waits_its_time
-        s11_a_poll_that_timed_out_is_followed_by_one_that_succeeds
+        s7_a_timed_put_waits_its_time
+        s9_a_timed_take_of_zero_does_not_wait
+        s10_a_timed_take_waits_its_time
+        s11_a_take_that_timed_out_is_followed_by_one_that_succeeds
         s16_a_match_beats_the_time_out
         a_deadline_that_has_passed_still_finds_a_partner
         a_timed_wait_sleeps
@@ -78,9 +78,9 @@ suite! {
     cancel {
         s4_a_put_that_is_cancelled_before_returns_its_item
         s5_a_put_that_waits_is_cancelled
-        s8_a_timed_offer_is_cancelled
+        s8_a_timed_put_is_cancelled
         s17_a_match_goes_before_a_cancellation_and_that_before_the_time
-        s18_takes_and_polls_are_cancelled
+        s18_takes_with_and_without_a_time_are_cancelled
         s25_all_pairs_but_one_are_cancelled
         one_token_for_many_waits
     }
@@ -92,8 +92,8 @@ suite! {
     }
     memory {
         s19_no_item_stays_behind
-        s20_a_million_polls_behind_a_take_that_waits
-        s21_a_million_offers_behind_a_put_that_waits
+        s20_a_million_takes_behind_a_take_that_waits
+        s21_a_million_puts_behind_a_put_that_waits
         nodes_of_matched_requests_are_used_again
         s21_cancellations_in_the_middle_of_a_thousand
         s27_every_item_is_dropped_once
@@ -114,9 +114,9 @@ suite! {
     }
     stress {
         s23_each_item_once_between_many_threads
-        s24_patience_adapts
+        s24_times_adapt
         many_more_threads_than_cores
-        offers_and_polls_that_give_up_and_come_again
+        puts_and_takes_that_give_up_and_come_again
     }
     tickets {
         a_ticket_keeps_its_place
@@ -129,7 +129,7 @@ suite! {
         s29_tickets_of_one_thread_in_two_queues
         s29_two_selects_on_the_same_pair
         s29_a_select_over_many_queues
-        a_select_ends_with_patience
+        a_select_ends_with_its_limit
         a_ticket_waits_alone_after_a_select
     }
 }

@@ -23,33 +23,33 @@ pub(crate) fn s19_no_item_stays_behind(mode: Mode) {
     assert_eq!(ledger.dropped(), 250);
 }
 
-pub(crate) fn s20_a_million_polls_behind_a_take_that_waits(mode: Mode) {
+pub(crate) fn s20_a_million_takes_behind_a_take_that_waits(mode: Mode) {
     let queue = mode.queue();
     let mut front = queue.reserve_take();
     for _ in 0..1_000_000 {
-        queue.poll_timeout(TINY).unwrap_err();
+        queue.take_timeout(TINY).unwrap_err();
     }
     assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
     assert_eq!(queue.waiting_takes(), 1);
-    queue.offer(1).unwrap();
+    queue.try_put(1).unwrap();
     assert_eq!(front.try_followup(), Some(Ok(1)));
 }
 
-pub(crate) fn s21_a_million_offers_behind_a_put_that_waits(mode: Mode) {
+pub(crate) fn s21_a_million_puts_behind_a_put_that_waits(mode: Mode) {
     let queue = mode.queue();
     let mut front = queue.reserve_put(0);
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 for item in 1..=500_000 {
-                    assert_eq!(queue.offer_timeout(item, TINY).unwrap_err().into_inner(), item);
+                    assert_eq!(queue.put_timeout(item, TINY).unwrap_err().into_inner(), item);
                 }
             });
         }
     });
     assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
     assert_eq!(queue.waiting_puts(), 1);
-    assert_eq!(queue.poll(), Ok(0));
+    assert_eq!(queue.try_take(), Ok(0));
     assert_eq!(front.try_followup(), Some(Ok(())));
 }
 
@@ -57,10 +57,10 @@ pub(crate) fn nodes_of_matched_requests_are_used_again(mode: Mode) {
     let queue = mode.queue();
     for item in 0..10_000 {
         let mut put = queue.reserve_put(item);
-        assert_eq!(queue.poll(), Ok(item));
+        assert_eq!(queue.try_take(), Ok(item));
         assert_eq!(put.try_followup(), Some(Ok(())));
         let mut take = queue.reserve_take();
-        queue.offer(item).unwrap();
+        queue.try_put(item).unwrap();
         assert_eq!(take.try_followup(), Some(Ok(item)));
     }
     assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
@@ -82,7 +82,7 @@ pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
     }
     assert!(queue.nodes() <= 4 * nodes, "{} nodes, {nodes} with 1000 requests", queue.nodes());
     let mut items = Vec::new();
-    assert_eq!(queue.drain_into(&mut items, usize::MAX), 1000);
+    assert_eq!(queue.try_take_batch(&mut items, usize::MAX), Ok(1000));
     assert!(kept.iter_mut().all(|ticket| ticket.try_followup() == Some(Ok(()))));
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn s27_every_item_is_dropped_once(mode: Mode) {
     thread::scope(|scope| {
         let putters = [
             scope.spawn(|| (0..500).for_each(|value| queue.put(ledger.item(value)).unwrap())),
-            scope.spawn(|| (0..500).for_each(|value| drop(queue.offer(ledger.item(value))))),
-            scope.spawn(|| (0..500).for_each(|value| drop(queue.offer_timeout(ledger.item(value), TINY)))),
+            scope.spawn(|| (0..500).for_each(|value| drop(queue.try_put(ledger.item(value))))),
+            scope.spawn(|| (0..500).for_each(|value| drop(queue.put_timeout(ledger.item(value), TINY)))),
         ];
         for _ in 0..2 {
             scope.spawn(|| while queue.take().is_ok() {});
@@ -111,7 +111,7 @@ pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {
     let queue = mode.queue();
     // One that was given its item, one that waits, one that is sent away.
     let given = queue.reserve_take();
-    queue.offer(ledger.item(0)).unwrap();
+    queue.try_put(ledger.item(0)).unwrap();
     std::mem::forget(given);
     std::mem::forget(queue.reserve_put(ledger.item(1)));
     assert_eq!(ledger.alive(), 2);
@@ -138,14 +138,14 @@ pub(crate) fn a_panicking_drop_leaves_the_queue_whole(mode: Mode) {
     let queue = mode.queue();
     // A ticket that is dropped with an item it was given, one that waits, and one whose put was sent away.
     let given = queue.reserve_take();
-    queue.offer(ledger.bomb()).unwrap();
+    queue.try_put(ledger.bomb()).unwrap();
     catch_unwind(AssertUnwindSafe(|| drop(given))).unwrap_err();
     let waits = queue.reserve_put(ledger.bomb());
     catch_unwind(AssertUnwindSafe(|| drop(waits))).unwrap_err();
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
     assert_eq!((queue.waiting_puts(), queue.waiting_takes()), (0, 0));
     let mut ticket = queue.reserve_take();
-    queue.offer(ledger.item(1)).unwrap();
+    queue.try_put(ledger.item(1)).unwrap();
     drop(ticket.try_followup());
     let away = queue.reserve_put(ledger.bomb());
     queue.close();

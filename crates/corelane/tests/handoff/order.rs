@@ -33,7 +33,7 @@ pub(crate) fn s22_the_order_of_takes_that_wait(mode: Mode) {
                 taker
             })
             .collect();
-        (0..10).for_each(|item| queue.offer(item).unwrap());
+        (0..10).for_each(|item| queue.try_put(item).unwrap());
         let taken: Vec<_> = takers.into_iter().map(|taker| taker.join().unwrap()).collect();
         assert_eq!(taken, in_order(mode, (0..10).collect()));
     });
@@ -55,7 +55,7 @@ pub(crate) fn the_middle_leaves_the_order_alone(mode: Mode) {
         drop(left);
         assert_eq!(queue.waiting_puts(), kept.len());
         let mut items = Vec::new();
-        queue.drain_into(&mut items, 1000);
+        assert_eq!(queue.try_take_batch(&mut items, 1000), Ok(kept.len()));
         assert_eq!(items, in_order(mode, kept.iter().map(|&(item, _)| item).collect()));
         assert!(kept.iter_mut().all(|(_, ticket)| ticket.try_followup() == Some(Ok(()))));
     }

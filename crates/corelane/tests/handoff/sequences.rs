@@ -3,8 +3,8 @@
 use crate::sequences_judge::judge;
 use crate::support::{Item, Ledger, Mode};
 use crate::watchdog::guard;
-use corelane::error::{OfferError, PopError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Patience, PutTicket, SynchronousQueue, TakeTicket, TransferQueue};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::{CancelToken, PutTicket, SynchronousQueue, TakeTicket, TransferQueue, WaitLimit};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Instant;
@@ -33,11 +33,11 @@ enum Call {
     ReserveTake,
     /// With one of the tickets, if there are any.
     Proceed(prop::sample::Index, With),
-    Offer,
+    TryPut,
     /// So many, until one is refused.
-    Extend(usize),
-    Poll,
-    Drain(usize),
+    TryPutBatch(usize),
+    TryTake,
+    TryTakeBatch(usize),
     Put(End),
     Take(End),
     /// Leaves an item, where that can be done.
@@ -57,10 +57,10 @@ fn call() -> impl Strategy<Value = Call> {
         80 => Just(Call::ReservePut),
         80 => Just(Call::ReserveTake),
         160 => (any::<prop::sample::Index>(), with).prop_map(|(index, with)| Call::Proceed(index, with)),
-        40 => Just(Call::Offer),
-        20 => (0..4_usize).prop_map(Call::Extend),
-        40 => Just(Call::Poll),
-        20 => (0..4_usize).prop_map(Call::Drain),
+        40 => Just(Call::TryPut),
+        20 => (0..4_usize).prop_map(Call::TryPutBatch),
+        40 => Just(Call::TryTake),
+        20 => (0..4_usize).prop_map(Call::TryTakeBatch),
         20 => end().prop_map(Call::Put),
         20 => end().prop_map(Call::Take),
         40 => Just(Call::Leave),
@@ -73,16 +73,16 @@ trait Queue {
     /// Whether items that were left can be taken after a close.
     const DRAINS: bool;
 
-    fn offer(&self, item: Item) -> Result<(), OfferError<Item>>;
-    fn poll(&self) -> Result<Item, PopError>;
-    fn drain_into(&self, items: &mut Vec<Item>, max: usize) -> usize;
-    fn put(&self, item: Item, patience: &Patience<'_>) -> Result<(), PutError<Item>>;
-    fn take(&self, patience: &Patience<'_>) -> Result<Item, TakeError>;
+    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>>;
+    fn try_take(&self) -> Result<Item, TryPopError>;
+    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError>;
+    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>>;
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError>;
     fn reserve_put(&self, item: Item) -> PutTicket<'_, Item>;
     fn reserve_take(&self) -> TakeTicket<'_, Item>;
     fn close(&self);
 
-    fn extend(&self, items: &mut dyn Iterator<Item = Item>) -> Result<(), OfferError<Item>>;
+    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>>;
     /// The item, if it was refused.
     fn leave(&self, item: Item) -> Option<Item>;
     /// Whether it shows so many puts and takes that wait, and whether it is closed.
@@ -92,24 +92,24 @@ trait Queue {
 impl Queue for SynchronousQueue<Item> {
     const DRAINS: bool = false;
 
-    fn offer(&self, item: Item) -> Result<(), OfferError<Item>> {
-        self.offer(item)
+    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>> {
+        self.try_put(item)
     }
 
-    fn poll(&self) -> Result<Item, PopError> {
-        self.poll()
+    fn try_take(&self) -> Result<Item, TryPopError> {
+        self.try_take()
     }
 
-    fn drain_into(&self, items: &mut Vec<Item>, max: usize) -> usize {
-        self.drain_into(items, max)
+    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError> {
+        self.try_take_batch(items, max)
     }
 
-    fn put(&self, item: Item, patience: &Patience<'_>) -> Result<(), PutError<Item>> {
-        self.put_with(item, patience)
+    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>> {
+        self.put_with(item, limit)
     }
 
-    fn take(&self, patience: &Patience<'_>) -> Result<Item, TakeError> {
-        self.take_with(patience)
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError> {
+        self.take_with(limit)
     }
 
     fn reserve_put(&self, item: Item) -> PutTicket<'_, Item> {
@@ -124,8 +124,8 @@ impl Queue for SynchronousQueue<Item> {
         self.close();
     }
 
-    fn extend(&self, items: &mut dyn Iterator<Item = Item>) -> Result<(), OfferError<Item>> {
-        self.try_extend(items)
+    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>> {
+        self.try_put_batch(items)
     }
 
     /// Nothing is left here: it comes back.
@@ -141,28 +141,28 @@ impl Queue for SynchronousQueue<Item> {
 impl Queue for TransferQueue<Item> {
     const DRAINS: bool = true;
 
-    fn offer(&self, item: Item) -> Result<(), OfferError<Item>> {
-        self.try_transfer(item)
+    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>> {
+        self.try_put(item)
     }
 
-    fn poll(&self) -> Result<Item, PopError> {
-        self.poll()
+    fn try_take(&self) -> Result<Item, TryPopError> {
+        self.try_take()
     }
 
-    fn drain_into(&self, items: &mut Vec<Item>, max: usize) -> usize {
-        self.drain_into(items, max)
+    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError> {
+        self.try_take_batch(items, max)
     }
 
-    fn put(&self, item: Item, patience: &Patience<'_>) -> Result<(), PutError<Item>> {
-        self.transfer_with(item, patience)
+    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>> {
+        self.put_with(item, limit)
     }
 
-    fn take(&self, patience: &Patience<'_>) -> Result<Item, TakeError> {
-        self.take_with(patience)
+    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError> {
+        self.take_with(limit)
     }
 
     fn reserve_put(&self, item: Item) -> PutTicket<'_, Item> {
-        self.reserve_transfer(item)
+        self.reserve_put(item)
     }
 
     fn reserve_take(&self) -> TakeTicket<'_, Item> {
@@ -173,20 +173,28 @@ impl Queue for TransferQueue<Item> {
         self.close();
     }
 
-    fn extend(&self, items: &mut dyn Iterator<Item = Item>) -> Result<(), OfferError<Item>> {
-        for item in items {
-            self.try_transfer(item)?;
+    /// One by one.
+    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>> {
+        let all = items.len();
+        for count in 0..all {
+            let why = match self.try_put(items.remove(0)) {
+                Ok(()) => continue,
+                Err(TryPushError::Full(item)) => (TryPushError::Full(()), item),
+                Err(TryPushError::Closed(item)) => (TryPushError::Closed(()), item),
+                Err(error) => panic!("{error}"),
+            };
+            items.insert(0, why.1);
+            return if count == 0 { Err(why.0) } else { Ok(count) };
         }
-        Ok(())
+        Ok(all)
     }
 
     fn leave(&self, item: Item) -> Option<Item> {
-        self.put(item).err().map(|closed| closed.0)
+        self.push(item).err().map(|closed| closed.0)
     }
 
     fn shows(&self, puts: usize, takes: usize, closed: bool) -> bool {
-        (self.len(), self.waiting_consumer_count(), self.is_closed()) == (puts, takes, closed)
-            && (self.is_empty(), self.has_waiting_consumer()) == (puts == 0, takes > 0)
+        (self.len(), self.waiting_takes(), self.is_closed()) == (puts, takes, closed) && self.is_empty() == (puts == 0)
     }
 }
 
@@ -282,9 +290,9 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
     let mut tickets: Vec<(u64, Ticket<'_>)> = Vec::new();
     let cancelled = CancelToken::new();
     cancelled.cancel();
-    let patience = |end| match end {
-        End::Time => Patience::new().deadline(Instant::now()),
-        End::Cancelled => Patience::new().cancel(&cancelled),
+    let limit = |end| match end {
+        End::Time => WaitLimit::new().deadline(Instant::now()),
+        End::Cancelled => WaitLimit::new().cancel(&cancelled),
     };
     for (number, &call) in (0..).step_by(10).zip(calls) {
         let gave_back = |item: &Item| assert_eq!(*item.value, number);
@@ -300,7 +308,7 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
             Call::Proceed(index, with) if !tickets.is_empty() => {
                 let (number, ticket) = tickets.swap_remove(index.index(tickets.len()));
                 let fate = *model.fate(number);
-                if let Some(ticket) = proceed(ticket, number, with, fate, patience) {
+                if let Some(ticket) = proceed(ticket, number, with, fate, limit) {
                     tickets.push((number, ticket));
                 } else {
                     model.withdraw(number);
@@ -308,44 +316,44 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
                 }
             }
             Call::Proceed(..) => {}
-            Call::Offer => match (queue.offer(ledger.item(number)), model.meet(true, number)) {
+            Call::TryPut => match (queue.try_put(ledger.item(number)), model.meet(true, number)) {
                 (Ok(()), Some(_)) => {}
-                (Err(OfferError::NoTaker(item)), None) if !model.closed => gave_back(&item),
-                (Err(OfferError::Closed(item)), None) if model.closed => gave_back(&item),
+                (Err(TryPushError::Full(item)), None) if !model.closed => gave_back(&item),
+                (Err(TryPushError::Closed(item)), None) if model.closed => gave_back(&item),
                 (outcome, due) => panic!("{} instead of {due:?}", outcome.is_ok()),
             },
-            Call::Extend(count) => {
-                let mut items = (0..count).map(|i| ledger.item(number + i as u64));
-                let outcome = queue.extend(&mut items);
+            Call::TryPutBatch(count) => {
+                let mut items: Vec<_> = (0..count).map(|i| ledger.item(number + i as u64)).collect();
+                let outcome = queue.try_put_batch(&mut items);
                 let taken = (number..).take(count).take_while(|&number| model.meet(true, number).is_some()).count();
-                assert_eq!(items.len(), count - taken - usize::from(taken < count), "the others were not asked for");
-                match outcome {
-                    Ok(()) => assert_eq!(taken, count),
-                    Err(error) => {
-                        assert_eq!(matches!(error, OfferError::Closed(_)), model.closed);
-                        assert_eq!(*error.into_inner().value, number + taken as u64);
-                    }
-                }
+                assert!(
+                    items.iter().map(|item| *item.value).eq((number..).take(count).skip(taken)),
+                    "the others are left"
+                );
+                let error = if model.closed { TryPushError::Closed(()) } else { TryPushError::Full(()) };
+                assert_eq!(outcome, if taken == 0 && count > 0 { Err(error) } else { Ok(taken) });
             }
-            Call::Poll => {
+            Call::TryTake => {
                 let due = model.meet(false, number);
-                let error = if model.closed { PopError::Closed } else { PopError::Empty };
-                assert_eq!(queue.poll().map(|item| *item.value), due.ok_or(error));
+                let error = if model.closed { TryPopError::Closed } else { TryPopError::Empty };
+                assert_eq!(queue.try_take().map(|item| *item.value), due.ok_or(error));
             }
-            Call::Drain(max) => {
+            Call::TryTakeBatch(max) => {
                 let mut items = Vec::new();
-                let count = queue.drain_into(&mut items, max);
+                let outcome = queue.try_take_batch(&mut items, max);
                 let due: Vec<_> = (0..max).map_while(|_| model.meet(false, number)).collect();
-                assert_eq!(count, due.len());
+                let error = if model.closed { TryPopError::Closed } else { TryPopError::Empty };
+                assert_eq!(outcome, if due.is_empty() && max > 0 { Err(error) } else { Ok(due.len()) });
                 assert!(items.iter().map(|item| *item.value).eq(due));
             }
-            Call::Put(end) => match (queue.put(ledger.item(number), &patience(end)), model.meet(true, number)) {
+            Call::Put(end) => match (queue.put_with(ledger.item(number), &limit(end)), model.meet(true, number)) {
                 (Ok(()), Some(_)) => {}
                 (Err(error), None) => {
-                    match error {
-                        PutError::Closed(_) => assert!(model.closed),
-                        PutError::Timeout(_) => assert!(!model.closed && matches!(end, End::Time)),
-                        PutError::Cancelled(_) => assert!(!model.closed && matches!(end, End::Cancelled)),
+                    match &error {
+                        PushTimeoutError::Closed(_) => assert!(model.closed),
+                        PushTimeoutError::Timeout(_) => assert!(!model.closed && matches!(end, End::Time)),
+                        PushTimeoutError::Cancelled(_) => assert!(!model.closed && matches!(end, End::Cancelled)),
+                        error => panic!("{error}"),
                     }
                     gave_back(&error.into_inner());
                 }
@@ -354,11 +362,11 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
             Call::Take(end) => {
                 let due = model.meet(false, number);
                 let error = match end {
-                    _ if model.closed => TakeError::Closed,
-                    End::Time => TakeError::Timeout,
-                    End::Cancelled => TakeError::Cancelled,
+                    _ if model.closed => PopTimeoutError::Closed,
+                    End::Time => PopTimeoutError::Timeout,
+                    End::Cancelled => PopTimeoutError::Cancelled,
                 };
-                assert_eq!(queue.take(&patience(end)).map(|item| *item.value), due.ok_or(error));
+                assert_eq!(queue.take_with(&limit(end)).map(|item| *item.value), due.ok_or(error));
             }
             Call::Leave => {
                 let back = queue.leave(ledger.item(number));
@@ -381,7 +389,7 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
     }
     tickets.clear();
     let mut left = Vec::new();
-    queue.drain_into(&mut left, usize::MAX);
+    let _ = queue.try_take_batch(&mut left, usize::MAX);
     assert_eq!(ledger.alive(), left.len());
 }
 
@@ -397,7 +405,7 @@ fn proceed<'q, 'p>(
     number: u64,
     with: With,
     fate: Fate,
-    patience: impl Fn(End) -> Patience<'p>,
+    limit: impl Fn(End) -> WaitLimit<'p>,
 ) -> Option<Ticket<'q>> {
     match (ticket, with) {
         (ticket, With::Drop) => drop(ticket),
@@ -421,13 +429,14 @@ fn proceed<'q, 'p>(
             let due = if let Fate::Got(item) = fate { Some(item) } else { None };
             assert_eq!(ticket.abort().map(|item| *item.value), due);
         }
-        (Ticket::Put(ticket), With::Wait(end)) => match (ticket.wait_with(&patience(end)), fate) {
+        (Ticket::Put(ticket), With::Wait(end)) => match (ticket.wait_with(&limit(end)), fate) {
             (Ok(()), Fate::Taken) => {}
             (Err(error), fate) => {
-                match error {
-                    PutError::Closed(_) => assert_eq!(fate, Fate::Closed(number)),
-                    PutError::Timeout(_) => assert!(fate == Fate::Waits && matches!(end, End::Time)),
-                    PutError::Cancelled(_) => assert!(fate == Fate::Waits && matches!(end, End::Cancelled)),
+                match &error {
+                    PushTimeoutError::Closed(_) => assert_eq!(fate, Fate::Closed(number)),
+                    PushTimeoutError::Timeout(_) => assert!(fate == Fate::Waits && matches!(end, End::Time)),
+                    PushTimeoutError::Cancelled(_) => assert!(fate == Fate::Waits && matches!(end, End::Cancelled)),
+                    error => panic!("{error}"),
                 }
                 assert_eq!(*error.into_inner().value, number);
             }
@@ -436,11 +445,11 @@ fn proceed<'q, 'p>(
         (Ticket::Take(ticket), With::Wait(end)) => {
             let due = match (fate, end) {
                 (Fate::Got(item), _) => Ok(item),
-                (Fate::Waits, End::Time) => Err(TakeError::Timeout),
-                (Fate::Waits, End::Cancelled) => Err(TakeError::Cancelled),
-                _ => Err(TakeError::Closed),
+                (Fate::Waits, End::Time) => Err(PopTimeoutError::Timeout),
+                (Fate::Waits, End::Cancelled) => Err(PopTimeoutError::Cancelled),
+                _ => Err(PopTimeoutError::Closed),
             };
-            assert_eq!(ticket.wait_with(&patience(end)).map(|item| *item.value), due);
+            assert_eq!(ticket.wait_with(&limit(end)).map(|item| *item.value), due);
         }
     }
     None

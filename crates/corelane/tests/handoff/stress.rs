@@ -35,26 +35,26 @@ pub(crate) fn s23_each_item_once_between_many_threads(mode: Mode) {
     for pairs in [1, 2, 4] {
         let queue = mode.queue();
         // The last takes would wait for ever: they have a time.
-        let take = || queue.poll_timeout(Duration::from_millis(1)).ok();
+        let take = || queue.take_timeout(Duration::from_millis(1)).ok();
         traffic(pairs, 4_000, |item| queue.put(item).is_ok(), take);
     }
 }
 
-pub(crate) fn s24_patience_adapts(mode: Mode) {
+pub(crate) fn s24_times_adapt(mode: Mode) {
     let queue = mode.queue();
-    let patience = AtomicU64::new(1_000);
+    let limit = AtomicU64::new(1_000);
     let adapt = |came: bool| {
-        let now = patience.load(Relaxed);
-        patience.store(if came { now.saturating_sub(1) } else { now + 1 }, Relaxed);
+        let now = limit.load(Relaxed);
+        limit.store(if came { now.saturating_sub(1) } else { now + 1 }, Relaxed);
         came
     };
-    let time = || Duration::from_nanos(patience.load(Relaxed));
+    let time = || Duration::from_nanos(limit.load(Relaxed));
     traffic(
         2,
         2_000,
-        |item| adapt(queue.offer_timeout(item, time()).is_ok()),
+        |item| adapt(queue.put_timeout(item, time()).is_ok()),
         || {
-            let item = queue.poll_timeout(time()).ok();
+            let item = queue.take_timeout(time()).ok();
             adapt(item.is_some());
             item
         },
@@ -63,12 +63,12 @@ pub(crate) fn s24_patience_adapts(mode: Mode) {
 
 pub(crate) fn many_more_threads_than_cores(mode: Mode) {
     let queue = mode.queue();
-    let take = || queue.poll_timeout(Duration::from_millis(1)).ok();
+    let take = || queue.take_timeout(Duration::from_millis(1)).ok();
     traffic(16, 200, |item| queue.put(item).is_ok(), take);
 }
 
 /// Calls that do not wait, on both sides, beside some that wait for a moment.
-pub(crate) fn offers_and_polls_that_give_up_and_come_again(mode: Mode) {
+pub(crate) fn puts_and_takes_that_give_up_and_come_again(mode: Mode) {
     let queue = mode.queue();
     let stop = AtomicBool::new(false);
     let (put, taken) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -78,14 +78,14 @@ pub(crate) fn offers_and_polls_that_give_up_and_come_again(mode: Mode) {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
-                    count(&put, queue.offer(1).is_ok());
-                    count(&put, queue.offer_timeout(1, moment).is_ok());
+                    count(&put, queue.try_put(1).is_ok());
+                    count(&put, queue.put_timeout(1, moment).is_ok());
                 }
             });
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
-                    count(&taken, queue.poll().is_ok());
-                    count(&taken, queue.poll_timeout(moment).is_ok());
+                    count(&taken, queue.try_take().is_ok());
+                    count(&taken, queue.take_timeout(moment).is_ok());
                 }
             });
         }

@@ -1,8 +1,8 @@
 //! Reservations.
 
 use crate::support::{Ledger, Mode, T, timed};
-use corelane::error::{Closed, Drained, OfferError};
-use corelane::handoff::{CancelToken, Patience, Pending, SynchronousQueue, select};
+use corelane::error::{Closed, TryPushError};
+use corelane::handoff::{CancelToken, Pending, SynchronousQueue, WaitLimit, select};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -12,8 +12,8 @@ pub(crate) fn a_ticket_keeps_its_place(mode: Mode) {
     let mut a = queue.reserve_take();
     let mut b = queue.reserve_take();
     assert_eq!((a.try_followup(), b.try_followup()), (None, None));
-    queue.offer(1).unwrap();
-    queue.offer(2).unwrap();
+    queue.try_put(1).unwrap();
+    queue.try_put(2).unwrap();
     // B asks first.
     let (for_b, for_a) = (b.try_followup(), a.try_followup());
     let expected = if mode.is_fair() { (1, 2) } else { (2, 1) };
@@ -24,7 +24,7 @@ pub(crate) fn a_ticket_is_decided_without_its_owner(mode: Mode) {
     let queue = mode.queue();
     let mut put = queue.reserve_put(1);
     assert_eq!(put.try_followup(), None);
-    assert_eq!(queue.poll(), Ok(1));
+    assert_eq!(queue.try_take(), Ok(1));
     assert_eq!(put.try_followup(), Some(Ok(())));
     // A partner waits: decided when registered.
     let take = queue.reserve_take();
@@ -36,13 +36,13 @@ pub(crate) fn a_ticket_is_decided_without_its_owner(mode: Mode) {
 pub(crate) fn an_abort_withdraws_or_is_the_last_followup(mode: Mode) {
     let queue = mode.queue();
     assert_eq!(queue.reserve_take().abort(), None);
-    assert_eq!(queue.offer(1), Err(OfferError::NoTaker(1)));
+    assert_eq!(queue.try_put(1), Err(TryPushError::Full(1)));
     let ticket = queue.reserve_take();
-    queue.offer(2).unwrap();
+    queue.try_put(2).unwrap();
     assert_eq!(ticket.abort(), Some(2));
     assert_eq!(queue.reserve_put(3).abort(), Some(3));
     let ticket = queue.reserve_put(4);
-    assert_eq!(queue.poll(), Ok(4));
+    assert_eq!(queue.try_take(), Ok(4));
     assert_eq!(ticket.abort(), None);
     let ticket = queue.reserve_put(5);
     queue.close();
@@ -56,7 +56,7 @@ pub(crate) fn a_dropped_ticket_is_aborted(mode: Mode) {
     drop(queue.reserve_put(ledger.item(1)));
     assert_eq!((queue.waiting_puts(), queue.waiting_takes(), ledger.alive()), (0, 0, 0));
     let ticket = queue.reserve_take();
-    queue.offer(ledger.item(2)).unwrap();
+    queue.try_put(ledger.item(2)).unwrap();
     drop(ticket);
     assert_eq!((ledger.alive(), ledger.dropped()), (0, 2));
 }
@@ -70,8 +70,8 @@ pub(crate) fn a_ticket_waits_in_another_thread(mode: Mode) {
         let putter = scope.spawn(move || put.wait());
         thread::sleep(T);
         assert!(!taker.is_finished() && !putter.is_finished());
-        queue.offer(5).unwrap();
-        assert_eq!(other.poll(), Ok(6));
+        queue.try_put(5).unwrap();
+        assert_eq!(other.try_take(), Ok(6));
         assert_eq!(taker.join().unwrap(), Ok(5));
         assert_eq!(putter.join().unwrap(), Ok(()));
     });
@@ -83,9 +83,9 @@ pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(mode: Mode
     if !mode.is_fair() {
         std::mem::swap(&mut matched, &mut waits);
     }
-    queue.offer(1).unwrap();
+    queue.try_put(1).unwrap();
     queue.close();
-    assert_eq!((matched.try_followup(), waits.try_followup()), (Some(Ok(1)), Some(Err(Drained))));
+    assert_eq!((matched.try_followup(), waits.try_followup()), (Some(Ok(1)), Some(Err(Closed(())))));
     let other = mode.queue();
     let mut put = other.reserve_put('x');
     other.close();
@@ -95,7 +95,7 @@ pub(crate) fn a_matched_ticket_stays_matched_when_the_queue_is_closed(mode: Mode
 pub(crate) fn a_spent_ticket_panics(mode: Mode) {
     let queue = mode.queue();
     let mut ticket = queue.reserve_put(1);
-    queue.poll().unwrap();
+    queue.try_take().unwrap();
     assert_eq!(ticket.try_followup(), Some(Ok(())));
     catch_unwind(AssertUnwindSafe(|| ticket.try_followup())).unwrap_err();
     assert_eq!(ticket.abort(), None);
@@ -136,7 +136,7 @@ pub(crate) fn s29_two_selects_on_the_same_pair(mode: Mode) {
                     let mut take = queues[1 - me].reserve_take();
                     for _ in 0..2 {
                         let tickets: &mut [&mut dyn Pending] = &mut [&mut put, &mut take];
-                        match select(tickets, &Patience::new()) {
+                        match select(tickets, &WaitLimit::new()) {
                             Some(0) => assert_eq!(put.try_followup(), Some(Ok(()))),
                             _ => assert_eq!(take.try_followup(), Some(Ok((1 - me, round)))),
                         }
@@ -165,7 +165,7 @@ pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
         let mut next = [0; 8];
         let mut tickets: Vec<_> = queues.iter().map(SynchronousQueue::reserve_take).collect();
         while next.iter().any(|&item| item < ITEMS) {
-            let ready = select(&mut tickets, &Patience::new()).unwrap();
+            let ready = select(&mut tickets, &WaitLimit::new()).unwrap();
             assert_eq!(tickets[ready].try_followup(), Some(Ok((ready, next[ready]))));
             next[ready] += 1;
             if next[ready] < ITEMS {
@@ -175,10 +175,10 @@ pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
     });
 }
 
-pub(crate) fn a_select_ends_with_patience(mode: Mode) {
+pub(crate) fn a_select_ends_with_its_limit(mode: Mode) {
     let queues = [(); 2].map(|()| mode.queue::<u32>());
     let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
-    let (none, took) = timed(|| select(&mut tickets, &Patience::new().timeout(T)));
+    let (none, took) = timed(|| select(&mut tickets, &WaitLimit::new().timeout(T)));
     assert!(none.is_none() && took >= T, "{none:?} after {took:?}");
     let token = CancelToken::new();
     thread::scope(|scope| {
@@ -186,17 +186,17 @@ pub(crate) fn a_select_ends_with_patience(mode: Mode) {
             thread::sleep(T);
             token.cancel();
         });
-        assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), None);
+        assert_eq!(select(&mut tickets, &WaitLimit::new().cancel(&token)), None);
     });
     // What was decided goes before a cancellation; the others stay registered.
-    queues[1].offer(5).unwrap();
-    assert_eq!(select(&mut tickets, &Patience::new().cancel(&token)), Some(1));
+    queues[1].try_put(5).unwrap();
+    assert_eq!(select(&mut tickets, &WaitLimit::new().cancel(&token)), Some(1));
     assert_eq!(tickets[1].try_followup(), Some(Ok(5)));
     queues[0].close();
-    assert_eq!(select(&mut tickets, &Patience::new()), Some(0));
-    assert_eq!(tickets[0].try_followup(), Some(Err(Drained)));
-    assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
-    catch_unwind(AssertUnwindSafe(|| select(&mut tickets, &Patience::new()))).unwrap_err();
+    assert_eq!(select(&mut tickets, &WaitLimit::new()), Some(0));
+    assert_eq!(tickets[0].try_followup(), Some(Err(Closed(()))));
+    assert_eq!(select(&mut tickets, &WaitLimit::new().timeout(T)), None);
+    catch_unwind(AssertUnwindSafe(|| select(&mut tickets, &WaitLimit::new()))).unwrap_err();
 }
 
 /// A ticket that was waited for together with others can be waited for alone.
@@ -204,7 +204,7 @@ pub(crate) fn a_ticket_waits_alone_after_a_select(mode: Mode) {
     let queues = [(); 2].map(|()| mode.queue());
     thread::scope(|scope| {
         let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
-        assert_eq!(select(&mut tickets, &Patience::new().timeout(T)), None);
+        assert_eq!(select(&mut tickets, &WaitLimit::new().timeout(T)), None);
         let [first, second] = tickets;
         scope.spawn(|| {
             for queue in &queues {

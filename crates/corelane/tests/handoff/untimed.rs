@@ -1,7 +1,7 @@
-//! Puts and takes without an end to patience.
+//! Puts and takes that nothing limits.
 
 use crate::support::{LONG, Mode, T, until};
-use corelane::error::{OfferError, PopError};
+use corelane::error::{TryPopError, TryPushError};
 use corelane::handoff::SynchronousQueue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,20 +14,37 @@ pub(crate) fn s1_a_new_queue_is_empty(mode: Mode) {
     assert_eq!(queue.fairness(), mode.fairness());
 }
 
-pub(crate) fn s2_an_offer_without_a_taker_returns_its_item(mode: Mode) {
+pub(crate) fn s2_a_try_put_without_a_taker_returns_its_item(mode: Mode) {
     let queue = mode.queue();
-    assert_eq!(queue.offer(7), Err(OfferError::NoTaker(7)));
+    assert_eq!(queue.try_put(7), Err(TryPushError::Full(7)));
     assert_eq!(queue.waiting_puts(), 0);
 }
 
-pub(crate) fn s3_try_extend_stops_at_the_first_refusal(mode: Mode) {
+pub(crate) fn s3_a_batch_stops_at_the_first_refusal(mode: Mode) {
     let queue = mode.queue();
-    let mut items = 0..3;
-    assert_eq!(queue.try_extend(&mut items), Err(OfferError::NoTaker(0)));
-    assert_eq!(items, 1..3);
+    let mut items = vec![0, 1, 2, 3];
+    assert_eq!(queue.try_put_batch(&mut items), Err(TryPushError::Full(())));
+    assert_eq!(items, [0, 1, 2, 3]);
     let mut ticket = queue.reserve_take();
-    assert_eq!(queue.try_extend(&mut items), Err(OfferError::NoTaker(2)));
-    assert_eq!(ticket.try_followup(), Some(Ok(1)));
+    assert_eq!(queue.try_put_batch(&mut items), Ok(1));
+    assert_eq!((ticket.try_followup(), &items[..]), (Some(Ok(0)), &[1, 2, 3][..]));
+    let mut tickets = [(); 2].map(|()| queue.reserve_take());
+    assert_eq!(queue.try_put_batch(&mut items), Ok(2));
+    assert_eq!(items, [3]);
+    let mut taken = tickets.each_mut().map(|ticket| ticket.try_followup().unwrap().unwrap());
+    taken.sort_unstable();
+    assert_eq!(taken, [1, 2]);
+    // More wait than there are items.
+    let tickets = [(); 2].map(|()| queue.reserve_take());
+    assert_eq!(queue.try_put_batch(&mut items), Ok(1));
+    assert!(items.is_empty());
+    assert_eq!((queue.try_put_batch(&mut items), queue.waiting_takes()), (Ok(0), 1));
+    drop(tickets);
+    queue.close();
+    assert_eq!(queue.try_put_batch(&mut items), Ok(0));
+    items.push(4);
+    assert_eq!(queue.try_put_batch(&mut items), Err(TryPushError::Closed(())));
+    assert_eq!(items, [4]);
 }
 
 pub(crate) fn s6_a_put_ends_when_its_item_is_taken(mode: Mode) {
@@ -48,43 +65,43 @@ pub(crate) fn s6_a_put_ends_when_its_item_is_taken(mode: Mode) {
     assert_eq!(queue.waiting_puts(), 0);
 }
 
-pub(crate) fn s9_a_poll_without_a_putter_finds_nothing(mode: Mode) {
+pub(crate) fn s9_a_try_take_without_a_putter_finds_nothing(mode: Mode) {
     let queue = mode.queue::<u32>();
-    assert_eq!(queue.poll(), Err(PopError::Empty));
+    assert_eq!(queue.try_take(), Err(TryPopError::Empty));
     assert_eq!(queue.waiting_takes(), 0);
 }
 
-pub(crate) fn s13_an_offer_fails_and_a_timed_one_meets_a_take(mode: Mode) {
+pub(crate) fn s13_a_try_put_fails_and_a_timed_put_meets_a_take(mode: Mode) {
     let queue = mode.queue();
     thread::scope(|scope| {
-        assert!(queue.offer(1).is_err());
-        scope.spawn(|| assert_eq!(queue.offer_timeout(1, LONG), Ok(())));
+        assert!(queue.try_put(1).is_err());
+        scope.spawn(|| assert_eq!(queue.put_timeout(1, LONG), Ok(())));
         assert_eq!(queue.take(), Ok(1));
     });
 }
 
-pub(crate) fn s14_a_poll_fails_and_a_timed_one_meets_a_put(mode: Mode) {
+pub(crate) fn s14_a_try_take_fails_and_a_timed_take_meets_a_put(mode: Mode) {
     let queue = mode.queue();
     thread::scope(|scope| {
-        assert!(queue.poll().is_err());
-        scope.spawn(|| assert_eq!(queue.poll_timeout(LONG), Ok(2)));
+        assert!(queue.try_take().is_err());
+        scope.spawn(|| assert_eq!(queue.take_timeout(LONG), Ok(2)));
         queue.put(2).unwrap();
     });
 }
 
-pub(crate) fn s15_drain_releases_the_puts_that_wait(mode: Mode) {
+pub(crate) fn s15_a_batch_releases_the_puts_that_wait(mode: Mode) {
     let queue = mode.queue();
     let mut items = vec![100];
-    assert_eq!(queue.drain_into(&mut items, 10), 0);
+    assert_eq!(queue.try_take_batch(&mut items, 10), Err(TryPopError::Empty));
     thread::scope(|scope| {
         for item in 0..3 {
             let queue = &queue;
             scope.spawn(move || queue.put(item).unwrap());
         }
         until("three puts wait", || queue.waiting_puts() == 3);
-        assert_eq!(queue.drain_into(&mut items, 0), 0);
-        assert_eq!(queue.drain_into(&mut items, 2), 2);
-        assert_eq!(queue.drain_into(&mut items, 2), 1);
+        assert_eq!(queue.try_take_batch(&mut items, 0), Ok(0));
+        assert_eq!(queue.try_take_batch(&mut items, 2), Ok(2));
+        assert_eq!(queue.try_take_batch(&mut items, 2), Ok(1));
     });
     items[1..].sort_unstable();
     assert_eq!(items, [100, 0, 1, 2]);
@@ -104,7 +121,7 @@ fn passes<V: Send + PartialEq + std::fmt::Debug>(mode: Mode, mut item: impl FnMu
         assert_eq!(queue.take().unwrap(), item());
     });
     let mut ticket = queue.reserve_take();
-    queue.offer(item()).unwrap();
+    queue.try_put(item()).unwrap();
     assert_eq!(ticket.try_followup().unwrap().unwrap(), item());
     let ticket = queue.reserve_put(item());
     assert_eq!(ticket.abort().unwrap(), item());

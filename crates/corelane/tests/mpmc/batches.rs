@@ -1,7 +1,7 @@
 //! Many items a call.
 
 use crate::case::{Case, NAP, queue, queue_from};
-use corelane::error::{Closed, Drained, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -37,7 +37,7 @@ pub(crate) fn what_does_not_fit_stays_in_the_vector<C: Case>() {
 
 pub(crate) fn a_pop_takes_at_most_max_and_appends<C: Case>() {
     let queue = queue::<C, u64>(10);
-    queue.push_iter(0..10).unwrap();
+    queue.push_batch(&mut (0..10).collect()).unwrap();
     let mut items = vec![99];
     assert_eq!(queue.pop_batch(&mut items, 3), Ok(3));
     assert_eq!(queue.try_pop_batch(&mut items, 4), Ok(4));
@@ -55,13 +55,13 @@ pub(crate) fn nothing_is_a_batch_too<C: Case>() {
         assert_eq!(queue.push_batch(&mut none), Ok(()));
         assert_eq!(queue.try_push_batch(&mut none), Ok(0));
         assert_eq!(queue.push_batch_timeout(&mut none, NAP), Ok(()));
-        assert_eq!(queue.push_iter([]), Ok(()));
+        assert_eq!(queue.push_batch(&mut Vec::with_capacity(3)), Ok(()));
         assert_eq!(queue.pop_batch(&mut none, 0), Ok(0));
         assert_eq!(queue.try_pop_batch(&mut none, 0), Ok(0));
         assert_eq!(queue.pop_batch_timeout(&mut none, 0, NAP), Ok(0));
         queue.close();
     }
-    assert_eq!(queue.pop_batch(&mut none, 1), Err(Drained));
+    assert_eq!(queue.pop_batch(&mut none, 1), Err(Closed(())));
 }
 
 pub(crate) fn a_batch_larger_than_the_queue_waits_for_room<C: Case>() {
@@ -72,7 +72,7 @@ pub(crate) fn a_batch_larger_than_the_queue_waits_for_room<C: Case>() {
                 let mut batch: Vec<_> = (0..1_000).collect();
                 assert_eq!(queue.push_batch(&mut batch), Ok(()));
                 assert!(batch.is_empty());
-                queue.push_iter(1_000..2_000).unwrap();
+                queue.push_batch(&mut (1_000..2_000).collect()).unwrap();
                 queue.close();
             });
             let mut items = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn a_batch_larger_than_the_queue_waits_for_room<C: Case>() {
 pub(crate) fn an_iterator_that_panics_has_pushed_nothing<C: Case>() {
     let queue = queue::<C, Box<u64>>(10);
     let items = (0..5).map(|item| if item == 3 { panic!("no more") } else { Box::new(item) });
-    catch_unwind(AssertUnwindSafe(|| queue.push_iter(items))).unwrap_err();
+    catch_unwind(AssertUnwindSafe(|| queue.push_batch(&mut items.collect()))).unwrap_err();
     assert!(queue.is_empty());
     queue.push(Box::new(7)).unwrap();
     assert_eq!(queue.pop(), Ok(Box::new(7)));
@@ -93,8 +93,8 @@ pub(crate) fn an_iterator_that_panics_has_pushed_nothing<C: Case>() {
 
 pub(crate) fn an_iterator_may_use_the_queue<C: Case>() {
     let queue = queue::<C, u64>(4);
-    queue.push_iter(0..4).unwrap();
-    queue.push_iter((0..4).map(|_| queue.try_pop().unwrap() + 10)).unwrap();
+    queue.push_batch(&mut (0..4).collect()).unwrap();
+    queue.push_batch(&mut (0..4).map(|_| queue.try_pop().unwrap() + 10).collect()).unwrap();
     let mut items = Vec::new();
     queue.pop_batch(&mut items, 9).unwrap();
     assert_eq!(items, [10, 11, 12, 13]);
@@ -138,6 +138,6 @@ pub(crate) fn a_batch_against_the_close<C: Case>() {
         let mut items = Vec::new();
         assert_eq!(queue.pop_batch(&mut items, 9), Ok(4));
         assert!(items.into_iter().eq(1..5));
-        assert_eq!(queue.pop(), Err(Drained));
+        assert_eq!(queue.pop(), Err(Closed(())));
     });
 }

@@ -1,7 +1,7 @@
 //! One thread: what each call answers.
 
 use crate::case::{CAPACITIES, Case, Page, Random, STARTS, Under, queue, queue_from};
-use corelane::error::{ChannelError, Closed, Drained, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::{self, Counting, Design, Options, UNBOUNDED};
 use corelane::wait::Adaptive;
 use std::collections::VecDeque;
@@ -62,10 +62,11 @@ pub(crate) fn an_item_comes_back<C: Case>() {
     assert_eq!(queue.try_push_batch(&mut batch), Err(TryPushError::Closed(())));
     assert_eq!(queue.push_batch(&mut batch), Err(Closed(())));
     assert_eq!(batch, ["d", "e"]);
-    assert_eq!(queue.push_iter(batch), Err(Closed(vec!["d".to_owned(), "e".to_owned()])));
+    assert_eq!(queue.push_batch_timeout(&mut batch, Duration::MAX), Err(PushTimeoutError::Closed(())));
+    assert_eq!(batch, ["d", "e"]);
     assert_eq!(queue.pop().as_deref(), Ok("inside"));
     assert_eq!(queue.try_pop(), Err(TryPopError::Closed));
-    assert_eq!(queue.pop(), Err(Drained));
+    assert_eq!(queue.pop(), Err(Closed(())));
     assert_eq!(queue.pop_timeout(Duration::MAX), Err(PopTimeoutError::Closed));
 }
 
@@ -204,7 +205,7 @@ pub(crate) fn a_thread_pops_what_it_pushed<C: Case>() {
 /// its middle for long.
 pub(crate) fn a_thread_pushes_where_it_popped<C: Case>() {
     let queue = queue::<C, Page>(4);
-    queue.push_iter((0..4).map(|item| [item; 512])).unwrap();
+    queue.push_batch(&mut (0..4).map(|item| [item; 512]).collect()).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

@@ -1,13 +1,13 @@
 //! Closing: each item is popped or comes back, and nobody waits for ever.
 
 use crate::case::{Case, NAP, Random, queue};
-use corelane::error::{Closed, Drained, TryPopError, TryPushError};
+use corelane::error::{Closed, TryPopError, TryPushError};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 pub(crate) fn what_is_inside_is_drained<C: Case>() {
     let queue = queue::<C, u64>(8);
-    queue.push_iter(0..5).unwrap();
+    queue.push_batch(&mut (0..5).collect()).unwrap();
     assert!(!queue.is_closed());
     queue.close();
     assert!(queue.is_closed());
@@ -17,7 +17,7 @@ pub(crate) fn what_is_inside_is_drained<C: Case>() {
     let mut items = Vec::new();
     assert_eq!(queue.pop_batch(&mut items, 9), Ok(3));
     assert_eq!(queue.try_pop(), Err(TryPopError::Closed));
-    assert_eq!(queue.pop_batch(&mut items, 9), Err(Drained));
+    assert_eq!(queue.pop_batch(&mut items, 9), Err(Closed(())));
     assert_eq!(queue.try_pop_batch(&mut items, 9), Err(TryPopError::Closed));
     assert_eq!(items, [2, 3, 4]);
 }
@@ -42,8 +42,8 @@ pub(crate) fn parked_pops_are_woken<C: Case>() {
         let batch = scope.spawn(|| queue.pop_batch(&mut Vec::new(), 5));
         thread::sleep(NAP);
         queue.close();
-        assert_eq!(poppers.map(|popper| popper.join().unwrap()), [Err(Drained); 3]);
-        assert_eq!(batch.join().unwrap(), Err(Drained));
+        assert_eq!(poppers.map(|popper| popper.join().unwrap()), [Err(Closed(())); 3]);
+        assert_eq!(batch.join().unwrap(), Err(Closed(())));
     });
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn parked_pushes_are_woken<C: Case>() {
         return;
     }
     let queue = queue::<C, u64>(2);
-    queue.push_iter(0..2).unwrap();
+    queue.push_batch(&mut vec![0, 1]).unwrap();
     thread::scope(|scope| {
         let pushers = [7, 8, 9].map(|item| {
             scope.spawn({
@@ -69,7 +69,7 @@ pub(crate) fn parked_pushes_are_woken<C: Case>() {
         assert_eq!(pushers.map(|pusher| pusher.join().unwrap()), [Err(Closed(7)), Err(Closed(8)), Err(Closed(9))]);
         assert_eq!(batch.join().unwrap(), (Err(Closed(())), vec![5, 6]));
     });
-    assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Ok(0), Ok(1), Err(Drained)));
+    assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Ok(0), Ok(1), Err(Closed(()))));
 }
 
 /// What was accepted and what was popped, against the close.
@@ -129,7 +129,7 @@ pub(crate) fn closing_twice_changes_nothing<C: Case>() {
     queue.push(1).unwrap();
     queue.close();
     queue.close();
-    assert_eq!((queue.pop(), queue.pop()), (Ok(1), Err(Drained)));
+    assert_eq!((queue.pop(), queue.pop()), (Ok(1), Err(Closed(()))));
     queue.close();
     assert!(queue.is_closed());
     assert_eq!(queue.push(2), Err(Closed(2)));

@@ -16,7 +16,7 @@ pub(crate) fn what_is_left_inside_is_dropped_once<C: Case>() {
                 queue.try_push(ledger.item(id)).unwrap();
                 assert_eq!(queue.try_pop().unwrap().id, id);
             }
-            queue.push_iter((popped..popped + left).map(|id| ledger.item(id))).ok().unwrap();
+            queue.push_batch(&mut (popped..popped + left).map(|id| ledger.item(id)).collect()).ok().unwrap();
             if random.below(2) == 0 {
                 queue.close();
             }
@@ -32,7 +32,7 @@ pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
         let ledger = Ledger::new(20);
         let queue = queue_from::<C, Tracked>(20, usize::MAX - 30);
         let items = (0..20).map(|id| if id == explosive { ledger.explosive(id) } else { ledger.item(id) });
-        queue.push_iter(items).ok().unwrap();
+        queue.push_batch(&mut items.collect()).ok().unwrap();
         catch_unwind(AssertUnwindSafe(|| drop(queue))).unwrap_err();
         ledger.assert_dropped_once(20);
     }
@@ -52,7 +52,9 @@ pub(crate) fn refused_items_are_the_callers<C: Case>() {
     queue.close();
     queue.push_batch(&mut batch).unwrap_err();
     batch.push(queue.push(ledger.item(3)).unwrap_err().0);
-    batch.extend(queue.push_iter([ledger.item(4)]).unwrap_err().0);
+    let mut one = vec![ledger.item(4)];
+    queue.try_push_batch(&mut one).unwrap_err();
+    batch.append(&mut one);
     batch.extend(queue.try_pop().ok());
     ledger.assert_dropped_once(0);
     assert_eq!(batch.len(), 5);
@@ -75,7 +77,7 @@ pub(crate) fn each_item_is_dropped_once_between_threads<C: Case>() {
                     let mut next = pusher * ITEMS;
                     while next < (pusher + 1) * ITEMS {
                         let size = (1 + random.below(9)).min((pusher + 1) * ITEMS - next);
-                        queue.push_iter((next..next + size).map(|id| ledger.item(id))).ok();
+                        queue.push_batch(&mut (next..next + size).map(|id| ledger.item(id)).collect()).ok();
                         next += size;
                     }
                 });

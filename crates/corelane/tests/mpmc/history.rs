@@ -93,6 +93,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 queue.push_timeout(item, MOMENT).map_err(|error| match error {
                     corelane::error::PushTimeoutError::Timeout(item) => TryPushError::Busy(item),
                     corelane::error::PushTimeoutError::Closed(item) => TryPushError::Closed(item),
+                    error => panic!("{error}"),
                 })
             } else {
                 queue.try_push(item)
@@ -102,6 +103,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 Err(TryPushError::Full(_)) => Some(Call::Full),
                 Err(TryPushError::Closed(_)) => Some(Call::PushClosed),
                 Err(TryPushError::Busy(_)) => None,
+                Err(error) => panic!("{error}"),
             }
         }
         1 => {
@@ -109,6 +111,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 queue.pop_timeout(MOMENT).map_err(|error| match error {
                     PopTimeoutError::Timeout => TryPopError::Busy,
                     PopTimeoutError::Closed => TryPopError::Closed,
+                    error => panic!("{error}"),
                 })
             } else {
                 queue.try_pop()
@@ -118,6 +121,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 Err(TryPopError::Empty) => Some(Call::Empty),
                 Err(TryPopError::Closed) => Some(Call::PopClosed),
                 Err(TryPopError::Busy) => None,
+                Err(error) => panic!("{error}"),
             }
         }
         2 => {
@@ -130,6 +134,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 Err(TryPushError::Full(())) => Some(Call::Full),
                 Err(TryPushError::Closed(())) => Some(Call::PushClosed),
                 Err(TryPushError::Busy(())) => None,
+                Err(error) => panic!("{error}"),
             }
         }
         _ => {
@@ -139,6 +144,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
                 Err(TryPopError::Empty) => Some(Call::Empty),
                 Err(TryPopError::Closed) => Some(Call::PopClosed),
                 Err(TryPopError::Busy) => None,
+                Err(error) => panic!("{error}"),
             }
         }
     }

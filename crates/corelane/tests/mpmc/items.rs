@@ -16,7 +16,7 @@ where
         let mut items = Vec::new();
         for round in 0..20 {
             queue.try_push(make(round)).unwrap();
-            queue.push_iter([make(round + 1), make(round + 2)]).unwrap();
+            queue.push_batch(&mut vec![make(round + 1), make(round + 2)]).unwrap();
             assert_eq!(queue.try_pop().unwrap(), make(round));
             assert_eq!(queue.pop_batch(&mut items, 9), Ok(2));
             assert_eq!(items, [make(round + 1), make(round + 2)]);
@@ -72,7 +72,7 @@ pub(crate) fn items_that_own_memory_cross_threads<C: Case>() {
             scope.spawn(move || {
                 for i in 0..500 {
                     queue.push(format!("{pusher} {i}")).unwrap();
-                    queue.push_iter((0..3).map(|part| format!("{pusher} {i} {part}"))).unwrap();
+                    queue.push_batch(&mut (0..3).map(|part| format!("{pusher} {i} {part}")).collect()).unwrap();
                 }
             })
         });

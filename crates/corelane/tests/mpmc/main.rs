@@ -9,6 +9,7 @@ mod calls;
 mod case;
 mod closing;
 mod drops;
+mod handles;
 #[path = "../support/histories.rs"]
 mod histories;
 mod history;
@@ -109,6 +110,25 @@ macro_rules! suite {
                     single_calls_are_linearizable
                     batches_are_linearizable
                     waiting_calls_are_linearizable
+                }
+                handles {
+                    every_call_is_there
+                    the_last_sender_closes
+                    the_last_receiver_closes
+                    any_handle_may_close
+                    waiting_receivers_are_told
+                    waiting_senders_are_told
+                    a_thread_that_panics_lets_its_handle_go
+                    iterators_end_with_the_queue
+                    an_iterator_is_a_handle
+                    handles_come_and_go
+                    no_push_is_refused_by_the_drop_of_a_sender
+                    each_item_is_dropped_once_when_receivers_go
+                    the_queue_goes_with_the_last_handle
+                    handles_can_be_sent_and_shared
+                    handles_count_for_a_queue_that_counts
+                    bad_capacities_are_refused_with_no_handle
+                    debug_of_a_handle_shows_no_item
                 }
                 drops {
                     what_is_left_inside_is_dropped_once

@@ -118,6 +118,7 @@ pub(crate) fn try_calls_between_many_threads<C: Case>() {
                     thread::yield_now();
                     true
                 }
+                Err(error) => panic!("{error}"),
             },
         );
     }

@@ -18,7 +18,7 @@ enum Call {
     PushBatch(usize),
     PushBatchFor(usize),
     /// As many as there is room for.
-    PushIter(usize),
+    PushAll(usize),
     Pop,
     PopFor,
     PopBatch(usize),
@@ -32,7 +32,7 @@ fn call() -> impl Strategy<Value = Call> {
         10 => Just(Call::PushFor),
         20 => (0..12_usize).prop_map(Call::PushBatch),
         10 => (0..12_usize).prop_map(Call::PushBatchFor),
-        10 => (0..12_usize).prop_map(Call::PushIter),
+        10 => (0..12_usize).prop_map(Call::PushAll),
         40 => Just(Call::Pop),
         10 => Just(Call::PopFor),
         30 => (0..12_usize).prop_map(Call::PopBatch),
@@ -98,11 +98,13 @@ impl<C: Case> Run<C> {
                 assert_eq!(self.queue.push_batch_timeout(&mut items, Duration::ZERO), due);
                 assert_eq!(items, left);
             }
-            Call::PushIter(count) => {
+            Call::PushAll(count) => {
                 let count = if self.closed { count } else { count.min(self.room()) };
-                let (items, fits) = self.batch(count);
-                let due = if fits == count { Ok(()) } else { Err(Closed(items.clone())) };
-                assert_eq!(self.queue.push_iter(items), due);
+                let (mut items, fits) = self.batch(count);
+                let left = items[fits..].to_vec();
+                let due = if fits == count { Ok(()) } else { Err(Closed(())) };
+                assert_eq!(self.queue.push_batch(&mut items), due);
+                assert_eq!(items, left);
             }
             Call::Pop => {
                 let error = if self.closed { TryPopError::Closed } else { TryPopError::Empty };

@@ -65,7 +65,7 @@ pub(crate) fn a_sleeping_pop_is_woken_by_everything<C: Case>() {
             assert_eq!(pushed, Ok(1));
         },
         |queue| queue.push_batch(&mut vec![1]).unwrap(),
-        |queue| queue.push_iter([1]).unwrap(),
+        |queue| queue.push_batch_timeout(&mut vec![1], LONG).unwrap(),
     ];
     let pops: [fn(&Parking<C>) -> u64; 3] = [
         |queue| queue.pop().unwrap(),
@@ -107,7 +107,7 @@ pub(crate) fn a_sleeping_push_is_woken_by_everything<C: Case>() {
     ];
     for (wake, push) in wakes.into_iter().flat_map(|wake| pushes.map(|push| (wake, push))) {
         let queue = parking::<C>(2);
-        queue.push_iter(0..2).unwrap();
+        queue.push_batch(&mut vec![0, 1]).unwrap();
         thread::scope(|scope| {
             let pusher = scope.spawn(|| push(&queue));
             thread::sleep(NAP / 3);
@@ -145,7 +145,7 @@ pub(crate) fn one_batch_makes_room_for_all<C: Case>() {
     }
     for _ in 0..5 {
         let queue = parking::<C>(4);
-        queue.push_iter(0..4).unwrap();
+        queue.push_batch(&mut vec![0, 1, 2, 3]).unwrap();
         thread::scope(|scope| {
             for item in 0..4 {
                 let queue = &queue;
@@ -188,7 +188,7 @@ pub(crate) fn timed_pops_are_not_early<C: Case>() {
 
 fn timed_pushes<C: Case, W: Strategy>(wait: W) {
     let queue = waiting::<C, u64, _>(4, wait);
-    queue.push_iter(0..4).unwrap();
+    queue.push_batch(&mut vec![0, 1, 2, 3]).unwrap();
     for time in TIMES {
         let since = Instant::now();
         assert_eq!(queue.push_timeout(9, time), Err(PushTimeoutError::Timeout(9)));

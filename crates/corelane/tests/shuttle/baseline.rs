@@ -54,14 +54,14 @@ fn java_five_loses_nothing_to_time_outs() {
                 let (ledger, tries) = (ledger.clone(), draw(1..20));
                 spawn(&queue, move |queue| {
                     let numbers = (0..tries).map(|i| producer * EACH + i);
-                    numbers.filter(|&i| queue.offer_timeout(ledger.item(i), soon()).is_ok()).collect::<Vec<_>>()
+                    numbers.filter(|&i| queue.put_timeout(ledger.item(i), soon()).is_ok()).collect::<Vec<_>>()
                 })
             });
             let putters = putters.collect::<Vec<_>>();
             let takers = (0..draw(1..3)).map(|_| {
                 let tries = draw(1..20);
                 spawn(&queue, move |queue| {
-                    (0..tries).filter_map(|_| Some(queue.poll_timeout(soon()).ok()?.id)).collect::<Vec<_>>()
+                    (0..tries).filter_map(|_| Some(queue.take_timeout(soon()).ok()?.id)).collect::<Vec<_>>()
                 })
             });
             let taken = join(takers.collect());

@@ -2,8 +2,8 @@
 
 use crate::handoff::{EACH, join, spawn};
 use crate::{Ledger, draw, explore, soon};
-use corelane::error::ExchangeError;
-use corelane::handoff::{CancelToken, Exchanger, Patience};
+use corelane::error::{PushTimeoutError, TryPushError};
+use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
 use shuttle::thread;
 use std::sync::Arc;
 
@@ -18,16 +18,24 @@ fn partners_agree() {
                 let mut swaps = Vec::new();
                 for i in 0..rounds {
                     let mine = thread * EACH + i;
-                    let mut patience = Patience::new().timeout(soon());
-                    if draw(0..2) == 0 {
-                        patience = patience.cancel(&stop);
+                    if draw(0..4) == 0 {
+                        match exchanger.try_exchange(ledger.item(mine)) {
+                            Ok(item) => swaps.push((mine, item.id)),
+                            Err(TryPushError::Full(item)) => assert_eq!(item.id, mine),
+                            Err(error) => panic!("{error}"),
+                        }
+                        continue;
                     }
-                    match exchanger.exchange_with(ledger.item(mine), &patience) {
+                    let mut limit = WaitLimit::new().timeout(soon());
+                    if draw(0..2) == 0 {
+                        limit = limit.cancel(&stop);
+                    }
+                    match exchanger.exchange_with(ledger.item(mine), &limit) {
                         Ok(item) => swaps.push((mine, item.id)),
-                        Err(ExchangeError::Timeout(item) | ExchangeError::Cancelled(item)) => {
+                        Err(PushTimeoutError::Timeout(item) | PushTimeoutError::Cancelled(item)) => {
                             assert_eq!(item.id, mine);
                         }
-                        Err(ExchangeError::Closed(_)) => panic!("nobody closes"),
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 swaps

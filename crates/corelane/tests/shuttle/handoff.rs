@@ -1,8 +1,8 @@
 //! The synchronous queues: the dual queue, and the dual stack with and without elimination.
 
 use crate::{Item, Ledger, draw, explore, one_of, soon};
-use corelane::error::{OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Fairness, Patience, SynchronousQueue, select};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit, select};
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 
@@ -80,20 +80,23 @@ fn put_all(queue: &Queue, ledger: &Ledger, producer: usize, items: usize, stop: 
         let number = producer * EACH + next;
         let item = ledger.item(number);
         let handed_over = match draw(0..6) {
-            0 => match queue.offer(item) {
+            0 => match queue.try_put(item) {
                 Ok(()) => true,
-                Err(OfferError::NoTaker(_)) => false,
-                Err(OfferError::Closed(_)) => return accepted,
+                Err(TryPushError::Full(_)) => false,
+                Err(TryPushError::Closed(_)) => return accepted,
+                Err(error) => panic!("{error}"),
             },
-            1 => match queue.offer_timeout(item, soon()) {
+            1 => match queue.put_timeout(item, soon()) {
                 Ok(()) => true,
-                Err(OfferTimeoutError::Timeout(item)) => item.id != number,
-                Err(OfferTimeoutError::Closed(_)) => return accepted,
+                Err(PushTimeoutError::Timeout(item)) => item.id != number,
+                Err(PushTimeoutError::Closed(_)) => return accepted,
+                Err(error) => panic!("{error}"),
             },
-            2 => match queue.put_with(item, &Patience::new().cancel(stop)) {
+            2 => match queue.put_with(item, &WaitLimit::new().cancel(stop)) {
                 Ok(()) => true,
-                Err(PutError::Closed(_)) => return accepted,
-                Err(PutError::Cancelled(item) | PutError::Timeout(item)) => item.id != number,
+                Err(PushTimeoutError::Closed(_)) => return accepted,
+                Err(PushTimeoutError::Cancelled(item) | PushTimeoutError::Timeout(item)) => item.id != number,
+                Err(error) => panic!("{error}"),
             },
             3 => {
                 let mut ticket = queue.reserve_put(item);
@@ -109,10 +112,11 @@ fn put_all(queue: &Queue, ledger: &Ledger, producer: usize, items: usize, stop: 
                     },
                 }
             }
-            4 => match queue.reserve_put(item).wait_with(&Patience::new().timeout(soon()).cancel(stop)) {
+            4 => match queue.reserve_put(item).wait_with(&WaitLimit::new().timeout(soon()).cancel(stop)) {
                 Ok(()) => true,
-                Err(PutError::Closed(_)) => return accepted,
-                Err(PutError::Cancelled(item) | PutError::Timeout(item)) => item.id != number,
+                Err(PushTimeoutError::Closed(_)) => return accepted,
+                Err(PushTimeoutError::Cancelled(item) | PushTimeoutError::Timeout(item)) => item.id != number,
+                Err(error) => panic!("{error}"),
             },
             _ => match queue.put(item) {
                 Ok(()) => true,
@@ -134,30 +138,32 @@ fn take_all(queue: &Queue, stop: &CancelToken) -> Vec<usize> {
     let mut taken = Vec::new();
     loop {
         let item = match draw(0..7) {
-            0 => match queue.poll() {
+            0 => match queue.try_take() {
                 Ok(item) => Some(item),
-                Err(PopError::Empty) => None,
-                Err(PopError::Closed) => return taken,
+                Err(TryPopError::Empty) => None,
+                Err(TryPopError::Closed) => return taken,
+                Err(error) => panic!("{error}"),
             },
-            1 => match queue.poll_timeout(soon()) {
+            1 => match queue.take_timeout(soon()) {
                 Ok(item) => Some(item),
                 Err(PopTimeoutError::Timeout) => None,
                 Err(PopTimeoutError::Closed) => return taken,
+                Err(error) => panic!("{error}"),
             },
-            2 => match queue.take_with(&Patience::new().cancel(stop)) {
+            2 => match queue.take_with(&WaitLimit::new().cancel(stop)) {
                 Ok(item) => Some(item),
-                Err(TakeError::Closed) => return taken,
+                Err(PopTimeoutError::Closed) => return taken,
                 Err(_) => None,
             },
             3 => queue.reserve_take().abort(),
-            4 => match queue.reserve_take().wait_with(&Patience::new().timeout(soon()).cancel(stop)) {
+            4 => match queue.reserve_take().wait_with(&WaitLimit::new().timeout(soon()).cancel(stop)) {
                 Ok(item) => Some(item),
-                Err(TakeError::Closed) => return taken,
+                Err(PopTimeoutError::Closed) => return taken,
                 Err(_) => None,
             },
             5 => {
                 let mut items = Vec::new();
-                queue.drain_into(&mut items, draw(0..4));
+                let _ = queue.try_take_batch(&mut items, draw(0..4));
                 taken.extend(items.iter().map(|item| item.id));
                 None
             }
@@ -258,7 +264,7 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
         let others = (0..draw(1..4)).map(|_| {
             spawn(&queue, |queue| {
                 for _ in 0..draw(1..50) {
-                    assert!(queue.poll_timeout(soon()).is_err());
+                    assert!(queue.take_timeout(soon()).is_err());
                     if draw(0..4) == 0 {
                         let tickets = (0..draw(1..4)).map(|_| queue.reserve_take()).collect::<Vec<_>>();
                         assert!(tickets.into_iter().all(|ticket| ticket.abort().is_none()));
@@ -268,7 +274,7 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
         });
         join(others.collect());
         assert_eq!(queue.waiting_takes(), 1);
-        queue.offer(ledger.item(7)).ok().unwrap();
+        queue.try_put(ledger.item(7)).ok().unwrap();
         assert_eq!(stays.try_followup().unwrap().unwrap().id, 7);
         drop(stays);
         assert_eq!(queue.waiting_takes(), 0);
@@ -294,8 +300,8 @@ pub(crate) fn a_select_misses_nothing<M: Mode>() {
         let mut taken = Vec::new();
         while taken.len() < counts[0] + counts[1] {
             let mut tickets = [queues[0].reserve_take(), queues[1].reserve_take()];
-            let patience = if draw(0..2) == 0 { Patience::new() } else { Patience::new().timeout(soon()) };
-            select(&mut tickets, &patience);
+            let limit = if draw(0..2) == 0 { WaitLimit::new() } else { WaitLimit::new().timeout(soon()) };
+            select(&mut tickets, &limit);
             taken.extend(tickets.into_iter().filter_map(|ticket| ticket.abort()).map(|item| item.id));
         }
         check(&join(putters.into()), &[taken]);

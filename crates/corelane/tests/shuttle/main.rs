@@ -18,8 +18,8 @@
 mod baseline;
 #[path = "../support/counted.rs"]
 mod counted;
+mod dispatch;
 mod exchanger;
-mod fanout;
 mod fastflow;
 mod handoff;
 mod mpmc;
@@ -99,6 +99,7 @@ suites! {
         a_batch_wakes_as_many_as_it_is_for
         answers_are_true
         a_close_wakes_all
+        handles_go_in_midstream
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::mpmc::{self, Design, Options};
+use corelane::mpmc::{self, Design, NoStats, Options};
 use corelane::wait::SpinPark;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
@@ -46,6 +46,7 @@ fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize,
                 Ok(()) => next += 1,
                 Err(TryPushError::Full(_) | TryPushError::Busy(_)) => thread::yield_now(),
                 Err(TryPushError::Closed(_)) => return next,
+                Err(error) => panic!("{error}"),
             },
             1 => {
                 let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
@@ -63,6 +64,7 @@ fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize,
                     Ok(pushed) => assert_eq!(pushed, count - batch.len()),
                     Err(TryPushError::Full(()) | TryPushError::Busy(())) => assert_eq!(batch.len(), count),
                     Err(TryPushError::Closed(())) => return next,
+                    Err(error) => panic!("{error}"),
                 }
                 next += count - batch.len();
                 thread::yield_now();
@@ -80,6 +82,7 @@ fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize,
                 Ok(()) => next += 1,
                 Err(PushTimeoutError::Timeout(_)) => {}
                 Err(PushTimeoutError::Closed(_)) => return next,
+                Err(error) => panic!("{error}"),
             },
             _ => match queue.push(item(next)) {
                 Ok(()) => next += 1,
@@ -324,5 +327,64 @@ pub(crate) fn a_close_wakes_all<D: Tested>() {
         // Who comes later learns of it at once.
         assert!(queue.push(0).is_err());
         assert_eq!(queue.push_timeout(0, Duration::MAX), Err(PushTimeoutError::Closed(0)));
+    });
+}
+
+/// Senders and receivers go as they please, and nobody closes the queue but they: no thread waits for ever, and each item was popped, came
+/// back, or is dropped with the queue. Where a receiver stays to the end, it or another has popped all.
+pub(crate) fn handles_go_in_midstream<D: Tested>() {
+    explore(|| {
+        let capacity = one_of(&[1, 2, 3, 8, 64]);
+        let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
+        let (sender, receiver) = mpmc::channel_with::<Item, D, _, NoStats>(capacity, options).unwrap();
+        let ledger = Ledger::default();
+        let stays = draw(0..2) == 0;
+        let receivers = (0..draw(1..4)).map(|consumer| {
+            let receiver = receiver.clone();
+            let most = if stays && consumer == 0 { usize::MAX } else { draw(0..40) };
+            thread::spawn(move || {
+                let mut numbers = Vec::new();
+                while numbers.len() < most {
+                    let mut items = Vec::new();
+                    let popped = match draw(0..2) {
+                        0 => receiver.pop().map(|item| items.push(item)),
+                        _ => receiver.pop_batch(&mut items, draw(1..9)).map(|count| assert_eq!(count, items.len())),
+                    };
+                    if popped.is_err() {
+                        break;
+                    }
+                    numbers.extend(items.iter().map(|item| item.id));
+                }
+                numbers
+            })
+        });
+        let receivers = receivers.collect::<Vec<_>>();
+        let senders = (0..draw(1..4)).map(|producer| {
+            let (sender, ledger, items) = (sender.clone(), ledger.clone(), draw(0..40));
+            thread::spawn(move || {
+                let mut next = 0;
+                while next < items {
+                    let count = draw(1..9).min(items - next);
+                    let mut batch: Vec<_> = (next..next + count).map(|i| ledger.item(producer * EACH + i)).collect();
+                    let done = sender.push_batch(&mut batch);
+                    next += count - batch.len();
+                    if done.is_err() {
+                        assert!(!stays, "a receiver is there");
+                        break;
+                    }
+                }
+                next
+            })
+        });
+        let senders = senders.collect::<Vec<_>>();
+        drop((sender, receiver));
+        let accepted = senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<_>>();
+        let popped = receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect::<Vec<_>>();
+        if stays {
+            check(&accepted, &popped);
+        } else {
+            assert!(popped.concat().len() <= accepted.iter().sum());
+        }
+        ledger.assert_all_dropped();
     });
 }

@@ -1,7 +1,7 @@
 //! One producer, one consumer: every design.
 
 use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
-use corelane::error::{PopError, PopTimeoutError, PushError, PushTimeoutError, ReserveError};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self as waiting, Parker, SpinPark};
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -96,24 +96,33 @@ fn push_all<D: Tested>(
         match draw(0..if timed { 7 } else { 6 }) {
             0 => match producer.try_push(ledger.item(next)) {
                 Ok(()) => next += 1,
-                Err(PushError::Full(item)) => {
+                Err(TryPushError::Full(item)) => {
                     assert_eq!(item.id, next);
                     thread::yield_now();
                 }
-                Err(PushError::Closed(item)) => {
-                    assert_eq!(item.id, next);
+                Err(refused) => {
+                    assert!(refused.is_closed() && refused.into_inner().id == next);
                     return Err(next);
                 }
             },
             1 => {
-                let mut batch = (next..to).take(draw(1..40)).map(|id| ledger.item(id)).peekable();
-                next += producer.push_iter(&mut batch);
-                if producer.is_closed() {
+                let mut batch = (next..to).take(draw(1..40)).map(|id| ledger.item(id)).collect::<Vec<_>>();
+                let closed = if draw(0..2) == 0 {
+                    next += producer.try_push_batch(&mut batch).unwrap_or(0);
+                    producer.is_closed()
+                } else {
+                    next += batch.len();
+                    let closed = producer.push_batch(&mut batch).is_err();
+                    next -= batch.len();
+                    closed
+                };
+                assert!(batch.first().is_none_or(|item| item.id == next));
+                if closed {
                     return Err(next);
                 }
                 thread::yield_now();
             }
-            2 => match producer.reserve() {
+            2 => match producer.try_reserve() {
                 Ok(reserved) if draw(0..4) != 0 => {
                     if let Err(closed) = reserved.write(ledger.item(next)) {
                         assert_eq!(closed.0.id, next);
@@ -122,8 +131,8 @@ fn push_all<D: Tested>(
                     next += 1;
                 }
                 Ok(reserved) => drop(reserved),
-                Err(ReserveError::Full) => thread::yield_now(),
-                Err(ReserveError::Closed) => return Err(next),
+                Err(TryPushError::Full(())) => thread::yield_now(),
+                Err(_) => return Err(next),
             },
             3 => {
                 let slots = draw(1..40).min(producer.capacity() - producer.release_lag());
@@ -133,15 +142,15 @@ fn push_all<D: Tested>(
                 for _ in 0..slots.min(to - next) {
                     match producer.try_push(ledger.item(next)) {
                         Ok(()) => next += 1,
-                        Err(PushError::Full(_)) => panic!("it has waited for {slots} slots"),
-                        Err(PushError::Closed(_)) => return Err(next),
+                        Err(TryPushError::Full(_)) => panic!("it has waited for {slots} slots"),
+                        Err(_) => return Err(next),
                     }
                 }
             }
             6 => match producer.push_timeout(ledger.item(next), soon()) {
                 Ok(()) => next += 1,
                 Err(PushTimeoutError::Timeout(item)) => assert_eq!(item.id, next),
-                Err(PushTimeoutError::Closed(_)) => return Err(next),
+                Err(_) => return Err(next),
             },
             _ => match producer.push(ledger.item(next)) {
                 Ok(()) => next += 1,
@@ -167,21 +176,21 @@ fn pop_all<D: Tested>(consumer: &mut Consumer<Item, D>, from: usize, to: usize, 
         match draw(0..if timed { 7 } else { 6 }) {
             0 => match consumer.try_pop() {
                 Ok(item) => came(item, &mut next),
-                Err(PopError::Empty) => thread::yield_now(),
-                Err(PopError::Closed) => return next,
+                Err(TryPopError::Empty) => thread::yield_now(),
+                Err(_) => return next,
             },
             1 => {
                 let mut items = Vec::new();
-                let count = consumer.pop_into(&mut items, draw(1..40).min(to - next));
+                let count = consumer.try_pop_batch(&mut items, draw(1..40).min(to - next)).unwrap_or(0);
                 assert_eq!(count, items.len());
                 items.into_iter().for_each(|item| came(item, &mut next));
                 thread::yield_now();
             }
-            2 => match consumer.peek() {
-                Some(item) => {
+            2 => match consumer.try_peek() {
+                Ok(item) => {
                     assert_eq!(item.id, next);
                     match draw(0..3) {
-                        0 => came(item.take(), &mut next),
+                        0 => came(item.pop(), &mut next),
                         1 => {
                             item.release();
                             next += 1;
@@ -189,7 +198,7 @@ fn pop_all<D: Tested>(consumer: &mut Consumer<Item, D>, from: usize, to: usize, 
                         _ => drop(item),
                     }
                 }
-                None => thread::yield_now(),
+                Err(_) => thread::yield_now(),
             },
             3 => {
                 if consumer.wait_for_item().is_err() {
@@ -199,8 +208,8 @@ fn pop_all<D: Tested>(consumer: &mut Consumer<Item, D>, from: usize, to: usize, 
             }
             6 => match consumer.pop_timeout(soon()) {
                 Ok(item) => came(item, &mut next),
-                Err(PopTimeoutError::Timeout) => {}
                 Err(PopTimeoutError::Closed) => return next,
+                Err(_) => {}
             },
             _ => match consumer.pop() {
                 Ok(item) => came(item, &mut next),
@@ -248,7 +257,7 @@ pub(crate) fn slices_come_in_order<D: Tested>() {
             let all = (0..items).collect::<Vec<_>>();
             let mut rest = &all[..];
             while !rest.is_empty() {
-                let pushed = producer.push_slice(&rest[..draw(0..80).min(rest.len())]);
+                let pushed = producer.try_push_slice(&rest[..draw(0..80).min(rest.len())]).unwrap_or(0);
                 rest = &rest[pushed..];
                 if draw(0..2) == 0 && !rest.is_empty() {
                     producer.push(rest[0]).unwrap();
@@ -262,11 +271,11 @@ pub(crate) fn slices_come_in_order<D: Tested>() {
         loop {
             match draw(0..3) {
                 0 => {
-                    consumer.pop_into(&mut popped, draw(1..80));
+                    consumer.try_pop_batch(&mut popped, draw(1..80)).unwrap_or(0);
                 }
                 1 => {
                     let mut some = [0; 80];
-                    let count = consumer.pop_slice(&mut some[..draw(0..80)]);
+                    let count = consumer.try_pop_slice(&mut some[..draw(0..80)]).unwrap_or(0);
                     popped.extend_from_slice(&some[..count]);
                 }
                 _ => match consumer.pop() {
@@ -332,7 +341,7 @@ pub(crate) fn the_consumer_closes_in_midstream<D: Tested>() {
             assert_eq!(item.id, popped);
             popped += 1;
         }
-        assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+        assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
         assert_eq!(pusher.join().unwrap().err().unwrap_or(items), popped);
         drop(consumer);
         ledger.assert_all_dropped();
@@ -390,11 +399,11 @@ pub(crate) fn answers_are_true<D: Tested>() {
                     next += 1;
                     popped.store(next, SeqCst);
                 }
-                Err(PopError::Empty) => {
+                Err(TryPopError::Empty) => {
                     assert!(there <= next, "{there} were pushed, {next} popped");
                     thread::yield_now();
                 }
-                Err(PopError::Closed) => break,
+                Err(_) => break,
             }
         }
         assert_eq!(next, items);
@@ -426,8 +435,8 @@ pub(crate) fn one_parker_serves_several_queues<D: Tested>() {
             let ready = waiting::any(&mut consumers, &strategy, None).unwrap();
             match consumers[ready].try_pop() {
                 Ok(_) => popped += 1,
-                Err(PopError::Closed) => drop(consumers.remove(ready)),
-                Err(PopError::Empty) => panic!("it was ready"),
+                Err(TryPopError::Closed) => drop(consumers.remove(ready)),
+                Err(_) => panic!("it was ready"),
             }
         }
         assert_eq!(pushers.into_iter().map(|pusher| pusher.join().unwrap()).sum::<usize>(), popped);

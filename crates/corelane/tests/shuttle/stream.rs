@@ -1,7 +1,7 @@
 //! Messages of bytes.
 
 use crate::{draw, explore, one_of, soon, wait};
-use corelane::error::{PopError, PopTimeoutError};
+use corelane::error::{PopTimeoutError, TryPopError};
 use corelane::spsc::Options;
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::wait::SpinPark;
@@ -35,13 +35,13 @@ fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, 
             1 => {
                 let batch =
                     (next..messages).take(draw(1..10)).map(|number| message(number, longest)).collect::<Vec<_>>();
-                next += producer.push_batch(&batch);
+                next += producer.try_push_batch(&batch).unwrap_or(0);
                 if producer.is_closed() {
                     return next;
                 }
                 Err(PushError::Full)
             }
-            2 => match producer.reserve(bytes.len() + draw(0..2).min(longest - bytes.len())) {
+            2 => match producer.try_reserve(bytes.len() + draw(0..2).min(longest - bytes.len())) {
                 Ok(reserved) if draw(0..4) == 0 => {
                     drop(reserved);
                     Err(PushError::Full)
@@ -72,7 +72,7 @@ fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: 
         let popped = match draw(0..if timed { 5 } else { 4 }) {
             0 => consumer.try_pop(),
             1 => {
-                for bytes in consumer.drain(draw(1..10).min(to - next)) {
+                for bytes in consumer.try_pop_batch(draw(1..10).min(to - next)).into_iter().flatten() {
                     assert_eq!(bytes, message(next, longest));
                     next += 1;
                 }
@@ -80,7 +80,7 @@ fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: 
                 continue;
             }
             2 => {
-                if let Some(peeked) = consumer.peek() {
+                if let Ok(peeked) = consumer.try_peek() {
                     assert_eq!(*peeked, message(next, longest));
                     if draw(0..2) == 0 {
                         peeked.release();
@@ -91,18 +91,18 @@ fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: 
                 continue;
             }
             4 => consumer.pop_timeout(soon()).map_err(|error| match error {
-                PopTimeoutError::Timeout => PopError::Empty,
-                PopTimeoutError::Closed => PopError::Closed,
+                PopTimeoutError::Closed => TryPopError::Closed,
+                _ => TryPopError::Empty,
             }),
-            _ => consumer.pop().map_err(|_| PopError::Closed),
+            _ => consumer.pop().map_err(|_| TryPopError::Closed),
         };
         match popped {
             Ok(bytes) => {
                 assert_eq!(bytes, message(next, longest));
                 next += 1;
             }
-            Err(PopError::Empty) => thread::yield_now(),
-            Err(PopError::Closed) => return next,
+            Err(TryPopError::Closed) => return next,
+            Err(_) => thread::yield_now(),
         }
     }
     next

@@ -2,8 +2,8 @@
 
 use crate::handoff::{EACH, check, join, spawn};
 use crate::{Item, Ledger, draw, explore, soon};
-use corelane::error::{OfferError, OfferTimeoutError, PopError, PopTimeoutError, PutError, TakeError};
-use corelane::handoff::{CancelToken, Patience, TransferQueue};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
 use shuttle::thread;
 use std::sync::Arc;
 
@@ -21,26 +21,29 @@ fn put_all(
         let number = producer * EACH + next;
         let item = ledger.item(number);
         let accepts = match draw(0..6) {
-            0 => match queue.try_transfer(item) {
+            0 => match queue.try_put(item) {
                 Ok(()) => true,
-                Err(OfferError::NoTaker(_)) => false,
-                Err(OfferError::Closed(_)) => return accepted,
+                Err(TryPushError::Full(_)) => false,
+                Err(TryPushError::Closed(_)) => return accepted,
+                Err(error) => panic!("{error}"),
             },
-            1 => match queue.transfer_timeout(item, soon()) {
+            1 => match queue.put_timeout(item, soon()) {
                 Ok(()) => true,
-                Err(OfferTimeoutError::Timeout(item)) => item.id != number,
-                Err(OfferTimeoutError::Closed(_)) => return accepted,
+                Err(PushTimeoutError::Timeout(item)) => item.id != number,
+                Err(PushTimeoutError::Closed(_)) => return accepted,
+                Err(error) => panic!("{error}"),
             },
-            2 => match queue.transfer_with(item, &Patience::new().cancel(stop)) {
+            2 => match queue.put_with(item, &WaitLimit::new().cancel(stop)) {
                 Ok(()) => true,
-                Err(PutError::Closed(_)) => return accepted,
-                Err(PutError::Cancelled(item) | PutError::Timeout(item)) => item.id != number,
+                Err(PushTimeoutError::Closed(_)) => return accepted,
+                Err(PushTimeoutError::Cancelled(item) | PushTimeoutError::Timeout(item)) => item.id != number,
+                Err(error) => panic!("{error}"),
             },
-            3 => match queue.transfer(item) {
+            3 => match queue.put(item) {
                 Ok(()) => true,
                 Err(_) => return accepted,
             },
-            _ => match queue.put(item) {
+            _ => match queue.push(item) {
                 Ok(()) => true,
                 Err(_) => return accepted,
             },
@@ -60,19 +63,21 @@ fn take_all(queue: &TransferQueue<Item>, stop: &CancelToken) -> Vec<usize> {
     let mut taken = Vec::new();
     loop {
         let item = match draw(0..6) {
-            0 => match queue.poll() {
+            0 => match queue.try_take() {
                 Ok(item) => Some(item),
-                Err(PopError::Empty) => None,
-                Err(PopError::Closed) => return taken,
+                Err(TryPopError::Empty) => None,
+                Err(TryPopError::Closed) => return taken,
+                Err(error) => panic!("{error}"),
             },
-            1 => match queue.poll_timeout(soon()) {
+            1 => match queue.take_timeout(soon()) {
                 Ok(item) => Some(item),
                 Err(PopTimeoutError::Timeout) => None,
                 Err(PopTimeoutError::Closed) => return taken,
+                Err(error) => panic!("{error}"),
             },
-            2 => match queue.take_with(&Patience::new().cancel(stop)) {
+            2 => match queue.take_with(&WaitLimit::new().cancel(stop)) {
                 Ok(item) => Some(item),
-                Err(TakeError::Closed) => return taken,
+                Err(PopTimeoutError::Closed) => return taken,
                 Err(_) => None,
             },
             3 => queue.reserve_take().abort(),
@@ -135,7 +140,7 @@ fn a_close_in_midstream() {
     traffic(true);
 }
 
-/// Nobody takes, so nobody but the close can end a transfer: each has its item back. What was left stays.
+/// Nobody takes, so nobody but the close can end a put: each has its item back. What was left stays.
 #[test]
 fn a_close_sends_away_who_waits() {
     explore(|| {
@@ -144,9 +149,9 @@ fn a_close_sends_away_who_waits() {
             let (ledger, left) = (ledger.clone(), draw(0..3));
             spawn(&queue, move |queue| {
                 let items = (0..left).map(|i| producer * EACH + i);
-                let left = items.take_while(|&number| queue.put(ledger.item(number)).is_ok()).collect::<Vec<_>>();
+                let left = items.take_while(|&number| queue.push(ledger.item(number)).is_ok()).collect::<Vec<_>>();
                 let last = producer * EACH + EACH - 1;
-                assert_eq!(queue.transfer(ledger.item(last)).unwrap_err().0.id, last);
+                assert_eq!(queue.put(ledger.item(last)).unwrap_err().0.id, last);
                 left
             })
         });
@@ -164,17 +169,17 @@ fn a_close_sends_away_who_waits() {
     });
 }
 
-/// Each thread puts before it polls, so each finds an item, whatever the others do.
+/// Each thread pushes before it takes, so each finds an item, whatever the others do.
 #[test]
-fn no_poll_misses_an_item() {
+fn no_try_take_misses_an_item() {
     explore(|| {
         let (queue, ledger) = (Arc::new(TransferQueue::new()), Ledger::default());
         let threads = (0..draw(2..5)).map(|producer| {
             let (ledger, rounds) = (ledger.clone(), draw(1..20));
             spawn(&queue, move |queue| {
                 for i in 0..rounds {
-                    queue.put(ledger.item(producer * EACH + i)).unwrap();
-                    assert!(queue.poll().is_ok());
+                    queue.push(ledger.item(producer * EACH + i)).unwrap();
+                    assert!(queue.try_take().is_ok());
                 }
             })
         });
@@ -194,7 +199,7 @@ fn questions_are_answered() {
             let answer = answer.clone();
             spawn(&ask, move |ask| {
                 while let Ok(question) = ask.take() {
-                    answer.put(question + EACH).unwrap();
+                    answer.push(question + EACH).unwrap();
                 }
             })
         });
@@ -204,8 +209,8 @@ fn questions_are_answered() {
             spawn(&answer, move |answer| {
                 for question in 0..rounds {
                     match draw(0..2) {
-                        0 => ask.put(question).unwrap(),
-                        _ => ask.transfer(question).unwrap(),
+                        0 => ask.push(question).unwrap(),
+                        _ => ask.put(question).unwrap(),
                     }
                     assert!(answer.take().unwrap() >= EACH);
                 }

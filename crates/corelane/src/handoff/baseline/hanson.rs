@@ -7,7 +7,7 @@
 //! 1. `send` admits one put at a time. It lays its item down, releases `recv`, and waits for `sync`.
 //! 2. A take acquires `recv`, takes the item, releases `sync` for the put, and `send` for the next one.
 //!
-//! A rendezvous that has begun cannot be undone, so there is no time-out, no offer and no poll.
+//! A rendezvous that has begun cannot be undone, so there is no time-out and nothing that never waits.
 //!
 //! # Synchronization
 //!
@@ -57,6 +57,16 @@ impl Semaphore {
 }
 
 /// Hanson's synchronous queue. See the [module](super) for what it cannot.
+///
+/// ```
+/// use corelane::handoff::baseline::Hanson;
+///
+/// let queue = Hanson::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| queue.put(1));
+///     assert_eq!(queue.take(), 1);
+/// });
+/// ```
 pub struct Hanson<T> {
     item: UnsafeCell<Option<T>>,
     sync: Semaphore,

@@ -32,7 +32,7 @@
 //! An allocation for each request that waits.
 
 use super::NO_PANIC;
-use crate::error::{OfferError, OfferTimeoutError, PopTimeoutError};
+use crate::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use crate::handoff::Fairness;
 use crate::sync::{Arc, Instant, Mutex};
 use crate::wait::Token;
@@ -135,6 +135,21 @@ impl FifoLock {
 }
 
 /// The synchronous queue of Java SE 5.0, fair or unfair. See the [module](super) for its limits.
+///
+/// ```
+/// use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
+/// use corelane::handoff::{Fairness, baseline::JavaFive};
+/// use std::time::Duration;
+///
+/// let (queue, moment) = (JavaFive::new(Fairness::Fair), Duration::from_millis(1));
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| queue.put(1));
+///     assert_eq!(queue.take(), 1);
+/// });
+/// assert_eq!(queue.try_put(2), Err(TryPushError::Full(2)));
+/// assert_eq!(queue.put_timeout(2, moment), Err(PushTimeoutError::Timeout(2)));
+/// assert_eq!(queue.take_timeout(moment), Err(PopTimeoutError::Timeout));
+/// ```
 pub struct JavaFive<T> {
     entry: Option<FifoLock>,
     lists: Mutex<Lists<T>>,
@@ -210,7 +225,8 @@ impl<T: Send> JavaFive<T> {
     ///
     /// # Errors
     /// No take waits. The item comes back.
-    pub fn offer(&self, item: T) -> Result<(), OfferError<T>> {
+    #[doc(alias = "offer")]
+    pub fn try_put(&self, item: T) -> Result<(), TryPushError<T>> {
         let mut item = Some(item);
         while let Some(take) = self.locked(|lists| self.pop(lists, false)) {
             match take.fulfil(item) {
@@ -218,17 +234,18 @@ impl<T: Send> JavaFive<T> {
                 Err(back) => item = back,
             }
         }
-        Err(OfferError::NoTaker(item.expect("nobody has taken it")))
+        Err(TryPushError::Full(item.expect("nobody has taken it")))
     }
 
     /// Waits until the item is taken, but not longer than this.
     ///
     /// # Errors
     /// The time is up. The item comes back.
-    pub fn offer_timeout(&self, item: T, timeout: Duration) -> Result<(), OfferTimeoutError<T>> {
+    #[doc(alias = "offer")]
+    pub fn put_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
         match self.transfer(Some(item), Instant::now().checked_add(timeout)) {
             Ok(_) => Ok(()),
-            Err(item) => Err(OfferTimeoutError::Timeout(item.expect("a put that fails has its item back"))),
+            Err(item) => Err(PushTimeoutError::Timeout(item.expect("a put that fails has its item back"))),
         }
     }
 
@@ -236,7 +253,8 @@ impl<T: Send> JavaFive<T> {
     ///
     /// # Errors
     /// The time is up.
-    pub fn poll_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
+    #[doc(alias = "poll")]
+    pub fn take_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
         match self.transfer(None, Instant::now().checked_add(timeout)) {
             Ok(item) => Ok(item.expect("a take that succeeds has an item")),
             Err(_) => Err(PopTimeoutError::Timeout),

@@ -4,8 +4,8 @@
 //!
 //! | queue | one transfer | what it cannot |
 //! |---|---|---|
-//! | [`Naive`] | one lock, every waiting thread woken at each step | time-outs, offer and poll, order |
-//! | [`Hanson`] | six semaphore operations, at least one of them blocks | time-outs, offer and poll |
+//! | [`Naive`] | one lock, every waiting thread woken at each step | time-outs, `try_` calls, order |
+//! | [`Hanson`] | six semaphore operations, at least one of them blocks | time-outs, `try_` calls |
 //! | [`JavaFive`] | three: the lock, and one wake-up | it has them; its lock is where all threads meet |
 //!
 //! None of them can be closed, and a waiting thread sleeps at once.

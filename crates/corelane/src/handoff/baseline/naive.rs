@@ -29,6 +29,16 @@ use crate::sync::{Condvar, Mutex};
 use core::fmt;
 
 /// A synchronous queue of one monitor. See the [module](super) for what it cannot.
+///
+/// ```
+/// use corelane::handoff::baseline::Naive;
+///
+/// let queue = Naive::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| queue.put(1));
+///     assert_eq!(queue.take(), 1);
+/// });
+/// ```
 pub struct Naive<T> {
     monitor: Mutex<Monitor<T>>,
     changed: Condvar,

@@ -1,4 +1,4 @@
-//! What `corelane::fanout` promises, from outside: one suite, run over several designs.
+//! What `corelane::dispatch` promises, from outside: one suite, run over several designs.
 //!
 //! A test is a function generic over [`Case`] and its name in one of the lists. A test that hangs ends the process and is named.
 #![cfg(not(any(loom, shuttle)))]
@@ -25,7 +25,7 @@ mod suite;
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
-use corelane::fanout::{Builder, Dispatcher, Queue, Route, Worker};
+use corelane::dispatch::{Builder, Dispatcher, Queue, Route, Worker};
 use corelane::wait::{DefaultStrategy, Strategy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -96,7 +96,7 @@ macro_rules! suite_of_unbounded {
             pub(super) struct This;
 
             impl crate::Case for This {
-                type Options = <$design as corelane::fanout::Queue<u64>>::Tuning;
+                type Options = <$design as corelane::dispatch::Queue<u64>>::Tuning;
                 type Queue = $design;
             }
 
@@ -104,7 +104,7 @@ macro_rules! suite_of_unbounded {
                 routes {
                     round_robin_goes_by_batches
                     slices_go_by_batches
-                    iterators_go_by_batches
+                    vectors_go_by_batches
                     a_sleeping_worker_gets_what_another_has_no_time_for
                     a_key_has_one_worker_and_its_order
                     a_leave_moves_the_keys_of_that_worker_only
@@ -164,8 +164,8 @@ macro_rules! bounded {
                     timed_dispatches_are_not_early
                     a_waiting_dispatch_hears_of_a_leave
                     a_key_that_waits_hears_of_a_leave
-                    slices_and_iterators_wait_for_room
-                    a_panicking_iterator_has_dispatched_what_it_yielded
+                    slices_and_batches_wait_for_room
+                    what_is_not_dispatched_is_left
                     nobody_there
                 }
                 membership {
@@ -233,9 +233,9 @@ suite!(mcring, corelane::spsc::McRing);
 suite!(bqueue, corelane::spsc::BQueue);
 suite!(locked, corelane::spsc::Locked);
 suite!(multiline, corelane::spsc::MultiLine);
-suite!(ticket, corelane::fanout::Mpmc<corelane::mpmc::Ticket>);
-suite!(condvar, corelane::fanout::Mpmc<corelane::mpmc::Condvar>);
-suite!(busy_wait, corelane::fanout::Mpmc<corelane::mpmc::BusyWait>);
-suite_of_unbounded!(two_lock, corelane::fanout::Mpmc<corelane::mpmc::TwoLock>, unbounded);
-suite_of_unbounded!(michael_scott, corelane::fanout::Mpmc<corelane::mpmc::MichaelScott>, unbounded);
+suite!(ticket, corelane::dispatch::Mpmc<corelane::mpmc::Ticket>);
+suite!(condvar, corelane::dispatch::Mpmc<corelane::mpmc::Condvar>);
+suite!(busy_wait, corelane::dispatch::Mpmc<corelane::mpmc::BusyWait>);
+suite_of_unbounded!(two_lock, corelane::dispatch::Mpmc<corelane::mpmc::TwoLock>, unbounded);
+suite_of_unbounded!(michael_scott, corelane::dispatch::Mpmc<corelane::mpmc::MichaelScott>, unbounded);
 suite_of_unbounded!(linked, corelane::spsc::Linked, unbounded);

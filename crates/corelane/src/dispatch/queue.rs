@@ -1,6 +1,6 @@
 //! What a fan-out needs of the queue to one worker: a sender that never sleeps by itself, and a receiver.
 
-use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
 use crate::spsc::{self, Consumer, Design, Options, Producer};
@@ -52,17 +52,16 @@ impl<E> Awaited for E {}
 #[doc(hidden)]
 #[allow(private_bounds, reason = "nobody else implements it, or calls it")]
 pub trait Sender<T>: Waitable + Awaited + Send {
-    fn try_push(&mut self, item: T) -> Result<(), PushError<T>>;
+    fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// Pushes items until the iterator ends or there is no room; with one synchronisation a batch, where the queue can.
-    fn push_iter(&mut self, items: &mut impl Iterator<Item = T>) -> usize;
-
-    fn push_slice(&mut self, items: &[T]) -> usize
-    where
-        T: Copy;
+    /// Pushes as many of the `most` items at `from` as there is room for, with one synchronisation a batch where the queue can, and says how many.
+    ///
+    /// # Safety
+    /// There are so many, and those that are pushed are the queue's.
+    unsafe fn push_from(&mut self, from: *const T, most: usize) -> usize;
 
     /// How many items are inside: an upper bound.
-    fn len(&mut self) -> usize;
+    fn len(&self) -> usize;
 
     /// Whether the receiver's thread sleeps, or its task waits, as a hint.
     fn receiver_sleeps(&self) -> bool;
@@ -76,20 +75,22 @@ pub trait Sender<T>: Waitable + Awaited + Send {
 #[doc(hidden)]
 #[allow(private_bounds, reason = "nobody else implements it, or calls it")]
 pub trait Receiver<T>: Awaited + Send {
-    fn try_pop(&mut self) -> Result<T, PopError>;
+    fn try_pop(&mut self) -> Result<T, TryPopError>;
 
-    fn pop(&mut self) -> Result<T, Drained>;
+    fn pop(&mut self) -> Result<T, Closed>;
 
     fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError>;
 
-    fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize;
+    /// Pops as many as there are, up to `max`.
+    fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize;
 
-    fn drain(&mut self, max: usize, each: impl FnMut(T)) -> usize;
+    /// As [`pop_some`](Self::pop_some), one by one.
+    fn give_some(&mut self, max: usize, each: &mut impl FnMut(T)) -> usize;
 
-    fn wait_for_item(&mut self) -> Result<(), Drained>;
+    fn wait_for_item(&mut self) -> Result<(), Closed>;
 
     /// How many items are inside: a lower bound.
-    fn len(&mut self) -> usize;
+    fn len(&self) -> usize;
 
     fn is_closed(&self) -> bool;
 }
@@ -112,24 +113,17 @@ impl<T: Send, D: Design<T>> Queue<T> for D {
 
 impl<T: Send, D: Design<T>, W: Strategy> Sender<T> for Producer<T, D, W> {
     #[inline(always)]
-    fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+    fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
         self.try_push(item)
     }
 
     #[inline]
-    fn push_iter(&mut self, items: &mut impl Iterator<Item = T>) -> usize {
-        self.push_iter(items)
+    unsafe fn push_from(&mut self, from: *const T, most: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.push_from(from, most) }.unwrap_or(0)
     }
 
-    #[inline(always)]
-    fn push_slice(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        self.push_slice(items)
-    }
-
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.len()
     }
 
@@ -149,12 +143,12 @@ impl<T: Send, D: Design<T>, W: Strategy> Sender<T> for Producer<T, D, W> {
 
 impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for Consumer<T, D, W> {
     #[inline(always)]
-    fn try_pop(&mut self) -> Result<T, PopError> {
+    fn try_pop(&mut self) -> Result<T, TryPopError> {
         self.try_pop()
     }
 
     #[inline(always)]
-    fn pop(&mut self) -> Result<T, Drained> {
+    fn pop(&mut self) -> Result<T, Closed> {
         self.pop()
     }
 
@@ -163,21 +157,21 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for Consumer<T, D, W> {
     }
 
     #[inline]
-    fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
-        self.pop_into(items, max)
+    fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+        self.pop_some(items, max)
     }
 
     #[inline]
-    fn drain(&mut self, max: usize, each: impl FnMut(T)) -> usize {
-        self.drain(max, each)
+    fn give_some(&mut self, max: usize, each: &mut impl FnMut(T)) -> usize {
+        self.give_some(max, each)
     }
 
     #[inline]
-    fn wait_for_item(&mut self) -> Result<(), Drained> {
+    fn wait_for_item(&mut self) -> Result<(), Closed> {
         self.wait_for_item()
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.len()
     }
 

@@ -1,7 +1,7 @@
 //! Each job is done once, or comes back, whoever comes and goes.
 
 use crate::{Case, Drops, Rx, build};
-use corelane::fanout::{Builder, ByKey, LeastLoaded};
+use corelane::dispatch::{Builder, ByKey, LeastLoaded};
 use corelane::wait::{Adaptive, Park, Strategy, Yield};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -37,11 +37,11 @@ fn stream<C: Case, W: Strategy>(wait: W, workers: usize, capacity: usize) {
                     return worker.jobs().for_each(|job| tally.done(job));
                 }
                 if number == 1 {
-                    while worker.drain(20, |job| tally.done(job)).is_ok() {}
+                    while worker.pop_each(20, |job| tally.done(job)).is_ok() {}
                     return;
                 }
                 let mut jobs = Vec::new();
-                while worker.take(&mut jobs, 20).is_ok() {
+                while worker.pop_batch(&mut jobs, 20).is_ok() {
                     jobs.drain(..).for_each(|job| tally.done(job));
                 }
             });
@@ -166,7 +166,7 @@ pub(crate) fn each_job_is_dropped_once<C: Case>() {
     let (dispatcher, mut workers) = fill();
     workers.remove(0).run(|worker| {
         let mut jobs = Vec::new();
-        worker.take(&mut jobs, 2).unwrap();
+        worker.pop_batch(&mut jobs, 2).unwrap();
         panic!("with {} jobs", jobs.len());
     });
     assert_eq!(drops.count(), 38);
@@ -175,7 +175,7 @@ pub(crate) fn each_job_is_dropped_once<C: Case>() {
     // A panic in the middle of a batch: what was not given to the job is still in the queue, and comes back.
     let (mut dispatcher, mut workers) = fill();
     workers.remove(0).run(|worker| {
-        worker.drain(usize::MAX, |job| assert_ne!(job.number, 2)).unwrap();
+        worker.pop_each(usize::MAX, |job| assert_ne!(job.number, 2)).unwrap();
     });
     assert_eq!(drops.count(), 51);
     drop(workers);

@@ -2,7 +2,7 @@
 
 use super::queue::{Queue, Receiver};
 use super::seat::{Desk, Leave, Seat};
-use crate::error::{Drained, PopError, PopTimeoutError};
+use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
@@ -47,16 +47,16 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// `Empty` only if every job that was dispatched to this worker before the call has been taken. `Closed` once the dispatcher is gone
     /// as well.
     #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<T, PopError> {
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
         self.receiver.try_pop()
     }
 
     /// Takes the oldest job, waiting for one.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
     #[inline(always)]
-    pub fn pop(&mut self) -> Result<T, Drained> {
+    pub fn pop(&mut self) -> Result<T, Closed> {
         self.receiver.pop()
     }
 
@@ -73,35 +73,80 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// They are the caller's then: a worker that leaves or panics gives back what is in its queue, not what it has taken.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
     #[inline]
-    pub fn take(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, Drained> {
+    pub fn pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
         loop {
-            let taken = self.receiver.pop_into(jobs, max);
-            if taken > 0 || max == 0 {
-                return Ok(taken);
+            let popped = self.receiver.pop_some(jobs, max);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
             }
             self.receiver.wait_for_item()?;
         }
     }
 
+    /// As [`pop_batch`](Self::pop_batch), but never waits.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is no job.
+    #[inline]
+    pub fn try_pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        let popped = self.receiver.pop_some(jobs, max);
+        if popped > 0 || max == 0 {
+            return Ok(popped);
+        }
+        jobs.push(self.receiver.try_pop()?);
+        Ok(1)
+    }
+
+    /// As [`pop_batch`](Self::pop_batch), but waits at most this long for the first job.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn pop_batch_timeout(
+        &mut self,
+        jobs: &mut Vec<T>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, PopTimeoutError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        jobs.push(self.receiver.pop_timeout(timeout)?);
+        Ok(1 + self.receiver.pop_some(jobs, max - 1))
+    }
+
     /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
     ///
     /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one synchronisation
-    /// for many; over one of `mpmc` they are taken one by one, so [`take`](Self::take) is quicker there. If `each` panics, the job that it
+    /// for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is quicker there. If `each` panics, the job that it
     /// was given is gone, and those that it was not given are still in the queue.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
     #[inline]
-    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Drained> {
+    pub fn pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Closed> {
         loop {
-            let drained = self.receiver.drain(max, &mut each);
-            if drained > 0 || max == 0 {
-                return Ok(drained);
+            let popped = self.receiver.give_some(max, &mut each);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
             }
             self.receiver.wait_for_item()?;
         }
+    }
+
+    /// As [`pop_each`](Self::pop_each), but never waits.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is no job.
+    #[inline]
+    pub fn try_pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, TryPopError> {
+        let popped = self.receiver.give_some(max, &mut each);
+        if popped > 0 || max == 0 {
+            return Ok(popped);
+        }
+        each(self.receiver.try_pop()?);
+        Ok(1)
     }
 
     /// Yields jobs until the dispatcher is gone and all have been taken, and waits for them. So does `for job in &mut worker`.
@@ -111,7 +156,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     }
 
     /// Jobs in this worker's queue: a lower bound.
-    pub fn backlog(&mut self) -> usize {
+    pub fn backlog(&self) -> usize {
         self.receiver.len()
     }
 
@@ -134,7 +179,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// ```
     /// use corelane::error::DispatchError;
     ///
-    /// let (mut dispatcher, workers) = corelane::fanout::channel(1, 8);
+    /// let (mut dispatcher, workers) = corelane::dispatch::channel(1, 8);
     /// for job in [4, 2, 0, 5] {
     ///     dispatcher.dispatch(job).unwrap();
     /// }

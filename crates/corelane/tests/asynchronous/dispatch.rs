@@ -3,9 +3,9 @@
 
 use crate::executors::Executor;
 use crate::support::{Random, Task, give_way, holders, poll};
-use corelane::error::{DispatchError, Drained};
-use corelane::fanout::asynchronous::Dispatch;
-use corelane::fanout::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Queue, RoundRobin, Route};
+use corelane::dispatch::asynchronous::Dispatch;
+use corelane::dispatch::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Queue, RoundRobin, Route};
+use corelane::error::{Closed, DispatchError};
 use corelane::spsc::asynchronous::BUDGET;
 use corelane::wait::DefaultStrategy;
 use futures_util::{FutureExt, SinkExt, StreamExt, future, stream};
@@ -66,15 +66,15 @@ pub(crate) fn a_dropped_pop_takes_nothing<Q: Fans>() {
     drop(pop);
     drop(worker.pop());
     let mut jobs = vec![9];
-    drop(worker.pop_into(&mut jobs, 5));
+    drop(worker.pop_batch(&mut jobs, 5));
     assert_eq!(worker.backlog(), 1);
     let mut wait = worker.wait_for_job();
     assert_eq!(poll(&task, &mut wait), Poll::Ready(Ok(())));
     drop(wait);
-    assert_eq!(poll(&task, &mut worker.pop_into(&mut jobs, 0)), Poll::Ready(Ok(0)));
-    assert_eq!(poll(&task, &mut worker.pop_into(&mut jobs, 5)), Poll::Ready(Ok(1)));
+    assert_eq!(poll(&task, &mut worker.pop_batch(&mut jobs, 0)), Poll::Ready(Ok(0)));
+    assert_eq!(poll(&task, &mut worker.pop_batch(&mut jobs, 5)), Poll::Ready(Ok(1)));
     assert_eq!(jobs, [9, 1]);
-    assert!(poll(&task, &mut worker.pop_into(&mut jobs, 5)).is_pending());
+    assert!(poll(&task, &mut worker.pop_batch(&mut jobs, 5)).is_pending());
     dispatcher.try_dispatch(2).unwrap();
     assert_eq!((task.wakes(), holders(&task)), (2, 0));
     assert_eq!(poll(&task, &mut worker.pop()), Poll::Ready(Ok(2)));
@@ -92,9 +92,9 @@ pub(crate) fn a_worker_that_waits_learns_of_the_end<Q: Fans>() {
         assert_eq!((task.wakes(), holders(task)), (1, 0));
         let jobs = drain(worker);
         assert!(worker.is_closed());
-        assert_eq!(poll(task, &mut worker.pop()), Poll::Ready(Err(Drained)));
-        assert_eq!(poll(task, &mut worker.pop_into(&mut Vec::new(), 1)), Poll::Ready(Err(Drained)));
-        assert_eq!(poll(task, &mut worker.wait_for_job()), Poll::Ready(Err(Drained)));
+        assert_eq!(poll(task, &mut worker.pop()), Poll::Ready(Err(Closed(()))));
+        assert_eq!(poll(task, &mut worker.pop_batch(&mut Vec::new(), 1)), Poll::Ready(Err(Closed(()))));
+        assert_eq!(poll(task, &mut worker.wait_for_job()), Poll::Ready(Err(Closed(()))));
         jobs
     });
     assert_eq!(ends.flatten().collect::<Vec<_>>(), [7]);
@@ -279,8 +279,9 @@ pub(crate) fn a_panic_surfaces<Q: Fans>() {
     drop(dispatch);
     assert_eq!(poll(&task, &mut dispatcher.send(3)), Poll::Ready(Err(DispatchError::Panicked(None))));
     assert!(matches!(poll(&task, &mut dispatcher.reserve()), Poll::Ready(Err(DispatchError::Panicked(())))));
-    let some = poll(&task, &mut dispatcher.dispatch_some(&[3]));
-    assert_eq!(some, Poll::Ready(Err(DispatchError::Panicked(()))));
+    let mut jobs = vec![3];
+    let some = poll(&task, &mut dispatcher.dispatch_batch(&mut jobs));
+    assert_eq!((some, jobs), (Poll::Ready(Err(DispatchError::Panicked(()))), vec![3]));
     let panic = dispatcher.take_panic().unwrap();
     assert_eq!(panic.worker(), 0);
     assert!(panic.message().unwrap().contains("not this one"));
@@ -395,7 +396,7 @@ pub(crate) fn join_waits_for_the_last_worker<Q: Fans>() {
         assert!(poll(&task, &mut join).is_pending());
     }
     assert_eq!(done, [2, 3, 0, 1]);
-    assert_eq!(poll(&task, &mut worker.pop()), Poll::Ready(Err(Drained)));
+    assert_eq!(poll(&task, &mut worker.pop()), Poll::Ready(Err(Closed(()))));
     let wakes = task.wakes();
     assert!(poll(&task, &mut join).is_pending());
     drop(worker);
@@ -424,7 +425,7 @@ pub(crate) fn a_dropped_join_gives_back_what_came_back<Q: Fans>() {
     assert_eq!(holders(&task), 0);
     // The other one does what is in its queue.
     assert_eq!(drain(&mut workers[0]), [2, 3]);
-    assert_eq!(poll(&task, &mut workers[0].pop()), Poll::Ready(Err(Drained)));
+    assert_eq!(poll(&task, &mut workers[0].pop()), Poll::Ready(Err(Closed(()))));
 }
 
 pub(crate) fn ends_become_threads_again<Q: Fans>() {
@@ -553,12 +554,11 @@ pub(crate) fn every_point_of_a_stream<Q: Fans>() {
                     }
                 }
                 4 => {
-                    let jobs = [next, next + 1, next + 2];
-                    if let Poll::Ready(count) = poll(&task, &mut dispatcher.dispatch_some(&jobs)) {
-                        let count = count.unwrap();
-                        assert!((1..=3).contains(&count));
-                        next += count as u64;
-                    }
+                    let mut jobs = vec![next, next + 1, next + 2];
+                    let done = poll(&task, &mut dispatcher.dispatch_batch(&mut jobs)).map(Result::unwrap);
+                    assert_eq!(done.is_ready(), jobs.is_empty());
+                    // What is left in the vector was not handed out.
+                    next += 3 - jobs.len() as u64;
                 }
                 5 if random.below(20) == 0 => {
                     drop(workers.remove(random.below(2) as usize));
@@ -567,7 +567,7 @@ pub(crate) fn every_point_of_a_stream<Q: Fans>() {
                 choice => {
                     let worker = &mut workers[random.below(2) as usize];
                     if choice == 8 {
-                        let mut take = worker.pop_into(&mut done, 3);
+                        let mut take = worker.pop_batch(&mut done, 3);
                         let _ = poll(&task, &mut take);
                     } else if let Poll::Ready(job) = poll(&task, &mut worker.pop()) {
                         done.push(job.unwrap());
@@ -607,8 +607,9 @@ pub(crate) fn jobs_in_order<Q: Fans, E: Executor>() {
                         next += 1;
                     }
                     1 => {
-                        let jobs = (next..JOBS.min(next + 20)).collect::<Vec<_>>();
-                        next += dispatcher.dispatch_some(&jobs).await.unwrap() as u64;
+                        let mut jobs = (next..JOBS.min(next + 20)).collect::<Vec<_>>();
+                        next += jobs.len() as u64;
+                        dispatcher.dispatch_batch(&mut jobs).await.unwrap();
                     }
                     _ => {
                         dispatcher.dispatch(next).await.unwrap();
@@ -623,9 +624,9 @@ pub(crate) fn jobs_in_order<Q: Fans, E: Executor>() {
             loop {
                 match worker.pop().await {
                     Ok(job) => jobs.push(job),
-                    Err(Drained) => return jobs,
+                    Err(Closed(())) => return jobs,
                 }
-                let _ = worker.pop_into(&mut jobs, 5).now_or_never();
+                let _ = worker.pop_batch(&mut jobs, 5).now_or_never();
             }
         }));
         let ((), mut all) = E::run(dispatch, work);
@@ -695,7 +696,7 @@ pub(crate) fn dispatches_that_lose_a_race<Q: Fans, E: Executor>() {
                 biased;
                 job = workers[at].pop() => match job {
                     Ok(job) => done.push(job),
-                    Err(Drained) => drop(workers.remove(at)),
+                    Err(Closed(())) => drop(workers.remove(at)),
                 },
                 () = async { for _ in 0..turns { give_way().await } } => {}
             }

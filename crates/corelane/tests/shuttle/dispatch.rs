@@ -1,8 +1,8 @@
 //! One dispatcher and workers that come and go.
 
 use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
-use corelane::error::{DispatchError, PopError, PopTimeoutError};
-use corelane::fanout::{Builder, ByKey, Collector, Dispatcher, LeastLoaded, Mpmc, Queue, RoundRobin, Route, Worker};
+use corelane::dispatch::{Builder, ByKey, Collector, Dispatcher, LeastLoaded, Mpmc, Queue, RoundRobin, Route, Worker};
+use corelane::error::{DispatchError, PopTimeoutError, TryPopError};
 use corelane::mpmc::Ticket;
 use corelane::spsc::{BQueue, Lane, Linked};
 use corelane::wait::SpinPark;
@@ -37,17 +37,17 @@ fn work<Q: Tested>(mut worker: Rx<Item, Q>, most: usize) -> Vec<usize> {
         match draw(0..4) {
             0 => match worker.try_pop() {
                 Ok(job) => done.push(job.id),
-                Err(PopError::Empty) => thread::yield_now(),
-                Err(PopError::Closed) => return done,
+                Err(TryPopError::Empty) => thread::yield_now(),
+                Err(_) => return done,
             },
             1 => match worker.pop_timeout(soon()) {
                 Ok(job) => done.push(job.id),
-                Err(PopTimeoutError::Timeout) => {}
                 Err(PopTimeoutError::Closed) => return done,
+                Err(_) => {}
             },
             2 => {
                 let mut jobs = Vec::new();
-                if worker.take(&mut jobs, draw(1..8)).is_err() {
+                if worker.pop_batch(&mut jobs, draw(1..8)).is_err() {
                     return done;
                 }
                 done.extend(jobs.iter().map(|job| job.id));
@@ -94,8 +94,9 @@ where
                 0 => dispatcher.try_dispatch(ledger.item(next)),
                 1 => dispatcher.dispatch_timeout(ledger.item(next), soon()),
                 2 => {
-                    let batch = (next..jobs).take(draw(1..20)).map(|id| ledger.item(id));
-                    next += dispatcher.dispatch_iter(batch).expect("one stays");
+                    let mut batch = (next..jobs).take(draw(1..20)).map(|id| ledger.item(id)).collect::<Vec<_>>();
+                    next += batch.len();
+                    dispatcher.dispatch_batch(&mut batch).expect("one stays");
                     continue;
                 }
                 3 if draw(0..10) == 0 => {

@@ -1,8 +1,8 @@
 //! Workers join and leave.
 
 use crate::{Case, build, drain};
+use corelane::dispatch::{Builder, ByKey};
 use corelane::error::DispatchError;
-use corelane::fanout::{Builder, ByKey};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;

@@ -9,8 +9,8 @@
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;
 use crate::{Case, Rx, Tx, build};
-use corelane::error::{DispatchError, PopError, PopTimeoutError};
-use corelane::fanout::{Builder, RoundRobin};
+use corelane::dispatch::{Builder, RoundRobin};
+use corelane::error::{DispatchError, PopTimeoutError, TryPopError};
 use std::collections::HashMap;
 use std::thread;
 use std::time::Duration;
@@ -161,7 +161,10 @@ fn dispatch<C: Case>(
     let job = *next;
     let jobs: Vec<_> = (job..job + 1 + random.below(4) as u64).collect();
     let (begin, end, (sent, full)) = match random.below(8) {
-        0 => clock.time(|| (dispatcher.dispatch_iter(jobs.iter().copied()).unwrap(), false)),
+        0 => clock.time(|| {
+            dispatcher.dispatch_batch(&mut jobs.clone()).unwrap();
+            (jobs.len(), false)
+        }),
         1 => clock.time(|| {
             dispatcher.dispatch(job).unwrap();
             (1, false)
@@ -169,12 +172,12 @@ fn dispatch<C: Case>(
         2 => clock.time(|| match dispatcher.dispatch_timeout(job, MOMENT) {
             Ok(()) => (1, false),
             Err(error) => {
-                assert_eq!(error, DispatchError::Full(job));
+                assert_eq!(error, DispatchError::Timeout(job));
                 (0, true)
             }
         }),
         3..5 => {
-            let (begin, end, sent) = clock.time(|| dispatcher.try_dispatch_slice(&jobs));
+            let (begin, end, sent) = clock.time(|| dispatcher.try_dispatch_slice(&jobs).unwrap_or(0));
             (begin, end, (sent, sent < jobs.len()))
         }
         _ => clock.time(|| match dispatcher.try_dispatch(job) {
@@ -199,17 +202,17 @@ fn work<C: Case>(worker: &mut Rx<u64, C>, random: &mut Random, clock: &Clock) ->
     let (begin, end, call) = match random.below(12) {
         0 => clock.time(|| Some(Call::IsClosed(number, worker.is_closed()))),
         1..3 => clock.time(|| Some(Call::Backlog(number, worker.backlog()))),
-        3 => clock.time(|| worker.take(&mut jobs, most).map_or(Some(Call::Closed(number)), |_| None)),
-        4 => clock.time(|| worker.drain(most, |job| jobs.push(job)).map_or(Some(Call::Closed(number)), |_| None)),
+        3 => clock.time(|| worker.pop_batch(&mut jobs, most).map_or(Some(Call::Closed(number)), |_| None)),
+        4 => clock.time(|| worker.pop_each(most, |job| jobs.push(job)).map_or(Some(Call::Closed(number)), |_| None)),
         5 => clock.time(|| match worker.pop_timeout(MOMENT) {
             Ok(job) => Some(one(job)),
             Err(PopTimeoutError::Closed) => Some(Call::Closed(number)),
-            Err(PopTimeoutError::Timeout) => None,
+            Err(_) => None,
         }),
         _ => clock.time(|| match worker.try_pop() {
             Ok(job) => Some(one(job)),
-            Err(PopError::Empty) => Some(Call::Empty(number)),
-            Err(PopError::Closed) => Some(Call::Closed(number)),
+            Err(TryPopError::Empty) => Some(Call::Empty(number)),
+            Err(_) => Some(Call::Closed(number)),
         }),
     };
     let taken = (!jobs.is_empty()).then_some(Call::Taken(number, jobs));

@@ -5,12 +5,12 @@
 //! queue. Here it grows in the queue itself, see below.
 //!
 //! ```
-//! use corelane::fanout::Builder;
+//! use corelane::dispatch::Builder;
 //!
 //! let (mut dispatcher, workers) = Builder::new(3).batch(50).build().unwrap();
 //! let sums = std::thread::scope(|scope| {
 //!     // Each worker ends when the dispatcher is gone and its jobs are done.
-//!     let work = |mut worker: corelane::fanout::Worker<u64>| scope.spawn(move || worker.jobs().sum::<u64>());
+//!     let work = |mut worker: corelane::dispatch::Worker<u64>| scope.spawn(move || worker.jobs().sum::<u64>());
 //!     let threads = workers.into_iter().map(work).collect::<Vec<_>>();
 //!     for job in 1..=1000 {
 //!         dispatcher.dispatch(job).expect("there are workers");
@@ -29,7 +29,7 @@
 //!    jobs](LeastLoaded).
 //! 3. The job is written into that worker's queue, where the worker sees it at once. No job waits for the rest of its batch. A batch is
 //!    - what follows the first job to the same worker: consecutive slots, so the lines of one worker's jobs are no other's;
-//!    - what a call of [`dispatch_slice`](Dispatcher::dispatch_slice) or [`dispatch_iter`](Dispatcher::dispatch_iter) publishes together;
+//!    - what a call of [`dispatch_slice`](Dispatcher::dispatch_slice) or [`dispatch_batch`](Dispatcher::dispatch_batch) publishes together;
 //!    - what a worker finds when it [takes](Worker::take): all that has come since, with one synchronisation.
 //! 4. A full queue sends a job to another worker, unless the job is bound to this one. If none has room, the dispatcher is told, or
 //!    waits.
@@ -42,7 +42,7 @@
 //!   elsewhere. No time limit and no flush are needed for that, as there is no buffer before the queue.
 //!
 //! ```
-//! let (mut dispatcher, mut workers) = corelane::fanout::Builder::new(1).batch(50).build().unwrap();
+//! let (mut dispatcher, mut workers) = corelane::dispatch::Builder::new(1).batch(50).build().unwrap();
 //! dispatcher.dispatch("the first of a batch").unwrap();
 //! assert_eq!(workers[0].try_pop(), Ok("the first of a batch"));
 //! ```
@@ -51,7 +51,7 @@
 //!   panics, the dispatcher does not hear of that job again.
 //!
 //! ```
-//! let (mut dispatcher, mut workers) = corelane::fanout::channel(2, 8);
+//! let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
 //! for job in 0..8 {
 //!     dispatcher.dispatch(job).unwrap();
 //! }

@@ -1,8 +1,8 @@
 //! Who gets which job.
 
 use crate::{Case, Rx, build, drain};
+use corelane::dispatch::{Builder, ByKey, LeastLoaded};
 use corelane::error::DispatchError;
-use corelane::fanout::{Builder, ByKey, LeastLoaded};
 use corelane::wait::Park;
 use std::thread;
 
@@ -21,15 +21,15 @@ pub(crate) fn slices_go_by_batches<C: Case>() {
     dispatcher.dispatch_slice(&[0, 1, 2]).unwrap();
     dispatcher.dispatch_slice(&[3, 4, 5, 6, 7, 8]).unwrap();
     dispatcher.dispatch_slice(&[]).unwrap();
-    assert_eq!(dispatcher.try_dispatch_slice(&[9]), 1);
+    assert_eq!(dispatcher.try_dispatch_slice(&[9]), Ok(1));
     assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3, 8, 9]);
     assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5, 6, 7]);
 }
 
-pub(crate) fn iterators_go_by_batches<C: Case>() {
+pub(crate) fn vectors_go_by_batches<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(4));
-    assert_eq!(dispatcher.dispatch_iter(0..10), Ok(10));
-    assert_eq!(dispatcher.dispatch_iter(0..0), Ok(0));
+    assert_eq!(dispatcher.dispatch_batch(&mut (0..10).collect()), Ok(()));
+    assert_eq!(dispatcher.dispatch_batch(&mut Vec::new()), Ok(()));
     assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3, 8, 9]);
     assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5, 6, 7]);
 }
@@ -110,7 +110,7 @@ pub(crate) fn a_key_has_one_worker_and_its_order<C: Case>() {
         }
     }
     // Whatever the call.
-    dispatcher.dispatch_iter((0..97).map(|key| (key, 0))).unwrap();
+    dispatcher.dispatch_batch(&mut (0..97).map(|key| (key, 0)).collect()).unwrap();
     dispatcher.dispatch_slice(&(0..97).map(|key| (key, 0)).collect::<Vec<_>>()).unwrap();
     for worker in &mut workers {
         let jobs = drain::<_, C, _>(worker);

@@ -3,13 +3,13 @@
 use super::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
+use corelane::dispatch::{self, Builder, Mpmc, Queue};
 use corelane::error::{DispatchError, PopTimeoutError};
-use corelane::fanout::{self, Builder, Mpmc, Queue};
 use corelane::{mpmc, spsc};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
-type Worker<Q> = fanout::Worker<Item, Q, Way>;
+type Worker<Q> = dispatch::Worker<Item, Q, Way>;
 
 pub(crate) fn lane(episode: &mut Episode<'_>) -> u64 {
     run::<spsc::Lane>(episode)
@@ -80,18 +80,21 @@ fn run<Q: Queue<Item, Tuning: Default>>(episode: &mut Episode<'_>) -> u64 {
                     2 => {
                         at.now(Doing::PushesInTime);
                         let job = job(0);
-                        let is_timeout = |refusal: &_| matches!(refusal, DispatchError::Full(_));
+                        let is_timeout = |refusal: &_| matches!(refusal, DispatchError::Timeout(_));
                         let call = |time| dispatcher.dispatch_timeout(job, time);
                         timed(mood.random.moment(), call, is_timeout).map(|()| 1)
                     }
                     _ => {
                         at.now(Doing::PushesABatch);
                         let most = mood.random.below(20);
-                        match dispatcher.dispatch_iter((0..most).map(&mut job)) {
-                            Ok(count) => Ok(count as u64),
-                            Err(DispatchError::NoWorker((count, job))) => {
-                                next += count as u64;
-                                Err(DispatchError::NoWorker(job))
+                        let mut jobs = (0..most).map(&mut job).collect::<Vec<_>>();
+                        let outcome = dispatcher.dispatch_batch(&mut jobs);
+                        let count = most - jobs.len() as u64;
+                        match outcome {
+                            Ok(()) => Ok(count),
+                            Err(DispatchError::NoWorker(())) => {
+                                next += count;
+                                Err(DispatchError::NoWorker(jobs.swap_remove(0)))
                             }
                             Err(refusal) => panic!("{refusal:?}"),
                         }
@@ -99,9 +102,9 @@ fn run<Q: Queue<Item, Tuning: Default>>(episode: &mut Episode<'_>) -> u64 {
                 };
                 match outcome {
                     Ok(count) => next += count,
-                    Err(DispatchError::Full(_)) => {}
+                    Err(DispatchError::Full(_) | DispatchError::Timeout(_)) => {}
                     Err(DispatchError::NoWorker(_)) => break,
-                    Err(DispatchError::Panicked(_)) => panic!("no worker panics"),
+                    Err(refusal) => panic!("no worker panics: {refusal}"),
                 }
             }
         }
@@ -157,12 +160,12 @@ fn work<Q: Queue<Item>>(mut worker: Worker<Q>, random: Random, watch: &Watch) ->
                 match timed(mood.random.moment(), |time| worker.pop_timeout(time), is_timeout) {
                     Ok(job) => jobs.push(job),
                     Err(PopTimeoutError::Timeout) => {}
-                    Err(PopTimeoutError::Closed) => has_more = false,
+                    Err(_) => has_more = false,
                 }
             }
             _ => {
                 at.now(Doing::PopsABatch);
-                has_more = worker.take(&mut jobs, 1 + mood.random.below(40) as usize).is_ok();
+                has_more = worker.pop_batch(&mut jobs, 1 + mood.random.below(40) as usize).is_ok();
             }
         }
         for job in jobs.drain(..) {

@@ -4,8 +4,8 @@
 use crate::Fans;
 use crate::book::{Book, Item};
 use crate::fuse::{Way, burn, tick, with_every_fuse};
+use corelane::dispatch::{Builder, ByKey, Dispatcher, RoundRobin, Route, Worker};
 use corelane::error::{DispatchError, PopTimeoutError};
-use corelane::fanout::{Builder, ByKey, Dispatcher, RoundRobin, Route, Worker};
 use std::thread;
 use std::time::Duration;
 
@@ -23,37 +23,37 @@ fn build<C: Fans, R: Route<Item>>(route: R) -> (Tx<C, R>, Vec<Rx<C>>) {
 /// Dispatches jobs in every way until there were enough.
 fn dispatch<C: Fans, R: Route<Item>>(dispatcher: &mut Tx<C, R>, book: &Book) {
     let mut way = book.made();
-    let mut back = None;
-    while book.made() < JOBS || back.is_some() {
+    let (mut back, mut left) = (None, Vec::new());
+    while book.made() < JOBS || back.is_some() || !left.is_empty() {
         tick();
         way += 1;
-        let job = back.take().unwrap_or_else(|| book.item());
+        let job = back.take().or_else(|| left.pop()).unwrap_or_else(|| book.item());
         let outcome = match way % 4 {
             0 => dispatcher.dispatch(job),
             1 => dispatcher.try_dispatch(job),
             2 => dispatcher.dispatch_timeout(job, MOMENT),
             _ => {
-                let jobs = std::iter::once(job).chain((0..2).map(|_| {
-                    tick();
-                    book.item()
-                }));
-                match dispatcher.dispatch_iter(jobs) {
-                    Ok(_) => Ok(()),
+                let mut jobs = vec![job, book.item(), book.item()];
+                match dispatcher.dispatch_batch(&mut jobs) {
+                    Ok(()) => Ok(()),
                     Err(refusal) => {
-                        assert!(matches!(refusal, DispatchError::Panicked(_)));
-                        Err(DispatchError::Panicked(refusal.into_inner().1))
+                        assert!(matches!(refusal, DispatchError::Panicked(())));
+                        // The others that were not handed out come later.
+                        let rest = jobs.split_off(1);
+                        left.extend(rest);
+                        Err(DispatchError::Panicked(jobs.remove(0)))
                     }
                 }
             }
         };
         match outcome {
             Ok(()) => {}
-            Err(DispatchError::Full(job)) => back = Some(job),
+            Err(DispatchError::Full(job) | DispatchError::Timeout(job)) => back = Some(job),
             Err(DispatchError::Panicked(job)) => {
                 back = Some(job);
                 assert!(dispatcher.take_panic().is_some());
             }
-            Err(DispatchError::NoWorker(_)) => unreachable!("one worker at least stays"),
+            Err(refusal) => unreachable!("one worker at least stays: {refusal}"),
         }
         thread::yield_now();
     }
@@ -72,11 +72,11 @@ fn work<C: Fans>(worker: &mut Rx<C>) {
             2 => match worker.pop_timeout(MOMENT) {
                 Ok(job) => job.receive(),
                 Err(PopTimeoutError::Closed) => return,
-                Err(PopTimeoutError::Timeout) => {}
+                Err(_) => {}
             },
             _ => {
                 let mut jobs = Vec::new();
-                if worker.take(&mut jobs, 2).is_err() {
+                if worker.pop_batch(&mut jobs, 2).is_err() {
                     return;
                 }
                 jobs.iter().for_each(Item::note);

@@ -1,8 +1,8 @@
 //! A worker's panic is the dispatcher's to hear of.
 
 use crate::{Case, build, drain};
+use corelane::dispatch::Builder;
 use corelane::error::DispatchError;
-use corelane::fanout::Builder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;

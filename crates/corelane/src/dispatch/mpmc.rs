@@ -22,7 +22,7 @@
 //! holds up no `try_` call of the other end; where it may hold a lock it does.
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
-use crate::error::{ChannelError, Drained, PopError, PopTimeoutError, PushError, TryPopError, TryPushError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
 use crate::spsc::control::Control;
 #[cfg(feature = "async")]
@@ -41,7 +41,7 @@ use std::vec::Vec;
 /// A design of [`mpmc`](crate::mpmc) between a dispatcher and each of its workers: `Mpmc<mpmc::Ticket>`.
 ///
 /// Slower than any queue of [`spsc`](crate::spsc), which is what there is to be seen. With batches, by
-/// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_iter`](super::Dispatcher::dispatch_iter) and
+/// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_batch`](super::Dispatcher::dispatch_batch) and
 /// [`take`](super::Worker::take), it has one synchronization each.
 pub struct Mpmc<D>(PhantomData<D>);
 
@@ -136,23 +136,8 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
     }
 }
 
-/// Jobs that an iterator yields. Pushes them when it panics.
-struct Batch<'a, T: Send, D: Design<T>>(&'a mut MpmcSender<T, D>);
-
-impl<T: Send, D: Design<T>> Batch<'_, T, D> {
-    fn finish(self) -> usize {
-        self.0.push_batch()
-    }
-}
-
-impl<T: Send, D: Design<T>> Drop for Batch<'_, T, D> {
-    fn drop(&mut self) {
-        self.0.push_batch();
-    }
-}
-
 impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
-    fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
+    fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
         let (mut item, mut looks) = (item, 0_u32);
         loop {
             match self.shared.queue.try_push(item) {
@@ -160,42 +145,26 @@ impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
                     self.published(1);
                     return Ok(());
                 }
-                Err(TryPushError::Full(back)) => return Err(PushError::Full(back)),
-                Err(TryPushError::Closed(back)) => return Err(PushError::Closed(back)),
+                Err(TryPushError::Full(back)) => return Err(TryPushError::Full(back)),
+                Err(TryPushError::Closed(back)) => return Err(TryPushError::Closed(back)),
                 Err(TryPushError::Busy(back)) => item = back,
             }
             if self.room(1) == 0 {
-                return Err(PushError::Full(item));
+                return Err(TryPushError::Full(item));
             }
             looks = looks.wrapping_add(1);
             pause(looks);
         }
     }
 
-    fn push_iter(&mut self, items: &mut impl Iterator<Item = T>) -> usize {
-        let mut pushed = 0;
-        loop {
-            let room = self.room(1024);
-            let batch = Batch(self);
-            batch.0.batch.extend(items.take(room));
-            let count = batch.finish();
-            pushed += count;
-            if count == 0 || count < room {
-                return pushed;
-            }
-        }
-    }
-
-    fn push_slice(&mut self, items: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let count = self.room(items.len());
-        self.batch.extend_from_slice(&items[..count]);
+    unsafe fn push_from(&mut self, from: *const T, most: usize) -> usize {
+        let count = self.room(most);
+        // SAFETY: so many are there by the caller's promise, and this takes each once.
+        self.batch.extend((0..count).map(|i| unsafe { from.add(i).read() }));
         self.push_batch()
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.shared.queue.len()
     }
 
@@ -281,7 +250,7 @@ impl<T: Send, D: Design<T>, W> MpmcReceiver<T, D, W> {
 }
 
 impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
-    fn try_pop(&mut self) -> Result<T, PopError> {
+    fn try_pop(&mut self) -> Result<T, TryPopError> {
         let mut looks = 0_u32;
         loop {
             match self.shared.queue.try_pop() {
@@ -289,21 +258,21 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
                     self.popped(1);
                     return Ok(item);
                 }
-                Err(TryPopError::Closed) => return Err(PopError::Closed),
+                Err(TryPopError::Closed) => return Err(TryPopError::Closed),
                 Err(TryPopError::Busy) if self.is_there() => {}
-                Err(TryPopError::Empty | TryPopError::Busy) => return Err(PopError::Empty),
+                Err(TryPopError::Empty | TryPopError::Busy) => return Err(TryPopError::Empty),
             }
             looks = looks.wrapping_add(1);
             pause(looks);
         }
     }
 
-    fn pop(&mut self) -> Result<T, Drained> {
+    fn pop(&mut self) -> Result<T, Closed> {
         loop {
             match self.try_pop() {
                 Ok(item) => return Ok(item),
-                Err(PopError::Closed) => return Err(Drained),
-                Err(PopError::Empty) => self.wait_for_item()?,
+                Err(TryPopError::Closed) => return Err(Closed(())),
+                Err(TryPopError::Empty | TryPopError::Busy) => self.wait_for_item()?,
             }
         }
     }
@@ -313,8 +282,8 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
         loop {
             match self.try_pop() {
                 Ok(item) => return Ok(item),
-                Err(PopError::Closed) => return Err(PopTimeoutError::Closed),
-                Err(PopError::Empty) => {}
+                Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(TryPopError::Empty | TryPopError::Busy) => {}
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
@@ -325,7 +294,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
         }
     }
 
-    fn pop_into(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+    fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize {
         let mut looks = 0_u32;
         loop {
             match self.shared.queue.try_pop_batch(items, max) {
@@ -343,7 +312,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
     }
 
     /// One by one: what was taken in a batch could not go back if `each` panics.
-    fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
+    fn give_some(&mut self, max: usize, each: &mut impl FnMut(T)) -> usize {
         for drained in 0..max {
             match self.try_pop() {
                 Ok(item) => each(item),
@@ -353,14 +322,14 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
         max
     }
 
-    fn wait_for_item(&mut self) -> Result<(), Drained> {
+    fn wait_for_item(&mut self) -> Result<(), Closed> {
         let wait = self.wait.clone();
         wait::any(slice::from_mut(self), &wait, None);
         // Nothing is pushed to a closed queue.
-        if self.shared.queue.is_closed() && self.shared.queue.is_empty() { Err(Drained) } else { Ok(()) }
+        if self.shared.queue.is_closed() && self.shared.queue.is_empty() { Err(Closed(())) } else { Ok(()) }
     }
 
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.shared.queue.filled_alone(usize::MAX)
     }
 

@@ -4,8 +4,8 @@
 
 use crate::sequences_judge::judge;
 use crate::{Case, Rx, Tx, build, drain};
-use corelane::error::{DispatchError, PopError};
-use corelane::fanout::{Builder, LeastLoaded, RoundRobin, Route};
+use corelane::dispatch::{Builder, LeastLoaded, RoundRobin, Route};
+use corelane::error::{DispatchError, TryPopError};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -164,14 +164,14 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
                 let error = error.map(|error| match error {
                     DispatchError::Full(()) => DispatchError::Full(job),
                     DispatchError::NoWorker(()) => DispatchError::NoWorker(job),
-                    DispatchError::Panicked(()) => DispatchError::Panicked(job),
+                    _ => DispatchError::Panicked(job),
                 });
                 assert_eq!(outcome.err(), error);
             }
             Call::DispatchSlice(count) => {
                 let jobs: Vec<_> = (job..job + count as u64).collect();
                 self.next += count as u64;
-                let sent = self.dispatcher.try_dispatch_slice(&jobs);
+                let sent = self.dispatcher.try_dispatch_slice(&jobs).unwrap_or(0);
                 // Without a job it does not even look.
                 let due = if count == 0 { 0 } else { self.send(&jobs).0 };
                 assert_eq!(sent, due);
@@ -204,7 +204,7 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
             Call::Pop(index) => {
                 let at = worker(index, &self.workers);
                 let due = self.line(at).jobs.pop_front();
-                assert_eq!(self.workers[at].try_pop(), due.ok_or(PopError::Empty));
+                assert_eq!(self.workers[at].try_pop(), due.ok_or(TryPopError::Empty));
             }
             Call::Take(index, most) | Call::Drain(index, most) => {
                 let at = worker(index, &self.workers);
@@ -213,8 +213,8 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
                     let due: Vec<_> = self.line(at).jobs.drain(..there).collect();
                     let mut jobs = Vec::new();
                     let taken = match call {
-                        Call::Take(..) => self.workers[at].take(&mut jobs, most),
-                        _ => self.workers[at].drain(most, |job| jobs.push(job)),
+                        Call::Take(..) => self.workers[at].pop_batch(&mut jobs, most),
+                        _ => self.workers[at].pop_each(most, |job| jobs.push(job)),
                     };
                     assert_eq!((taken, jobs), (Ok(there), due));
                 }
@@ -260,7 +260,7 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
                 assert_eq!(worker.leave(), Err(Vec::from_iter(line.jobs.drain(..))));
             } else {
                 assert_eq!(line.jobs, drain::<u64, C, _>(&mut worker));
-                assert_eq!(worker.try_pop(), Err(PopError::Closed));
+                assert_eq!(worker.try_pop(), Err(TryPopError::Closed));
             }
         }
     }

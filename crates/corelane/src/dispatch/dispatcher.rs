@@ -7,6 +7,7 @@ use super::route::{Load, RoundRobin, Route};
 use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::error::{ChannelError, DispatchError};
+use crate::spsc::handle::Moving;
 use crate::spsc::{Design, Lane};
 use crate::sync::{Arc, Instant};
 use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
@@ -19,7 +20,7 @@ use std::vec::Vec;
 /// How a fan-out is made.
 ///
 /// ```
-/// use corelane::fanout::{Builder, LeastLoaded};
+/// use corelane::dispatch::{Builder, LeastLoaded};
 /// use corelane::spsc::McRing;
 /// use corelane::wait::Park;
 ///
@@ -154,7 +155,7 @@ pub(super) struct Line<T, Q: Queue<T>, W: Strategy> {
 }
 
 impl<T, Q: Queue<T>, W: Strategy> Load for Line<T, Q, W> {
-    fn len(&mut self) -> usize {
+    fn len(&self) -> usize {
         self.sender.len()
     }
 
@@ -254,7 +255,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// As [`dispatch`](Self::dispatch), but waits at most this long.
     ///
     /// # Errors
-    /// As [`try_dispatch`](Self::try_dispatch); `Full` when the time was up first.
+    /// `Timeout`, `NoWorker` or `Panicked`, with the job.
     pub fn dispatch_timeout(&mut self, job: T, timeout: Duration) -> Result<(), DispatchError<T>> {
         let deadline = Instant::now().checked_add(timeout);
         self.dispatch_later(job, deadline)
@@ -270,29 +271,47 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
                 done => return done,
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(DispatchError::Full(job));
+                return Err(DispatchError::Timeout(job));
             }
             self.wait_for_room(Some(&job), deadline);
         }
     }
 
-    /// Hands out jobs as long as there is room, and says how many. As [`dispatch_slice`](Self::dispatch_slice), but never waits.
-    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let mut done = 0;
-        while done < jobs.len() {
-            match self.dispatch_run(&jobs[done..]) {
-                Ok(run) => done += run,
-                Err(_) => break,
-            }
-        }
-        done
+    /// Hands out jobs in batches, each with one synchronisation: a batch is moved to one worker's queue and published together, or line by
+    /// line. Where the route goes by keys there are no batches. Waits for room as [`dispatch`](Self::dispatch).
+    ///
+    /// # Errors
+    /// `NoWorker` or `Panicked`. What was not handed out is left in the vector.
+    ///
+    /// ```
+    /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+    /// dispatcher.dispatch_batch(&mut vec!['a', 'b', 'c']).unwrap();
+    /// let mut jobs = Vec::new();
+    /// assert_eq!(workers[0].pop_batch(&mut jobs, 10), Ok(3));
+    /// ```
+    pub fn dispatch_batch(&mut self, jobs: &mut Vec<T>) -> Result<(), DispatchError<()>> {
+        self.dispatch_moving(&mut Moving::new(jobs), None)
     }
 
-    /// Hands out jobs in batches, each with one synchronisation: a batch is copied to one worker's queue and published together, or line by
-    /// line. Where the route goes by keys there are no batches. Waits for room as [`dispatch`](Self::dispatch).
+    /// As [`dispatch_batch`](Self::dispatch_batch), but waits at most this long for room.
+    ///
+    /// # Errors
+    /// `Timeout`, `NoWorker` or `Panicked`. What was not handed out is left in the vector.
+    pub fn dispatch_batch_timeout(&mut self, jobs: &mut Vec<T>, timeout: Duration) -> Result<(), DispatchError<()>> {
+        let deadline = Instant::now().checked_add(timeout);
+        self.dispatch_moving(&mut Moving::new(jobs), deadline)
+    }
+
+    /// As [`dispatch_batch`](Self::dispatch_batch), but never waits: hands out as many as there is room for and leaves the rest in the
+    /// vector. Returns how many: 0 only if there were none.
+    ///
+    /// # Errors
+    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+    pub fn try_dispatch_batch(&mut self, jobs: &mut Vec<T>) -> Result<usize, DispatchError<()>> {
+        self.try_dispatch_moving(&mut Moving::new(jobs))
+    }
+
+    /// As [`dispatch_batch`](Self::dispatch_batch), of a slice.
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`, with the number of the jobs that were handed out before.
@@ -303,7 +322,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     {
         let mut done = 0;
         while done < jobs.len() {
-            match self.dispatch_run(&jobs[done..]) {
+            // SAFETY: jobs that are `Copy` may be used again.
+            match unsafe { self.dispatch_run(jobs[done..].as_ptr(), jobs.len() - done) } {
                 Ok(run) => done += run,
                 Err(DispatchError::Full(())) => self.wait_for_room(Some(&jobs[done]), None),
                 Err(refusal) => return Err(refusal.map(|()| done)),
@@ -312,46 +332,85 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         Ok(())
     }
 
-    /// Hands out the first of some jobs, and those that may go along with it.
-    #[inline]
-    pub(super) fn dispatch_run(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
+    /// As [`try_dispatch_batch`](Self::try_dispatch_batch), of a slice.
+    ///
+    /// # Errors
+    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
     where
         T: Copy,
     {
-        if self.is_unsettled() {
-            self.settle()?;
-        }
-        let at = self.route.choose(&jobs[0], &mut self.lines);
-        let run = self.route.run().1.min(jobs.len());
-        let sent = self.lines[at].sender.push_slice(&jobs[..run]);
-        if sent == 0 {
-            return self.elsewhere(at, jobs[0]).map(|()| 1).map_err(|refused| refused.map(|_| ()));
-        }
-        self.route.sent(sent);
-        Ok(sent)
-    }
-
-    /// Hands out the jobs that an iterator yields, in batches as [`dispatch_slice`](Self::dispatch_slice), and says how many. Waits for
-    /// room. If the iterator panics, what it yielded before is handed out.
-    ///
-    /// # Errors
-    /// `NoWorker` or `Panicked`, with the number of the jobs that were handed out before, and the one that was taken from the iterator and
-    /// was not.
-    pub fn dispatch_iter(&mut self, jobs: impl IntoIterator<Item = T>) -> Result<usize, DispatchError<(usize, T)>> {
-        let mut jobs = jobs.into_iter();
         let mut done = 0;
-        while let Some(job) = jobs.next() {
-            self.dispatch(job).map_err(|refused| refused.map(|job| (done, job)))?;
-            done += 1;
-            // The rest of the batch, where there is room.
-            if !R::BOUND && !self.is_unsettled() {
-                let (at, run) = self.route.run();
-                let sent = self.lines[at].sender.push_iter(&mut jobs.by_ref().take(run));
-                self.route.sent(sent);
-                done += sent;
+        while done < jobs.len() {
+            // SAFETY: jobs that are `Copy` may be used again.
+            match unsafe { self.dispatch_run(jobs[done..].as_ptr(), jobs.len() - done) } {
+                Ok(run) => done += run,
+                Err(refusal) if done == 0 => return Err(refusal),
+                Err(_) => break,
             }
         }
         Ok(done)
+    }
+
+    /// Hands out the rest of a vector, waiting for room. `None` waits for ever.
+    fn dispatch_moving(
+        &mut self,
+        jobs: &mut Moving<'_, T>,
+        deadline: Option<Instant>,
+    ) -> Result<(), DispatchError<()>> {
+        while !jobs.is_over() {
+            match self.try_dispatch_moving(jobs) {
+                Ok(_) => {}
+                Err(DispatchError::Full(())) => {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return Err(DispatchError::Timeout(()));
+                    }
+                    // SAFETY: a job lies there, which nobody takes meanwhile.
+                    let job = unsafe { &*jobs.rest().0 };
+                    self.wait_for_room(Some(job), deadline);
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out the rest of a vector as far as there is room, and says how many; an error if there are some and none could be.
+    pub(super) fn try_dispatch_moving(&mut self, jobs: &mut Moving<'_, T>) -> Result<usize, DispatchError<()>> {
+        let before = jobs.moved;
+        while !jobs.is_over() {
+            let (from, most) = jobs.rest();
+            // SAFETY: so many are there, and what is handed out is counted.
+            match unsafe { self.dispatch_run(from, most) } {
+                Ok(run) => jobs.moved += run,
+                Err(refusal) if jobs.moved == before => return Err(refusal),
+                Err(_) => break,
+            }
+        }
+        Ok(jobs.moved - before)
+    }
+
+    /// Hands out the first of the `most` jobs at `from`, and those that may go along with it.
+    ///
+    /// # Safety
+    /// There are so many, at least one, and those that are handed out are the workers'.
+    #[inline]
+    unsafe fn dispatch_run(&mut self, from: *const T, most: usize) -> Result<usize, DispatchError<()>> {
+        if self.is_unsettled() {
+            self.settle()?;
+        }
+        // SAFETY: a job lies there.
+        let at = self.route.choose(unsafe { &*from }, &mut self.lines);
+        let run = self.route.run().1.min(most);
+        // SAFETY: so many lie there; what is pushed is counted.
+        let sent = unsafe { self.lines[at].sender.push_from(from, run) };
+        if sent == 0 {
+            // SAFETY: the job is pushed, or what comes back is forgotten: then it lies where it was.
+            let sent = self.elsewhere(at, unsafe { from.read() });
+            return sent.map(|()| 1).map_err(|refused| refused.map(mem::forget));
+        }
+        self.route.sent(sent);
+        Ok(sent)
     }
 
     /// As [`dispatch`](Self::dispatch), but takes results while it waits for room: for a thread that dispatches jobs and collects their

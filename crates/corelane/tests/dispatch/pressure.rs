@@ -1,8 +1,8 @@
 //! What happens where there is no room.
 
 use crate::{Case, SLACK, build, drain};
+use corelane::dispatch::{Builder, ByKey, LeastLoaded};
 use corelane::error::{ChannelError, DispatchError};
-use corelane::fanout::{Builder, ByKey, LeastLoaded};
 use corelane::wait::Yield;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -14,10 +14,10 @@ pub(crate) fn full_gives_the_job_back<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(3).capacity(5));
     (0..15).for_each(|job| dispatcher.try_dispatch(job).unwrap());
     assert_eq!(dispatcher.try_dispatch(15), Err(DispatchError::Full(15)));
-    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16]), 0);
+    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16]), Err(DispatchError::Full(())));
     workers[1].pop().unwrap();
     workers[1].pop().unwrap();
-    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16, 17]), 2);
+    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16, 17]), Ok(2));
     assert!(dispatcher.try_dispatch(17).unwrap_err().is_full());
     assert_eq!(drain::<_, C, _>(&mut workers[1])[3..], [15, 16]);
 }
@@ -71,7 +71,7 @@ pub(crate) fn timed_dispatches_are_not_early<C: Case>() {
     let time = Duration::from_millis(15);
     (0..4).for_each(|job| dispatcher.dispatch_timeout(job, time).unwrap());
     let since = Instant::now();
-    assert_eq!(dispatcher.dispatch_timeout(4, time), Err(DispatchError::Full(4)));
+    assert_eq!(dispatcher.dispatch_timeout(4, time), Err(DispatchError::Timeout(4)));
     let took = since.elapsed();
     assert!(took >= time && took < time + SLACK, "{took:?}");
     // One slot is free: not much, but enough when the time is up.
@@ -129,7 +129,7 @@ pub(crate) fn a_key_that_waits_hears_of_a_leave<C: Case>() {
     });
 }
 
-pub(crate) fn slices_and_iterators_wait_for_room<C: Case>() {
+pub(crate) fn slices_and_batches_wait_for_room<C: Case>() {
     const JOBS: u64 = 5_000;
     for capacity in [1, 7, 64, 300] {
         let (mut dispatcher, workers) =
@@ -139,7 +139,8 @@ pub(crate) fn slices_and_iterators_wait_for_room<C: Case>() {
             let takers = takers.collect::<Vec<_>>();
             let jobs = (0..JOBS).collect::<Vec<_>>();
             jobs.chunks(33).for_each(|jobs| dispatcher.dispatch_slice(jobs).unwrap());
-            assert_eq!(dispatcher.dispatch_iter(JOBS..2 * JOBS), Ok(JOBS as usize));
+            let mut rest = (JOBS..2 * JOBS).collect::<Vec<_>>();
+            assert_eq!((dispatcher.dispatch_batch(&mut rest), rest.len()), (Ok(()), 0));
             dispatcher.join().unwrap();
             takers.into_iter().map(|taker| taker.join().unwrap()).collect::<Vec<_>>()
         });
@@ -152,16 +153,34 @@ pub(crate) fn slices_and_iterators_wait_for_room<C: Case>() {
     }
 }
 
-pub(crate) fn a_panicking_iterator_has_dispatched_what_it_yielded<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(4));
-    let jobs = (0..10).inspect(|&job| assert_ne!(job, 6, "no more"));
-    catch_unwind(AssertUnwindSafe(|| dispatcher.dispatch_iter(jobs))).unwrap_err();
-    assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3]);
-    assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5]);
+/// What a batch could not hand out is left in the vector, in order: for want of room, when the time is up, when the route panics.
+pub(crate) fn what_is_not_dispatched_is_left<C: Case>() {
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(3).batch(2));
+    let mut jobs = (0..10).collect::<Vec<_>>();
+    assert_eq!(dispatcher.try_dispatch_batch(&mut jobs), Ok(6));
+    assert_eq!(jobs, [6, 7, 8, 9]);
+    assert_eq!(dispatcher.try_dispatch_batch(&mut jobs), Err(DispatchError::Full(())));
+    assert_eq!(dispatcher.dispatch_batch_timeout(&mut jobs, NAP), Err(DispatchError::Timeout(())));
+    assert_eq!(jobs, [6, 7, 8, 9]);
+    assert_eq!(workers[1].pop().map(|_| ()), Ok(()));
+    assert_eq!(dispatcher.try_dispatch_batch(&mut jobs), Ok(1));
+    assert_eq!(jobs, [7, 8, 9]);
+    let mut all = workers.iter_mut().flat_map(drain::<_, C, _>).collect::<Vec<_>>();
+    all.sort_unstable();
+    assert_eq!(all.len(), 6);
+
+    let route = ByKey::new(|&job: &u64| {
+        assert_ne!(job, 6, "no more");
+        job
+    });
+    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).route(route));
+    let mut jobs = (0..10).collect::<Vec<_>>();
+    catch_unwind(AssertUnwindSafe(|| dispatcher.dispatch_batch(&mut jobs))).unwrap_err();
+    assert_eq!(jobs, [6, 7, 8, 9]);
     // All goes on as before.
-    dispatcher.dispatch_iter(6..100).unwrap();
+    dispatcher.dispatch_batch(&mut (7..100).collect()).unwrap();
     let left = workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len());
-    assert_eq!(left.sum::<usize>(), 94);
+    assert_eq!(left.sum::<usize>(), 6 + 93);
 }
 
 pub(crate) fn nobody_there<C: Case>() {
@@ -170,10 +189,11 @@ pub(crate) fn nobody_there<C: Case>() {
     assert_eq!(dispatcher.try_dispatch(1), Err(DispatchError::NoWorker(1)));
     assert_eq!(dispatcher.dispatch(2), Err(DispatchError::NoWorker(2)));
     assert_eq!(dispatcher.dispatch_slice(&[3]), Err(DispatchError::NoWorker(0)));
-    assert_eq!(dispatcher.try_dispatch_slice(&[3]), 0);
-    let mut jobs = 4..10;
-    assert_eq!(dispatcher.dispatch_iter(&mut jobs), Err(DispatchError::NoWorker((0, 4))));
-    assert_eq!(jobs, 5..10);
+    assert_eq!(dispatcher.try_dispatch_slice(&[3]), Err(DispatchError::NoWorker(())));
+    let mut jobs = vec![4, 5, 6];
+    assert_eq!(dispatcher.dispatch_batch(&mut jobs), Err(DispatchError::NoWorker(())));
+    assert_eq!(dispatcher.try_dispatch_batch(&mut jobs), Err(DispatchError::NoWorker(())));
+    assert_eq!(jobs, [4, 5, 6]);
     let mut worker = dispatcher.add_worker().unwrap();
     dispatcher.dispatch(4).unwrap();
     assert_eq!(worker.pop(), Ok(4));

@@ -1,10 +1,10 @@
 //! A fan-out whose ends are tasks': the dispatcher, any of the workers, or all of them. Behind the feature `async`.
 //!
 //! ```
-//! use corelane::fanout;
+//! use corelane::dispatch;
 //!
 //! # futures_executor::block_on(async {
-//! let (dispatcher, workers) = fanout::channel(2, 64);
+//! let (dispatcher, workers) = dispatch::channel(2, 64);
 //! let mut dispatcher = dispatcher.into_async();
 //! // A worker that is a thread's, and one that is a task's.
 //! let [mut blocking, worker] = <[_; 2]>::try_from(workers).expect("two workers");
@@ -38,9 +38,9 @@
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
-//! | [`AsyncWorker::pop`], [`pop_into`](AsyncWorker::pop_into), [`wait_for_job`](AsyncWorker::wait_for_job) | nothing was taken; the job is there for the next call |
+//! | [`AsyncWorker::pop`], [`pop_batch`](AsyncWorker::pop_batch), [`wait_for_job`](AsyncWorker::wait_for_job) | nothing was taken; the job is there for the next call |
 //! | [`AsyncDispatcher::dispatch`] | the job was not handed out, and is dropped with the future unless [taken back](Dispatch::into_job) |
-//! | [`AsyncDispatcher::dispatch_some`] | none of the jobs was handed out |
+//! | [`AsyncDispatcher::dispatch_batch`] | what was not handed out is left in the vector |
 //! | [`AsyncDispatcher::reserve`] | no room is lost, and there is no job to lose |
 //! | [`AsyncDispatcher::join`] | the dispatcher goes with it, and the workers do what is in their queues; what came back is dropped unless [taken](Join::into_unfinished) |
 //! | [`AsyncWorker::run`] | the worker goes with it, as if it left: what is in its queue goes back to the dispatcher |
@@ -48,12 +48,12 @@
 //! To hand out a job that must not be lost, [`reserve`](AsyncDispatcher::reserve) first: what it returns dispatches without waiting.
 //!
 //! ```
-//! use corelane::fanout;
+//! use corelane::dispatch;
 //! use std::future::Future;
 //! use std::pin::Pin;
 //! use std::task::{Context, Waker};
 //!
-//! let (dispatcher, mut workers) = fanout::channel(2, 1);
+//! let (dispatcher, mut workers) = dispatch::channel(2, 1);
 //! let mut dispatcher = dispatcher.into_async();
 //! let mut context = Context::from_waker(Waker::noop());
 //! dispatcher.try_dispatch("first").unwrap();
@@ -89,7 +89,7 @@
 //! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, or a batch finds room, so it must not be waited for meanwhile. A task wakes when one
 //! slot is free. To be woken costs it a turn of its executor, not a sleep and a switch; and tasks that share a thread wait for each other in
 //! ways that none of them sees. A worker that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever.
-//! Where jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_some) to larger queues, or from a thread.
+//! Where jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_batch) to larger queues, or from a thread.
 //!
 //! # Synchronization
 //!
@@ -113,9 +113,9 @@ use super::queue::{Queue, Receiver, Sender};
 use super::route::{RoundRobin, Route};
 use super::seat::Leave;
 use super::worker::Worker;
-use crate::error::{ChannelError, DispatchError, Drained, PopError};
+use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
 use crate::spsc::Lane;
-use crate::spsc::handle::Waited;
+use crate::spsc::handle::{Moving, Waited};
 use crate::spsc::task::{Awaited, POLLED_AGAIN, Polls};
 use crate::wait::{DefaultStrategy, Strategy};
 use core::fmt;
@@ -166,35 +166,38 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         Dispatch { dispatcher: self, job: Some(job) }
     }
 
-    /// Waits for room for the first of some jobs, then hands out as many as there is room for, in batches as
-    /// [`Dispatcher::dispatch_slice`], and says how many; 0 only if there are none.
+    /// Hands out jobs in batches, as [`Dispatcher::dispatch_batch`], and waits for room. If the future is dropped before it is ready, what was
+    /// not handed out is left in the vector.
     ///
     /// ```
     /// # futures_executor::block_on(async {
-    /// let (dispatcher, mut workers) = corelane::fanout::channel(1, 8);
+    /// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
     /// let mut dispatcher = dispatcher.into_async();
-    /// let mut jobs = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10][..];
-    /// while !jobs.is_empty() {
-    ///     let done = dispatcher.dispatch_some(jobs).await.expect("there is a worker");
-    ///     jobs = &jobs[done..];
-    ///     workers[0].take(&mut Vec::new(), 8).unwrap();
-    /// }
+    /// let worker = std::thread::spawn(move || workers.remove(0).jobs().sum::<u32>());
+    /// dispatcher.dispatch_batch(&mut (0..100).collect()).await.expect("there is a worker");
+    /// drop(dispatcher);
+    /// assert_eq!(worker.join().unwrap(), 4950);
     /// # });
     /// ```
     ///
     /// # Errors
-    /// `NoWorker` or `Panicked`, before any of the jobs was handed out.
-    pub fn dispatch_some(&mut self, jobs: &[T]) -> impl Future<Output = Result<usize, DispatchError<()>>> + Unpin
-    where
-        T: Copy,
-    {
+    /// `NoWorker` or `Panicked`. What was not handed out is left in the vector.
+    pub fn dispatch_batch(&mut self, jobs: &mut Vec<T>) -> impl Future<Output = Result<(), DispatchError<()>>> + Unpin {
         poll_fn(move |context| {
-            let Some(first) = jobs.first() else { return Poll::Ready(Ok(0)) };
-            self.poll_room(context, |end| match end.dispatch_run(jobs) {
-                Ok(run) => Ok(Ok(run + end.try_dispatch_slice(&jobs[run..]))),
-                Err(DispatchError::Full(())) => Err(end.wanted(Some(first))),
-                Err(refusal) => Ok(Err(refusal)),
-            })
+            loop {
+                let over = self.poll_room(context, |end| {
+                    let mut moving = Moving::new(jobs);
+                    match end.try_dispatch_moving(&mut moving) {
+                        Ok(_) => Ok(Ok(moving.is_over())),
+                        // SAFETY: a job lies there, which nobody takes meanwhile.
+                        Err(DispatchError::Full(())) => Err(end.wanted(Some(unsafe { &*moving.rest().0 }))),
+                        Err(refusal) => Ok(Err(refusal)),
+                    }
+                });
+                if ready!(over)? {
+                    return Poll::Ready(Ok(()));
+                }
+            }
         })
     }
 
@@ -278,8 +281,19 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         self.dispatcher.try_dispatch(job)
     }
 
+    /// As [`Dispatcher::try_dispatch_batch`].
+    ///
+    /// # Errors
+    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+    pub fn try_dispatch_batch(&mut self, jobs: &mut Vec<T>) -> Result<usize, DispatchError<()>> {
+        self.dispatcher.try_dispatch_batch(jobs)
+    }
+
     /// As [`Dispatcher::try_dispatch_slice`].
-    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> usize
+    ///
+    /// # Errors
+    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
     where
         T: Copy,
     {
@@ -353,7 +367,7 @@ impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for AsyncDispatcher<
 /// use futures_util::{SinkExt, StreamExt, stream};
 ///
 /// # futures_executor::block_on(async {
-/// let (dispatcher, mut workers) = corelane::fanout::channel(1, 8);
+/// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
 /// let (mut dispatcher, worker) = (dispatcher.into_async(), workers.remove(0).into_async());
 /// let send = async {
 ///     dispatcher.send_all(&mut stream::iter(0..100).map(Ok)).await.expect("there is a worker");
@@ -524,13 +538,13 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// Takes the oldest job, waiting for one. A job leaves the queue only where this future is ready with it.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
-    pub fn pop(&mut self) -> impl Future<Output = Result<T, Drained>> + Unpin {
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn pop(&mut self) -> impl Future<Output = Result<T, Closed>> + Unpin {
         poll_fn(|context| self.poll_pop(context))
     }
 
     #[inline]
-    fn poll_pop(&mut self, context: &Context<'_>) -> Poll<Result<T, Drained>> {
+    fn poll_pop(&mut self, context: &Context<'_>) -> Poll<Result<T, Closed>> {
         loop {
             ready!(self.poll_job(context))?;
             // A queue that counts a job before it shows it may say Empty once more.
@@ -540,19 +554,19 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
         }
     }
 
-    /// Waits for at least one job, then takes up to `max` and appends them to `jobs`, as [`Worker::take`]. Returns how many; 0 only
+    /// Waits for at least one job, then takes up to `max` and appends them to `jobs`, as [`Worker::pop_batch`]. Returns how many; 0 only
     /// if `max` is 0.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
-    pub fn pop_into(&mut self, jobs: &mut Vec<T>, max: usize) -> impl Future<Output = Result<usize, Drained>> + Unpin {
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> impl Future<Output = Result<usize, Closed>> + Unpin {
         poll_fn(move |context| {
             loop {
                 if max == 0 {
                     return Poll::Ready(Ok(0));
                 }
                 ready!(self.poll_job(context))?;
-                let taken = self.worker.receiver.pop_into(jobs, max);
+                let taken = self.worker.receiver.pop_some(jobs, max);
                 if taken > 0 {
                     return Poll::Ready(Ok(taken));
                 }
@@ -563,16 +577,16 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// Waits until there is a job to take.
     ///
     /// # Errors
-    /// `Drained` once the dispatcher is gone and all jobs have been taken.
-    pub fn wait_for_job(&mut self) -> impl Future<Output = Result<(), Drained>> + Unpin {
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn wait_for_job(&mut self) -> impl Future<Output = Result<(), Closed>> + Unpin {
         poll_fn(|context| self.poll_job(context))
     }
 
     /// Ready when there is a job, or never will be.
     #[inline]
-    fn poll_job(&mut self, context: &Context<'_>) -> Poll<Result<(), Drained>> {
+    fn poll_job(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
         Poll::Ready(match ready!(self.polls.ready(&mut *self.worker.receiver, context)) {
-            Waited::Closed => Err(Drained),
+            Waited::Closed => Err(Closed(())),
             _ => Ok(()),
         })
     }
@@ -582,12 +596,20 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// # Errors
     /// `Empty`, or `Closed` once the dispatcher is gone as well.
     #[inline]
-    pub fn try_pop(&mut self) -> Result<T, PopError> {
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
         self.worker.try_pop()
     }
 
+    /// As [`Worker::try_pop_batch`].
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is no job.
+    pub fn try_pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        self.worker.try_pop_batch(jobs, max)
+    }
+
     /// As [`Worker::backlog`].
-    pub fn backlog(&mut self) -> usize {
+    pub fn backlog(&self) -> usize {
         self.worker.backlog()
     }
 
@@ -609,7 +631,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     ///
     /// ```
     /// # futures_executor::block_on(async {
-    /// let (mut dispatcher, mut workers) = corelane::fanout::channel(1, 8);
+    /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
     /// dispatcher.dispatch(0).unwrap();
     /// let worker = workers.remove(0).into_async();
     /// let outcome = worker.run(async |worker| println!("{}", 100 / worker.pop().await.unwrap())).await;

@@ -1,8 +1,8 @@
 //! Results back.
 
 use crate::{Case, build};
-use corelane::error::PopError;
-use corelane::fanout::{Builder, Collector, channel};
+use corelane::dispatch::{Builder, Collector, channel};
+use corelane::error::TryPopError;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -32,7 +32,7 @@ pub(crate) fn results_come_from_all_workers<C: Case>() {
         assert!(all.insert(job));
     }
     assert_eq!(all.len() as u64, JOBS);
-    assert_eq!(results.try_collect(), Err(PopError::Closed));
+    assert_eq!(results.try_collect(), Err(TryPopError::Closed));
 }
 
 pub(crate) fn nobody_is_starved<C: Case>() {
@@ -56,7 +56,7 @@ pub(crate) fn a_collector_waits<C: Case>() {
     let mut first = results.add().unwrap();
     let mut second = results.add().unwrap();
     let (time, since) = (Duration::from_millis(10), Instant::now());
-    assert_eq!(results.collect_timeout(time), Err(PopError::Empty));
+    assert_eq!(results.collect_timeout(time), Err(TryPopError::Empty));
     assert!(since.elapsed() >= time);
     thread::scope(|scope| {
         let collector = scope.spawn(|| {
@@ -82,13 +82,13 @@ pub(crate) fn a_collector_waits<C: Case>() {
 
 pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
     let mut results = Collector::<u64>::new(4);
-    assert_eq!(results.try_collect(), Err(PopError::Closed), "nobody was added");
+    assert_eq!(results.try_collect(), Err(TryPopError::Closed), "nobody was added");
     let mut producers = (0..4).map(|_| results.add().unwrap()).collect::<Vec<_>>();
     producers[2].push(2).unwrap();
     drop(producers.remove(2));
     drop(producers.remove(0));
     assert_eq!(results.try_collect(), Ok((2, 2)));
-    assert_eq!(results.try_collect(), Err(PopError::Empty));
+    assert_eq!(results.try_collect(), Err(TryPopError::Empty));
     producers[0].push(1).unwrap();
     producers[1].push(3).unwrap();
     let mut late = results.add().unwrap();
@@ -96,7 +96,7 @@ pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
     let got = std::iter::from_fn(|| results.try_collect().ok()).collect::<HashSet<_>>();
     assert_eq!(got, HashSet::from([(1, 1), (3, 3), (4, 4)]));
     drop((producers, late));
-    assert_eq!(results.try_collect(), Err(PopError::Closed));
+    assert_eq!(results.try_collect(), Err(TryPopError::Closed));
 }
 
 /// With room for one job and one result everybody waits for the thread in the middle, which waits for them.

@@ -1,5 +1,5 @@
 //! How workers leave a fan-out, under every interleaving. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_fanout`.
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_dispatch`.
 //!
 //! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for the dispatcher, and a
 //! dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom reports.
@@ -11,8 +11,8 @@ mod explore;
 mod ledger;
 
 use corelane::Barrier;
+use corelane::dispatch::{Builder, Collector, Dispatcher, Mpmc, RoundRobin, Worker};
 use corelane::error::DispatchError;
-use corelane::fanout::{Builder, Collector, Dispatcher, Mpmc, RoundRobin, Worker};
 use corelane::mpmc::{BusyWait, Design, MichaelScott, Ticket, TwoLock};
 use corelane::spsc::Lane;
 use corelane::wait::Park;
@@ -252,7 +252,7 @@ fn a_backlog_is_there<D: Design<Item>>() {
     let builder = Builder::new(1).capacity(2).batch(2).wait(Park);
     let (mut dispatcher, mut workers) = builder.build_with::<Item, Mpmc<D>>().unwrap();
     let ledger = Ledger::default();
-    let jobs = [ledger.item(0), ledger.item(1)];
+    let mut jobs = vec![ledger.item(0), ledger.item(1)];
     let thread = thread::spawn(move || {
         let backlog = workers[0].backlog();
         for id in 0..backlog {
@@ -260,7 +260,7 @@ fn a_backlog_is_there<D: Design<Item>>() {
         }
         workers
     });
-    assert!(dispatcher.dispatch_iter(jobs).is_ok());
+    assert!(dispatcher.dispatch_batch(&mut jobs).is_ok());
     drop((thread.join().unwrap(), dispatcher));
     ledger.assert_each_dropped_once(2);
 }

@@ -1,8 +1,8 @@
 //! No job waits for the rest of its batch.
 
 use crate::{Case, SLACK, build, drain};
-use corelane::error::{Drained, PopError, PopTimeoutError};
-use corelane::fanout::Builder;
+use corelane::dispatch::Builder;
+use corelane::error::{Closed, PopTimeoutError, TryPopError};
 use corelane::wait::{Adaptive, Park, Spin, Strategy, Yield};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -63,7 +63,7 @@ pub(crate) fn what_is_dispatched_is_there<C: Case>() {
         let got = workers.iter_mut().flat_map(|worker| worker.try_pop()).collect::<Vec<_>>();
         assert_eq!(got, [job]);
     }
-    dispatcher.dispatch_iter(0..25).unwrap();
+    dispatcher.dispatch_batch(&mut (0..25).collect()).unwrap();
     assert_eq!(workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len()).sum::<usize>(), 25);
     dispatcher.dispatch_slice(&[1; 25]).unwrap();
     assert_eq!(workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len()).sum::<usize>(), 25);
@@ -72,18 +72,18 @@ pub(crate) fn what_is_dispatched_is_there<C: Case>() {
 pub(crate) fn taking_waits_for_one_and_takes_what_is_there<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1));
     let mut worker = workers.remove(0);
-    dispatcher.dispatch_iter(1..6).unwrap();
+    dispatcher.dispatch_batch(&mut (1..6).collect()).unwrap();
     let mut jobs = vec![0];
-    assert_eq!(worker.take(&mut jobs, 0), Ok(0));
-    assert_eq!(worker.take(&mut jobs, 3), Ok(3));
+    assert_eq!(worker.pop_batch(&mut jobs, 0), Ok(0));
+    assert_eq!(worker.pop_batch(&mut jobs, 3), Ok(3));
     assert_eq!(jobs, [0, 1, 2, 3], "appended");
-    assert_eq!(worker.take(&mut jobs, 100), Ok(2));
+    assert_eq!(worker.pop_batch(&mut jobs, 100), Ok(2));
     thread::scope(|scope| {
-        let taker = scope.spawn(|| (worker.take(&mut jobs, 100), worker.take(&mut Vec::new(), 100)));
+        let taker = scope.spawn(|| (worker.pop_batch(&mut jobs, 100), worker.pop_batch(&mut Vec::new(), 100)));
         thread::sleep(Duration::from_millis(5));
         dispatcher.dispatch(6).unwrap();
         drop(dispatcher);
-        assert_eq!(taker.join().unwrap(), (Ok(1), Err(Drained)));
+        assert_eq!(taker.join().unwrap(), (Ok(1), Err(Closed(()))));
     });
     assert_eq!(jobs, [0, 1, 2, 3, 4, 5, 6]);
 }
@@ -91,33 +91,33 @@ pub(crate) fn taking_waits_for_one_and_takes_what_is_there<C: Case>() {
 pub(crate) fn draining_waits_for_one_and_gives_what_is_there<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1));
     let mut worker = workers.remove(0);
-    dispatcher.dispatch_iter(0..5).unwrap();
+    dispatcher.dispatch_batch(&mut (0..5).collect()).unwrap();
     let mut jobs = Vec::new();
-    assert_eq!(worker.drain(0, |job| jobs.push(job)), Ok(0));
-    assert_eq!(worker.drain(3, |job| jobs.push(job)), Ok(3));
+    assert_eq!(worker.pop_each(0, |job| jobs.push(job)), Ok(0));
+    assert_eq!(worker.pop_each(3, |job| jobs.push(job)), Ok(3));
     assert_eq!(jobs, [0, 1, 2]);
-    assert_eq!(worker.drain(100, |job| jobs.push(job)), Ok(2));
+    assert_eq!(worker.pop_each(100, |job| jobs.push(job)), Ok(2));
     thread::scope(|scope| {
-        let drainer = scope.spawn(|| (worker.drain(100, |job| jobs.push(job)), worker.drain(100, drop)));
+        let drainer = scope.spawn(|| (worker.pop_each(100, |job| jobs.push(job)), worker.pop_each(100, drop)));
         thread::sleep(Duration::from_millis(5));
         dispatcher.dispatch(5).unwrap();
         drop(dispatcher);
-        assert_eq!(drainer.join().unwrap(), (Ok(1), Err(Drained)));
+        assert_eq!(drainer.join().unwrap(), (Ok(1), Err(Closed(()))));
     });
     assert_eq!(jobs, [0, 1, 2, 3, 4, 5]);
 }
 
 pub(crate) fn a_dropped_dispatcher_leaves_all_to_the_workers<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(5));
-    dispatcher.dispatch_iter(0..9).unwrap();
+    dispatcher.dispatch_batch(&mut (0..9).collect()).unwrap();
     assert!(!workers[0].is_closed());
     drop(dispatcher);
     assert!(workers[0].is_closed());
     let mut all = workers.iter_mut().flat_map(|worker| worker.jobs()).collect::<Vec<_>>();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..9));
-    assert_eq!(workers[0].pop(), Err(Drained));
-    assert_eq!(workers[1].try_pop(), Err(PopError::Closed));
+    assert_eq!(workers[0].pop(), Err(Closed(())));
+    assert_eq!(workers[1].try_pop(), Err(TryPopError::Closed));
 }
 
 pub(crate) fn timed_pops_end<C: Case>() {

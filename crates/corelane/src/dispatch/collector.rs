@@ -1,6 +1,6 @@
 //! Results back: a queue from each worker to one thread, which takes from all of them in turn.
 
-use crate::error::{ChannelError, PopError};
+use crate::error::{ChannelError, TryPopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
 use crate::sync::Instant;
 use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
@@ -17,9 +17,9 @@ const TURN: usize = 32;
 /// other. A worker whose producer is gone is forgotten once its queue is drained.
 ///
 /// ```
-/// use corelane::fanout::{self, Collector};
+/// use corelane::dispatch::{self, Collector};
 ///
-/// let (mut dispatcher, workers) = fanout::channel(3, 64);
+/// let (mut dispatcher, workers) = dispatch::channel(3, 64);
 /// let mut squares = Collector::new(64);
 /// std::thread::scope(|scope| {
 ///     for mut worker in workers {
@@ -92,7 +92,7 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     ///
     /// # Errors
     /// `Empty` only if all results that were there before the call have been taken; `Closed` if every producer is gone as well.
-    pub fn try_collect(&mut self) -> Result<(usize, A), PopError> {
+    pub fn try_collect(&mut self) -> Result<(usize, A), TryPopError> {
         let mut seen = 0;
         while seen < self.queues.len() {
             if self.at >= self.queues.len() || self.left == 0 {
@@ -104,19 +104,19 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
                     self.left -= 1;
                     return Ok((self.numbers[self.at], result));
                 }
-                Err(PopError::Empty) => {
+                Err(TryPopError::Empty | TryPopError::Busy) => {
                     seen += 1;
                     self.left = 0;
                 }
                 // The next one moves to its place.
-                Err(PopError::Closed) => {
+                Err(TryPopError::Closed) => {
                     self.queues.remove(self.at);
                     self.numbers.remove(self.at);
                     self.left = TURN;
                 }
             }
         }
-        Err(if self.queues.is_empty() { PopError::Closed } else { PopError::Empty })
+        Err(if self.queues.is_empty() { TryPopError::Closed } else { TryPopError::Empty })
     }
 
     /// Takes a result, waiting for one. `None` once every producer is gone and all results have been taken.
@@ -124,8 +124,8 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
         loop {
             match self.try_collect() {
                 Ok(result) => return Some(result),
-                Err(PopError::Closed) => return None,
-                Err(PopError::Empty) => wait::any(&mut self.queues, &self.wait, None),
+                Err(TryPopError::Closed) => return None,
+                Err(TryPopError::Empty | TryPopError::Busy) => wait::any(&mut self.queues, &self.wait, None),
             };
         }
     }
@@ -134,15 +134,15 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     ///
     /// # Errors
     /// `Empty` when the time is up, `Closed` once every producer is gone and all results have been taken.
-    pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopError> {
+    pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), TryPopError> {
         match self.try_collect() {
-            Err(PopError::Empty) => {
+            Err(TryPopError::Empty) => {
                 let deadline = Instant::now().checked_add(timeout);
                 loop {
                     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
                     let ready = wait::any(&mut self.queues, &self.wait, left);
                     match self.try_collect() {
-                        Err(PopError::Empty) if ready.is_some() => {}
+                        Err(TryPopError::Empty) if ready.is_some() => {}
                         done => return done,
                     }
                 }

@@ -49,7 +49,7 @@ mod sealed {
 #[doc(hidden)]
 pub trait Load {
     /// Jobs in its queue: an upper bound.
-    fn len(&mut self) -> usize;
+    fn len(&self) -> usize;
 
     /// It waits for jobs, asleep.
     fn sleeps(&self) -> bool;
@@ -205,7 +205,7 @@ const NOBODY: u16 = u16::MAX;
 ///   Where that matters, let all be done before a worker joins.
 ///
 /// ```
-/// use corelane::fanout::{Builder, ByKey};
+/// use corelane::dispatch::{Builder, ByKey};
 ///
 /// let (mut dispatcher, mut workers) =
 ///     Builder::new(2).route(ByKey::new(|job: &(u64, i64)| job.0)).build::<(u64, i64)>().unwrap();
@@ -213,7 +213,7 @@ const NOBODY: u16 = u16::MAX;
 ///     dispatcher.dispatch(job).unwrap();
 /// }
 /// drop(dispatcher);
-/// let of_7 = |worker: &mut corelane::fanout::Worker<(u64, i64)>| worker.jobs().filter(|job| job.0 == 7).collect::<Vec<_>>();
+/// let of_7 = |worker: &mut corelane::dispatch::Worker<(u64, i64)>| worker.jobs().filter(|job| job.0 == 7).collect::<Vec<_>>();
 /// let mut all = workers.iter_mut().map(of_7).collect::<Vec<_>>();
 /// all.sort();
 /// assert_eq!(all, [vec![], vec![(7, 100), (7, -30)]]);
