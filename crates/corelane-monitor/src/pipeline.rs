@@ -96,12 +96,12 @@ macro_rules! with_design {
             Lamport: (Default::default(), Default::default());
             Locked: (Default::default(), Default::default());
             McRing: {
-                let tuning = |batch| ::corelane::spsc::mcring::Tuning { batch };
-                (tuning($plan.batch), tuning(Some(1)))
+                let tuning = ::corelane::spsc::mcring::Tuning::new();
+                ($plan.batch.map_or(tuning, |batch| tuning.batch(batch)), tuning.batch(1))
             };
             BQueue: {
-                let tuning = |batch_size| ::corelane::spsc::bqueue::Tuning { batch_size, ..Default::default() };
-                (tuning($plan.batch), tuning(Some(1)))
+                let tuning = ::corelane::spsc::bqueue::Tuning::new();
+                ($plan.batch.map_or(tuning, |batch| tuning.batch_size(batch)), tuning.batch_size(1))
             };
         )
     };

@@ -9,7 +9,7 @@ mod allocator;
 use allocator::{CALLS, LIMIT, LIVE};
 use corelane::error::ChannelError;
 use corelane::spsc::{
-    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, linked, stream,
+    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, lane, linked, stream,
 };
 use corelane::wait::{Adaptive, Park};
 use std::panic::catch_unwind;
@@ -98,20 +98,20 @@ fn pushing_popping_and_waiting_allocate_nothing() {
 
 /// Bytes of an unbounded queue's segment in these tests, less its head and rounding.
 const SEGMENT: usize = 8 * 4096;
-const PAGES: linked::Tuning = linked::Tuning { segment: Some(7), cached: Some(2) };
+const PAGES: linked::Tuning = linked::Tuning::new().segment(7).cached(2);
 
 #[test]
 fn a_compact_lane_takes_what_its_capacity_needs() {
     // 586 blocks of 7 items, a line each; 1,024 where there is room to spare.
     const CAPACITY: usize = 4096;
-    let bytes = |options: Options| {
+    let bytes = |tuning| {
         let before = LIVE.get();
-        let ends = spsc::channel_with::<u64, Lane, _, _>(CAPACITY, options).unwrap();
+        let ends = spsc::channel_with::<u64, Lane, Adaptive, _>(CAPACITY, Options::new().tuning(tuning)).unwrap();
         let bytes = LIVE.get() - before;
         drop(ends);
         bytes
     };
-    let (compact, usual) = (bytes(Options::new().compact()), bytes(Options::new()));
+    let (compact, usual) = (bytes(lane::Tuning::new().compact()), bytes(lane::Tuning::new()));
     assert_eq!(usual - compact, (1024 - 586) * 64);
     assert!((586 * 64..586 * 64 + 2048).contains(&compact), "{compact} bytes");
 }
@@ -200,7 +200,7 @@ fn an_unbounded_queue_without_memory_is_not_made() {
     assert_eq!(LIVE.get(), before);
 }
 
-const STREAM: stream::Tuning = stream::Tuning { segment: Some(32 * 1024), cached: Some(2), limit: None };
+const STREAM: stream::Tuning = stream::Tuning::new().segment(32 * 1024).cached(2);
 
 #[test]
 fn a_stream_gives_memory_back_after_a_burst() {

@@ -310,12 +310,12 @@ fn design_never_hangs<D: Design<Word>>(tuning: D::Tuning) {
 #[test]
 fn no_safe_design_hangs() {
     use spsc::{bqueue, mcring};
-    design_never_hangs::<Lane>(());
+    design_never_hangs::<Lane>(Default::default());
     design_never_hangs::<Lamport>(());
     design_never_hangs::<Locked>(());
     design_never_hangs::<MultiLine>(Default::default());
     design_never_hangs::<FastForward>(Default::default());
     design_never_hangs::<Linked>(Default::default());
-    design_never_hangs::<McRing>(mcring::Tuning { batch: Some(BATCH) });
-    design_never_hangs::<BQueue>(bqueue::Tuning { batch_size: Some(BATCH), ..Default::default() });
+    design_never_hangs::<McRing>(mcring::Tuning::new().batch(BATCH));
+    design_never_hangs::<BQueue>(bqueue::Tuning::new().batch_size(BATCH));
 }

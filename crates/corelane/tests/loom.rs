@@ -63,7 +63,8 @@ fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Spin> {
 
 /// A lane whose ring has as few blocks as there can be.
 fn compact<T: Send>(start: usize, capacity: usize) -> Ends<T, Lane, Spin> {
-    spsc::channel_with(capacity, Options::new().wait(Spin).start_at(start).compact()).unwrap()
+    let tuning = spsc::lane::Tuning::new().compact();
+    spsc::channel_with(capacity, Options::new().tuning(tuning).wait(Spin).start_at(start)).unwrap()
 }
 
 fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
@@ -938,7 +939,7 @@ mod segments {
 
     /// Blocks of two items, a block a segment. The producer and the consumer stand at the end of the first segment if asked.
     fn queue<T: Send, W: Strategy>(start: usize, cached: usize, wait: W) -> Ends<T, Linked, W> {
-        let tuning = Tuning { segment: Some(1), cached: Some(cached) };
+        let tuning = Tuning::new().segment(1).cached(cached);
         linked::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
     }
 
@@ -1004,7 +1005,7 @@ mod segments {
     #[test]
     fn headers_of_a_fresh_segment_are_written_ahead() {
         explore_without_barrier(2, || {
-            let tuning = Tuning { segment: Some(6), cached: Some(1) };
+            let tuning = Tuning::new().segment(6).cached(1);
             let (mut producer, mut consumer) =
                 linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
             // Through the first segment and the spare one, into one that was not there before.
@@ -1029,7 +1030,7 @@ mod segments {
     #[test]
     fn blocks_are_taken_two_at_a_time_and_used_again() {
         explore_without_barrier(2, || {
-            let tuning = Tuning { segment: Some(4), cached: Some(1) };
+            let tuning = Tuning::new().segment(4).cached(1);
             let (mut producer, mut consumer) =
                 linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
             // Both segments but for the last item.
@@ -1174,7 +1175,8 @@ mod streams {
     use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 
     fn queue<W: Strategy>(start: usize, limit: Option<usize>, wait: W) -> (Producer<W>, Consumer<W>) {
-        let tuning = Tuning { segment: Some(40), cached: Some(1), limit };
+        let tuning = Tuning::new().segment(40).cached(1);
+        let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
         stream::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
     }
 

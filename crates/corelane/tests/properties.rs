@@ -323,7 +323,8 @@ proptest! {
         start in start(),
         calls in vec(stream_call(), 0..150),
     ) {
-        let tuning = stream::Tuning { segment: Some(segment), cached: Some(cached), limit };
+        let tuning = stream::Tuning::new().segment(segment).cached(cached);
+        let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
         let before = LIVE.get();
         prop_assert_eq!(before, 0, "a queue before this one has left memory behind");
         let (tx, rx) = stream::channel_with::<Adaptive, spsc::NoStats>(Options::new().tuning(tuning).start_at(start)).unwrap();
@@ -383,7 +384,7 @@ struct Linked<const N: usize> {
 
 impl<const N: usize> Linked<N> {
     fn new(segment: usize, cached: usize, start: usize) -> Self {
-        let tuning = linked::Tuning { segment: Some(segment), cached: Some(cached) };
+        let tuning = linked::Tuning::new().segment(segment).cached(cached);
         let options = Options::new().tuning(tuning).start_at(start);
         let (tx, rx) = linked::channel_with::<_, Adaptive, spsc::NoStats>(options).unwrap();
         Linked { tx, rx, model: VecDeque::new(), cached, number: 0 }
@@ -513,7 +514,7 @@ proptest! {
         turns in vec((0..100_usize, 0..100_usize), 1..6),
         consumer_first: bool,
     ) {
-        let options = Options::new().tuning(linked::Tuning { segment: Some(segment), cached: Some(1) }).start_at(start);
+        let options = Options::new().tuning(linked::Tuning::new().segment(segment).cached(1)).start_at(start);
         let (mut tx, mut rx) = linked::channel_with::<_, Adaptive, spsc::NoStats>(options).unwrap();
         let token = Arc::new(());
         let mut inside = 0;

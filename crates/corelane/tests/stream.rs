@@ -33,7 +33,8 @@ const STARTS: [usize; 2] = [0, usize::MAX - 30];
 type Ends<W> = (Producer<W>, Consumer<W>);
 
 fn queue_with<W: Strategy>(segment: usize, limit: Option<usize>, start: usize, wait: W) -> Ends<W> {
-    let tuning = Tuning { segment: Some(segment), cached: Some(2), limit };
+    let tuning = Tuning::new().segment(segment).cached(2);
+    let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
     stream::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
 }
 
@@ -471,17 +472,15 @@ fn a_limit_is_kept_and_comes_back() {
 
 #[test]
 fn what_cannot_be_made_is_refused() {
-    let refused = |segment, cached, limit| {
-        stream::channel_with::<Adaptive, NoStats>(Options::new().tuning(Tuning { segment, cached, limit })).err()
-    };
-    assert_eq!(refused(Some(0), None, None), Some(ChannelError::BadSegment));
-    assert_eq!(refused(None, Some(0), None), Some(ChannelError::BadSegment));
-    assert_eq!(refused(None, None, Some(0)), Some(ChannelError::ZeroCapacity));
-    assert_eq!(refused(None, None, Some(15)), Some(ChannelError::ZeroCapacity));
-    assert_eq!(refused(Some(usize::MAX), None, None), Some(ChannelError::TooLarge));
-    assert_eq!(refused(None, Some(usize::MAX / 8), None), Some(ChannelError::NoMemory));
-    assert_eq!(refused(Some(1), Some(1), Some(16)), None);
-    assert_eq!(refused(None, None, Some(usize::MAX)), None);
+    let refused = |tuning| stream::channel_with::<Adaptive, NoStats>(Options::new().tuning(tuning)).err();
+    assert_eq!(refused(Tuning::new().segment(0)), Some(ChannelError::BadSegment));
+    assert_eq!(refused(Tuning::new().cached(0)), Some(ChannelError::BadSegment));
+    assert_eq!(refused(Tuning::new().limit(0)), Some(ChannelError::ZeroCapacity));
+    assert_eq!(refused(Tuning::new().limit(15)), Some(ChannelError::ZeroCapacity));
+    assert_eq!(refused(Tuning::new().segment(usize::MAX)), Some(ChannelError::TooLarge));
+    assert_eq!(refused(Tuning::new().cached(usize::MAX / 8)), Some(ChannelError::NoMemory));
+    assert_eq!(refused(Tuning::new().segment(1).cached(1).limit(16)), None);
+    assert_eq!(refused(Tuning::new().limit(usize::MAX)), None);
 }
 
 #[test]
@@ -856,7 +855,7 @@ fn a_message_read_in_part_goes_with_its_reader() {
 
 #[test]
 fn both_ends_count() {
-    let tuning = Tuning { segment: Some(64), cached: None, limit: Some(64) };
+    let tuning = Tuning::new().segment(64).limit(64);
     let (mut tx, mut rx) = stream::channel_with(Options::new().tuning(tuning).wait(Spin).stats::<Counting>()).unwrap();
     assert!(rx.try_pop().is_err() && rx.try_peek().is_err() && rx.try_pop_batch(1).is_err());
     tx.try_push(&[0; 8]).unwrap();

@@ -1,6 +1,6 @@
 //! Numbers, pauses, ways to wait, and items whose drops are counted.
 
-use corelane::wait::{Adaptive, Next, Park, Spell, SpinPark, Strategy, Yield};
+use corelane::wait::{Adaptive, Next, Park, SpinPark, Strategy, WaitState, Yield};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -85,12 +85,12 @@ impl Way {
 }
 
 impl Strategy for Way {
-    fn next(&self, spell: &mut Spell) -> Next {
+    fn next(&self, state: &mut WaitState) -> Next {
         match self {
-            Self::Adaptive => Adaptive.next(spell),
-            Self::Park => Park.next(spell),
-            Self::SpinPark => SpinPark::default().next(spell),
-            Self::Yield => Yield.next(spell),
+            Self::Adaptive => Adaptive.next(state),
+            Self::Park => Park.next(state),
+            Self::SpinPark => SpinPark::default().next(state),
+            Self::Yield => Yield.next(state),
         }
     }
 }

@@ -34,9 +34,12 @@ macro_rules! designs {
 designs!(lane Lane lamport Lamport mcring McRing bqueue BQueue locked Locked fastforward FastForward multiline MultiLine);
 
 pub(crate) fn linked(episode: &mut Episode<'_>) -> u64 {
+    let tuning = linked::Tuning::new();
     let segment = episode.random.one_of(&[Some(1), Some(30), None]);
+    let tuning = segment.map_or(tuning, |items| tuning.segment(items));
     let cached = episode.random.one_of(&[Some(1), Some(4), None]);
-    run::<spsc::Linked>(episode, linked::Tuning { segment, cached })
+    let tuning = cached.map_or(tuning, |segments| tuning.cached(segments));
+    run::<spsc::Linked>(episode, tuning)
 }
 
 /// The most items in a queue without a bound.

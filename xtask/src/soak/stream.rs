@@ -33,11 +33,10 @@ fn check(message: &[u8], next: &mut u64) {
 
 pub(crate) fn run(episode: &mut Episode<'_>) -> u64 {
     let random = &mut episode.random;
-    let tuning = Tuning {
-        segment: random.one_of(&[Some(64), Some(4096), None]),
-        cached: random.one_of(&[Some(1), None]),
-        limit: random.one_of(&[None, Some(100), Some(100_000)]),
-    };
+    let tuning = Tuning::new();
+    let tuning = random.one_of(&[Some(64), Some(4096), None]).map_or(tuning, |bytes| tuning.segment(bytes));
+    let tuning = random.one_of(&[Some(1), None]).map_or(tuning, |segments| tuning.cached(segments));
+    let tuning = random.one_of(&[None, Some(100), Some(100_000)]).map_or(tuning, |bytes| tuning.limit(bytes));
     let options = Options::new().tuning(tuning).wait(random.one_of(&Way::ALL));
     let (tx, rx) = stream::channel_with::<_, NoStats>(options).expect("a good segment");
     let consumer_ends = random.below(2) == 0;

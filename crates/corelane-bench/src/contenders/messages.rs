@@ -37,8 +37,9 @@ impl<const BOUNDED: bool> Messages for Streams<BOUNDED> {
     }
 
     fn pair(longest: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-        let limit = BOUNDED.then_some(BYTES.max(64 * longest));
-        stream::channel_with(Options::new().tuning(stream::Tuning { limit, ..Default::default() })).map_err(unable)
+        let tuning = stream::Tuning::new();
+        let tuning = if BOUNDED { tuning.limit(BYTES.max(64 * longest)) } else { tuning };
+        stream::channel_with(Options::new().tuning(tuning)).map_err(unable)
     }
 
     #[inline(always)]

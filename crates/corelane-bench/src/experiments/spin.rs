@@ -56,7 +56,7 @@ fn plan(plan: &mut Plan) {
             series(panel, "Spin", Kind::Paper, Spin, gap, rival);
             series(panel, "Yield", Kind::Paper, Yield, gap, rival);
             for looks in [50, 500, 5000] {
-                series(panel, &format!("SpinPark {looks}"), Kind::Paper, SpinPark { looks }, gap, rival);
+                series(panel, &format!("SpinPark {looks}"), Kind::Paper, SpinPark::new(looks), gap, rival);
             }
             series(panel, "Park", Kind::Paper, Park, gap, rival);
         }

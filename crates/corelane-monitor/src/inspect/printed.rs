@@ -124,7 +124,7 @@ pub fn inspect<S: Source>(
     let watch = &Watch { bound: printed.bound, progress, hangs: AtomicBool::new(false) };
     let rings: Result<_, _> = (0..printed.stages).map(|_| ring(printed, &signal, watch)).collect();
     let items = rings.map_err(PlanError::Queue)?;
-    let one = Tuning { batch: Some(1) };
+    let one = Tuning::new().batch(1);
     let found = stages.join::<S, _, _, McRing>(sources, items, one, progress, damage, out)?;
     if watch.hangs() { Err(Error::Hang(printed.bound)) } else { Ok(found) }
 }

@@ -117,7 +117,7 @@ use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
 use crate::spsc::Lane;
 use crate::spsc::handle::{Moving, Waited};
 use crate::spsc::task::{Awaited, POLLED_AGAIN, Polls};
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::ops::Range;
@@ -146,7 +146,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 /// The end that hands out jobs, for a task. `Send`, not `Sync`, not `Clone`: one task at a time dispatches.
 ///
 /// Calls that return no future never wait. Dropping it closes all queues; the workers still do what is in them, and then end.
-pub struct AsyncDispatcher<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+pub struct AsyncDispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: Dispatcher<T, Q, W, R>,
     polls: Polls,
 }
@@ -411,7 +411,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Sink<T> for AsyncDispatcher
 
 /// A job on its way to a worker, see [`AsyncDispatcher::dispatch`].
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Dispatch<'a, T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+pub struct Dispatch<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: &'a mut AsyncDispatcher<T, Q, W, R>,
     job: Option<T>,
 }
@@ -448,7 +448,7 @@ impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Dispatch<'_, T, Q, W, R> {
 
 /// Room for a job, see [`AsyncDispatcher::reserve`]. Dropped, it is room for the next one.
 #[must_use = "nothing is dispatched yet"]
-pub struct Room<'a, T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+pub struct Room<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: &'a mut AsyncDispatcher<T, Q, W, R>,
 }
 
@@ -471,7 +471,7 @@ impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Room<'_, T, Q, W, R> {
 
 /// The end of a fan-out, see [`AsyncDispatcher::join`]. The dispatcher goes with it.
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Join<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+pub struct Join<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: AsyncDispatcher<T, Q, W, R>,
     closed: bool,
 }
@@ -519,7 +519,7 @@ impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Join<T, Q, W, R>
 ///
 /// Calls that return no future never wait. Dropping it is [leaving](Self::leave): what is in its queue goes back to the
 /// dispatcher. Dropped by a panic of its task, it reports that, without the payload; [`run`](Self::run) reports it with the payload.
-pub struct AsyncWorker<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy> {
+pub struct AsyncWorker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     worker: Worker<T, Q, W>,
     polls: Polls,
     /// The stream has ended.

@@ -3,7 +3,7 @@
 use crate::error::{ChannelError, TryPopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
 use crate::sync::Instant;
-use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
+use crate::wait::{self, Adaptive, Parker, Strategy, Waitable};
 use core::fmt;
 use std::time::Duration;
 use std::vec::Vec;
@@ -41,7 +41,7 @@ const TURN: usize = 32;
 ///     assert_eq!(sum, 385);
 /// });
 /// ```
-pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = DefaultStrategy> {
+pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = Adaptive> {
     queues: Vec<Consumer<A, D, W>>,
     /// The number of each queue's producer.
     numbers: Vec<usize>,
@@ -57,11 +57,11 @@ pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = DefaultStrategy
 impl<A: Send> Collector<A> {
     /// For queues of this capacity.
     pub fn new(capacity: usize) -> Self {
-        Self::with(capacity, DefaultStrategy::default())
+        Self::with(capacity, Adaptive)
     }
 }
 
-impl<A: Send, D: Design<A, Tuning = ()>, W: Strategy> Collector<A, D, W> {
+impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// For queues of this capacity, with another way to wait, or another design.
     pub fn with(capacity: usize, wait: W) -> Self {
         Self::sharing(capacity, wait, Parker::new())

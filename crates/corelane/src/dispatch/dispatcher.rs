@@ -8,9 +8,9 @@ use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::error::{ChannelError, DispatchError};
 use crate::spsc::handle::Moving;
-use crate::spsc::{Design, Lane};
+use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
-use crate::wait::{self, DefaultStrategy, Parker, Strategy, Waitable};
+use crate::wait::{self, Adaptive, Parker, Strategy, Waitable};
 use core::ops::Range;
 use core::{fmt, mem};
 use std::collections::VecDeque;
@@ -21,19 +21,20 @@ use std::vec::Vec;
 ///
 /// ```
 /// use corelane::dispatch::{Builder, LeastLoaded};
-/// use corelane::spsc::McRing;
+/// use corelane::spsc::{McRing, mcring};
 /// use corelane::wait::Park;
 ///
 /// let builder = Builder::new(3).capacity(256).batch(50).route(LeastLoaded::new()).wait(Park);
-/// let (dispatcher, workers) = builder.clone().build::<u32>().unwrap();
+/// let (dispatcher, workers) = builder.build::<u32>().unwrap();
 /// assert_eq!((dispatcher.workers(), workers.len()), (3, 3));
 ///
 /// // Any design of `spsc`, with its own options.
-/// let (dispatcher, workers) = builder.tuning(Default::default()).build_with::<u32, McRing>().unwrap();
+/// let builder = Builder::new(3).tuning(mcring::Tuning::new().batch(10));
+/// let (dispatcher, workers) = builder.build_with::<u32, McRing>().unwrap();
 /// # let _ = (dispatcher, workers);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Builder<O = (), W = DefaultStrategy, R = RoundRobin> {
+pub struct Builder<O = lane::Tuning, W = Adaptive, R = RoundRobin> {
     workers: usize,
     capacity: usize,
     batch: usize,
@@ -42,17 +43,10 @@ pub struct Builder<O = (), W = DefaultStrategy, R = RoundRobin> {
     route: R,
 }
 
-impl Builder {
+impl<O: Default> Builder<O> {
     /// A fan-out to so many workers, and more later. None at first is fine.
     pub fn new(workers: usize) -> Self {
-        Self {
-            workers,
-            capacity: 1024,
-            batch: 32,
-            tuning: (),
-            wait: DefaultStrategy::default(),
-            route: RoundRobin::new(),
-        }
+        Self { workers, capacity: 1024, batch: 32, tuning: O::default(), wait: Adaptive, route: RoundRobin::new() }
     }
 }
 
@@ -69,10 +63,10 @@ impl<O, W, R> Builder<O, W, R> {
         self
     }
 
-    /// The options of the queues.
-    pub fn tuning<P>(self, tuning: P) -> Builder<P, W, R> {
-        let Self { workers, capacity, batch, wait, route, .. } = self;
-        Builder { workers, capacity, batch, tuning, wait, route }
+    /// The options of the queues: their defaults unless they are set.
+    pub fn tuning(mut self, tuning: O) -> Self {
+        self.tuning = tuning;
+        self
     }
 
     /// How the dispatcher waits for room, and the workers for jobs.
@@ -91,7 +85,7 @@ impl<O, W, R> Builder<O, W, R> {
 /// A dispatcher and its workers.
 type FanOut<T, Q, W, R> = (Dispatcher<T, Q, W, R>, Vec<Worker<T, Q, W>>);
 
-impl<W: Strategy, R> Builder<(), W, R> {
+impl<W: Strategy, R> Builder<lane::Tuning, W, R> {
     /// A fan-out over lanes.
     ///
     /// # Errors
@@ -189,7 +183,7 @@ impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
 ///
 /// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an end that
 /// accounts for everything.
-pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy, R = RoundRobin> {
+pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     pub(super) lines: Vec<Line<T, Q, W>>,
     /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no worker.
     pub(super) unsettled: bool,
@@ -445,7 +439,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     }
 
     /// A collector of results whose thread is this dispatcher's, with queues of this capacity.
-    pub fn collector<A: Send, B: Design<A, Tuning = ()>>(&self, capacity: usize) -> Collector<A, B, W> {
+    pub fn collector<A: Send, B: Design<A>>(&self, capacity: usize) -> Collector<A, B, W> {
         Collector::sharing(capacity, self.wait.clone(), self.desk.parker().clone())
     }
 

@@ -89,8 +89,9 @@
 //!
 //! # Memory
 //!
-//! A queue of the given capacity for each worker, [as small](crate::spsc::Options::compact) as that allows, and two words that it shares with the
-//! dispatcher. Jobs of workers that left lie in a vector of the dispatcher until they go out again.
+//! A queue of the given capacity for each worker, [as small](crate::spsc::lane::Tuning::compact) as that allows, and
+//! two words that it shares with the dispatcher. Jobs of workers that left lie in a vector of the dispatcher until they
+//! go out again.
 
 #[cfg(feature = "async")]
 pub mod asynchronous;

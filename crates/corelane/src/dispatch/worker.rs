@@ -7,7 +7,7 @@ use crate::spsc::Lane;
 #[cfg(feature = "async")]
 use crate::spsc::task::Awaited;
 use crate::sync::Arc;
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
@@ -18,7 +18,7 @@ use std::vec::Vec;
 /// The end that one worker takes its jobs from. `Send`, not `Sync`, not `Clone`.
 ///
 /// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked instead keeps it.
-pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy> {
+pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     /// Taken out once, when the worker leaves.
     pub(super) receiver: ManuallyDrop<Q::Receiver<W>>,
     number: usize,
@@ -225,7 +225,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 }
 
 /// The jobs of a worker, see [`Worker::jobs`].
-pub struct Jobs<'a, T, Q: Queue<T> = Lane, W: Strategy = DefaultStrategy>(&'a mut Worker<T, Q, W>);
+pub struct Jobs<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive>(&'a mut Worker<T, Q, W>);
 
 impl<T, Q: Queue<T>, W: Strategy> Iterator for Jobs<'_, T, Q, W> {
     type Item = T;

@@ -35,7 +35,7 @@ use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
@@ -98,7 +98,7 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 /// assert_eq!(receiver.pop(), Err(Closed(())));
 /// ```
 #[doc(alias = "Producer")]
-pub struct Sender<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Sender<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
     shared: Arc<Shared<T, D, W, S>>,
 }
 
@@ -128,7 +128,7 @@ pub struct Sender<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Record
 /// # Ok::<(), Closed>(())
 /// ```
 #[doc(alias = "Consumer")]
-pub struct Receiver<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Receiver<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
     shared: Arc<Shared<T, D, W, S>>,
 }
 
@@ -429,7 +429,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
 
 /// See [`Receiver::iter`].
 #[must_use = "an iterator pops nothing by itself"]
-pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
     receiver: &'a Receiver<T, D, W, S>,
 }
 
@@ -446,7 +446,7 @@ pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Reco
 /// assert_eq!(sum, 6);
 /// ```
 #[must_use = "an iterator pops nothing by itself"]
-pub struct IntoIter<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct IntoIter<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
     receiver: Receiver<T, D, W, S>,
 }
 

@@ -133,15 +133,15 @@
 macro_rules! aliases {
     ($design:ident, $module:ident, bounded) => {
         /// The queue.
-        pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Queue<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Queue<T, $design, W, S>;
 
         /// The handle that pushes.
-        pub type Sender<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Sender<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Sender<T, $design, W, S>;
 
         /// The handle that pops.
-        pub type Receiver<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Receiver<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Receiver<T, $design, W, S>;
 
         /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
@@ -251,15 +251,15 @@ macro_rules! aliases {
     };
     ($design:ident, $module:ident, unbounded) => {
         /// The queue.
-        pub type Queue<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Queue<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Queue<T, $design, W, S>;
 
         /// The handle that pushes.
-        pub type Sender<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Sender<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Sender<T, $design, W, S>;
 
         /// The handle that pops.
-        pub type Receiver<T, W = crate::wait::DefaultStrategy, S = crate::mpmc::NoStats> =
+        pub type Receiver<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Receiver<T, $design, W, S>;
 
         /// Makes a queue with the defaults, and a handle for each side.

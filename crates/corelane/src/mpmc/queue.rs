@@ -17,7 +17,7 @@ use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::pause;
 #[cfg(feature = "std")]
 use crate::sync::{Instant, Padded, pause};
-use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
+use crate::wait::{Adaptive, Next, Strategy, WaitState};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -39,7 +39,7 @@ use super::sleepers::Sleepers;
 /// # Ok::<(), corelane::error::ChannelError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Options<W = DefaultStrategy, S = NoStats> {
+pub struct Options<W = Adaptive, S = NoStats> {
     wait: W,
     start: usize,
     stats: PhantomData<S>,
@@ -151,7 +151,7 @@ pub fn queue_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 /// assert_eq!(queue.push(6), Err(Closed(6)));
 /// assert_eq!(queue.pop(), Err(Closed(())));
 /// ```
-pub struct Queue<T: Send, D: Design<T> = Ticket, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Queue<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
     body: D::Body,
     wait: W,
     stats: S,
@@ -505,7 +505,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         if matches!(D::Body::WAITING, Waiting::Inside) {
             return attempt(Stay::Until(deadline));
         }
-        let mut spell = Spell::new();
+        let mut state = WaitState::new();
         let mut looks = 0_u32;
         // Whether another thread has woken this one since its last attempt.
         let mut woken = false;
@@ -527,8 +527,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                 pause(looks);
                 continue;
             }
-            match self.wait.next(&mut spell) {
-                Next::Look => {}
+            match self.wait.next(&mut state) {
+                Next::Retry => {}
                 #[cfg(feature = "std")]
                 Next::Park => {
                     let seat = self.sleepers(side).sit_down();
@@ -544,8 +544,11 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                         }
                         return outcome;
                     }
-                    spell = Spell::new();
+                    state = WaitState::new();
                 }
+                // There is nothing to sleep on.
+                #[cfg(not(feature = "std"))]
+                Next::Park => crate::sync::spin_loop(),
             }
         }
     }

@@ -116,7 +116,7 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 pub use super::task::BUDGET;
 use super::task::{Awaited, POLLED_AGAIN, Polls};
 use crate::error::{Closed, TryPopError, TryPushError};
-use crate::wait::DefaultStrategy;
+use crate::wait::Adaptive;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::{Future, poll_fn};
@@ -164,7 +164,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 /// The sending end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pushes.
 ///
 /// Calls that return no future never wait. Dropping it closes the queue; the consumer can still pop what is inside.
-pub struct AsyncProducer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct AsyncProducer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: Producer<T, D, W, S>,
     polls: Polls,
 }
@@ -399,7 +399,7 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
 
 /// An item on its way into the queue, see [`AsyncProducer::push`].
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Push<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Push<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut AsyncProducer<T, D, W, S>,
     item: Option<T>,
 }
@@ -441,7 +441,7 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
 /// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last handle.
-pub struct AsyncConsumer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct AsyncConsumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     consumer: Consumer<T, D, W, S>,
     polls: Polls,
     /// The stream has ended.

@@ -67,21 +67,24 @@ pub enum Backtracking {
     Adaptive,
 }
 
-/// B-Queue's parameters, by the paper's names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// `BATCH_SIZE`: slots the producer probes ahead, and the consumer too unless it adapts. From 1 to the capacity; `None`
-    /// takes a quarter of the capacity, at most 512.
-    pub batch_size: Option<usize>,
-    /// `BATCH_MAX`: the largest batch of an adaptive consumer. From 1 to the capacity; `None` takes `batch_size`.
-    pub batch_max: Option<usize>,
-    /// `INCREMENT`: by how much an adaptive consumer exceeds its last success; `None` takes the slots of a cache line.
-    pub increment: Option<usize>,
-    /// `TICKS`: pauses of the consumer between two probes. The paper waits, so as not to disturb the producer's line; 0 gives
-    /// the lowest latency.
-    pub ticks: u32,
-    /// How the consumer backtracks.
-    pub backtracking: Backtracking,
+super::tuning! {
+    /// B-Queue's parameters, by the paper's names.
+    pub struct Tuning {
+        /// `BATCH_SIZE`: slots the producer probes ahead, and the consumer too unless it adapts. From 1 to the
+        /// capacity; by default a quarter of the capacity, at least 1 and at most 512.
+        batch_size(slots: usize),
+        /// `BATCH_MAX`: slots in the largest batch of an adaptive consumer. From 1 to the capacity; by default
+        /// [`batch_size`](Self::batch_size).
+        batch_max(slots: usize),
+        /// `INCREMENT`: by how many slots an adaptive consumer exceeds its last success. At least 1; by default the
+        /// slots of a cache line.
+        increment(slots: usize),
+        /// `TICKS`: pauses of the consumer between two probes. Any number; by default 0, which gives the lowest
+        /// latency. The paper waits, so as not to disturb the producer's line.
+        ticks(pauses: u32),
+        /// How the consumer backtracks: by default [`Backtracking::Adaptive`].
+        backtracking(how: Backtracking),
+    }
 }
 
 /// The paper's largest batch.
@@ -130,6 +133,7 @@ impl<T: Send> Design<T> for BQueue {
         let Request { capacity, start, control, tuning, .. } = request;
         let batch = tuning.batch_size.unwrap_or((capacity / 4).clamp(1, PAPER_BATCH));
         let batch_max = tuning.batch_max.unwrap_or(batch);
+        let backtracking = tuning.backtracking.unwrap_or_default();
         let increment = tuning.increment.unwrap_or(Cells::<T>::IN_A_LINE);
         if [batch, batch_max].iter().any(|&size| size == 0 || size > capacity) || increment == 0 {
             return Err(ChannelError::BadBatch);
@@ -140,10 +144,10 @@ impl<T: Send> Design<T> for BQueue {
             tail: start,
             batch_tail: start,
             history: 1,
-            batch: if tuning.backtracking == Backtracking::Adaptive { batch_max } else { batch },
+            batch: if backtracking == Backtracking::Adaptive { batch_max } else { batch },
             increment,
-            ticks: tuning.ticks,
-            backtracking: tuning.backtracking,
+            ticks: tuning.ticks.unwrap_or(0),
+            backtracking,
             sealed: false,
             shared,
         };

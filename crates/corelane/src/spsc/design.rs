@@ -37,7 +37,7 @@ pub(crate) mod sealed {
 #[derive(Debug)]
 pub struct Request<'a, O> {
     pub(crate) capacity: usize,
-    /// No more memory than the capacity needs.
+    /// No more memory than the capacity needs, for a lane; others take no notice of it.
     pub(crate) compact: bool,
     pub(crate) tuning: &'a O,
     pub(crate) control: Control,

@@ -56,20 +56,23 @@ pub struct FastForward;
 
 super::aliases!(FastForward);
 
-/// FastForward's parameters, by the names of Figure 3. They only change how fast items go through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// `GOOD`: the distance in items, from producer to consumer, that a slip wants to reach. At most the capacity; `None` takes
-    /// the slots of 6 cache lines, and at most half the capacity, so that both sides are as far from each other either way round.
-    pub good: Option<usize>,
-    /// `DANGER`: the distance in items below which the consumer slips. At most `good`, and 0 to never slip; `None` takes the
-    /// slots of 2 cache lines, and at most `good`.
-    pub danger: Option<usize>,
-    /// `avg_time`: the time between two of the producer's items, in pauses of the consumer; `None` takes 1. A slip makes at most
-    /// 200 pauses.
-    pub avg_time: Option<u32>,
-    /// Pops between two calls of the slip routine, at least 1; `None` takes 64. See the [module](self) for slips that fail.
-    pub interval: Option<u32>,
+super::tuning! {
+    /// FastForward's parameters, by the names of Figure 3. They only change how fast items go through.
+    pub struct Tuning {
+        /// `GOOD`: the distance in items, from producer to consumer, that a slip wants to reach. From 0 to the
+        /// capacity; by default the slots of 6 cache lines, and at most half the capacity, so that both sides are as
+        /// far from each other either way round.
+        good(items: usize),
+        /// `DANGER`: the distance in items below which the consumer slips. From 0, which never slips, to
+        /// [`good`](Self::good); by default the slots of 2 cache lines, and at most `good`.
+        danger(items: usize),
+        /// `avg_time`: the time between two of the producer's items, in pauses of the consumer. Any number, by
+        /// default 1; but a slip makes at most 200 pauses.
+        avg_time(pauses: u32),
+        /// Pops between two calls of the slip routine. At least 1; by default 64. See the [module](self) for slips that
+        /// fail.
+        interval(pops: u32),
+    }
 }
 
 const GOOD_LINES: usize = 6;

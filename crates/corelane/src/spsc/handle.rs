@@ -30,7 +30,7 @@ use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 use crate::error::{PopTimeoutError, PushTimeoutError};
 #[cfg(feature = "std")]
 use crate::sync::Instant;
-use crate::wait::{DefaultStrategy, Next, Spell, Strategy};
+use crate::wait::{Adaptive, Next, Strategy, WaitState};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
 use alloc::vec::Vec;
@@ -44,8 +44,18 @@ use core::ptr;
 use std::time::Duration;
 
 /// How a queue is made: the design's own options, the wait strategy, the parkers.
+///
+/// ```
+/// use corelane::spsc::{Options, bqueue, lane};
+/// use corelane::wait::Spin;
+///
+/// // What is not set is as in `channel`, for every design.
+/// let (_producer, _consumer) = bqueue::channel_with::<u32, _, _>(64, Options::new().wait(Spin)).unwrap();
+/// let options = Options::new().tuning(lane::Tuning::new().compact()).wait(Spin);
+/// let (_producer, _consumer) = lane::channel_with::<u32, _, _>(64, options).unwrap();
+/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Options<O = (), W = DefaultStrategy, S = NoStats> {
+pub struct Options<O = super::lane::Tuning, W = Adaptive, S = NoStats> {
     pub(super) tuning: O,
     pub(super) wait: W,
     pub(super) compact: bool,
@@ -57,27 +67,18 @@ pub struct Options<O = (), W = DefaultStrategy, S = NoStats> {
     pub(super) consumer_parker: Option<Parker>,
 }
 
-impl Options {
-    /// The defaults. For a design with options of its own, those are still to be given by [`tuning`](Self::tuning).
+impl<O: Default> Options<O> {
+    /// The defaults, of whichever design the queue will be.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 impl<O, W, S> Options<O, W, S> {
-    /// The design's own options, such as batch sizes.
-    pub fn tuning<P>(self, tuning: P) -> Options<P, W, S> {
-        Options {
-            tuning,
-            wait: self.wait,
-            compact: self.compact,
-            start: self.start,
-            stats: self.stats,
-            #[cfg(feature = "std")]
-            producer_parker: self.producer_parker,
-            #[cfg(feature = "std")]
-            consumer_parker: self.consumer_parker,
-        }
+    /// The design's own options, such as batch sizes: the defaults unless they are set.
+    pub fn tuning(mut self, tuning: O) -> Self {
+        self.tuning = tuning;
+        self
     }
 
     /// How both ends wait.
@@ -110,9 +111,9 @@ impl<O, W, S> Options<O, W, S> {
         }
     }
 
-    /// No more memory than the capacity needs, for a [`lane`](super::lane): it takes up to twice that otherwise, because two threads alone are
-    /// quicker with room to spare. Other designs take no notice of it.
-    pub fn compact(mut self) -> Self {
+    /// What [`lane::Tuning::compact`](super::lane::Tuning::compact) asks of a lane, where the design may be any.
+    #[cfg(feature = "std")]
+    pub(crate) fn compact(mut self) -> Self {
         self.compact = true;
         self
     }
@@ -178,7 +179,7 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
-pub struct Producer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Producer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     /// Dropped by its `retire`, which gets by without the handle's address.
     pub(super) raw: ManuallyDrop<D::Producer>,
     wait: W,
@@ -631,7 +632,7 @@ impl<T> Drop for Moving<'_, T> {
 }
 
 /// A free slot of the queue, see [`Producer::reserve`].
-pub struct Reserved<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Reserved<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut Producer<T, D, W, S>,
 }
 
@@ -678,7 +679,7 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Reserved<'_, T, D, W, S> {
 /// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
 /// Dropping it closes the queue; what is inside is dropped with the last handle.
-pub struct Consumer<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Consumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     /// As the producer's.
     pub(super) raw: ManuallyDrop<D::Consumer>,
     wait: W,
@@ -1081,7 +1082,7 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
 }
 
 /// The items of a queue in order, see [`Consumer::iter`].
-pub struct Iter<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
+pub struct Iter<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
 
 impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
     type Item = T;
@@ -1101,7 +1102,7 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
 }
 
 /// The items of a queue in order, with its receiving end: see [`Consumer::iter`].
-pub struct IntoIter<T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats>(Consumer<T, D, W, S>);
+pub struct IntoIter<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(Consumer<T, D, W, S>);
 
 impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
     type Item = T;
@@ -1139,7 +1140,7 @@ impl<'a, T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a mut Con
 }
 
 /// The oldest item of the queue, in place; see [`Consumer::peek`].
-pub struct Peeked<'a, T, D: Design<T> = Lane, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Peeked<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
 }
 
@@ -1280,7 +1281,7 @@ pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(
         return waited;
     }
     end.waits();
-    let mut spell = Spell::new();
+    let mut state = WaitState::new();
     loop {
         if let Some(waited) = look(end, room) {
             return waited;
@@ -1288,7 +1289,7 @@ pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(
         if deadline.is_some_and(|at| Instant::now() >= at) {
             return Waited::Timeout;
         }
-        if wait.next(&mut spell) == Next::Park {
+        if wait.next(&mut state) == Next::Park {
             end.arm(room);
             crate::sync::heavy_barrier();
             let seen = look(end, room);
@@ -1299,7 +1300,7 @@ pub(super) fn wait_until<E: Look + Waitable, W: Strategy>(
             if let Some(waited) = seen {
                 return waited;
             }
-            spell = Spell::new();
+            state = WaitState::new();
         }
     }
 }
@@ -1310,12 +1311,14 @@ pub(super) fn wait_until<E: Look, W: Strategy>(end: &mut E, room: usize, wait: &
         return waited;
     }
     end.waits();
-    let mut spell = Spell::new();
+    let mut state = WaitState::new();
     loop {
         if let Some(waited) = look(end, room) {
             return waited;
         }
-        let Next::Look = wait.next(&mut spell);
+        if wait.next(&mut state) == Next::Park {
+            crate::sync::spin_loop();
+        }
     }
 }
 

@@ -74,9 +74,10 @@
 //!
 //! # Memory
 //!
-//! Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to whole lines. There are as many as hold the
-//! capacity, or one more, rounded up to a power of two; where [`compact`](super::Options::compact) is asked for, as for the queues to the workers of
-//! a [fan-out](crate::dispatch), they are not rounded up.
+//! Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to whole lines.
+//! There are as many as hold the capacity, or one more, rounded up to a power of two; where
+//! [`compact`](Tuning::compact) is asked for, as for the queues to the workers of a [fan-out](crate::dispatch), they
+//! are not rounded up.
 //!
 //! With room to spare a line has left the consumer's first cache when the producer comes back to it; but several queues share the caches of one
 //! dispatcher. Without it, on two cores of an AMD EPYC (Zen 4), capacity 2048, 8 bytes: two threads alone went on at 0.75 to 0.95 times the rate,
@@ -99,6 +100,26 @@ use core::ptr;
 pub struct Lane;
 
 super::aliases!(Lane);
+
+/// How a lane holds its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    compact: bool,
+}
+
+impl Tuning {
+    /// The defaults: room to spare.
+    pub const fn new() -> Self {
+        Self { compact: false }
+    }
+
+    /// No more memory than the capacity needs. Unless it is asked for the lane takes up to twice that, because two
+    /// threads alone are quicker with room to spare.
+    pub const fn compact(mut self) -> Self {
+        self.compact = true;
+        self
+    }
+}
 
 struct Ring<T> {
     buffer: Buffer,
@@ -262,20 +283,20 @@ impl<T> Drop for Ring<T> {
 impl sealed::Sealed for Lane {}
 
 impl<T: Send> Design<T> for Lane {
-    type Tuning = ();
+    type Tuning = Tuning;
     type Producer = LaneProducer<T>;
     type Consumer = LaneConsumer<T>;
 
-    fn create(request: Request<'_, ()>) -> Result<(LaneProducer<T>, LaneConsumer<T>), ChannelError> {
-        let Request { capacity, compact, start, control, .. } = request;
-        let shared = Shared::new(control, Ring::new(capacity, compact, start)?);
+    fn create(request: Request<'_, Tuning>) -> Result<(LaneProducer<T>, LaneConsumer<T>), ChannelError> {
+        let Request { capacity, compact, tuning, start, control } = request;
+        let shared = Shared::new(control, Ring::new(capacity, compact || tuning.compact, start)?);
         let run = shared.body.run_from(start, shared.body.popped_lap.load(Relaxed));
         let exact = shared.body.release_every == 0;
         let producer = LaneProducer { run, halted: false, shared: shared.clone() };
         Ok((producer, LaneConsumer { told: run.next, run, exact, sealed: false, shared }))
     }
 
-    fn release_lag(capacity: usize, _: &()) -> usize {
+    fn release_lag(capacity: usize, _: &Tuning) -> usize {
         release_every::<T>(capacity) * Block::<T>::ITEMS
     }
 }

@@ -83,7 +83,7 @@ use super::segments::{Contents, Pool, Segment, Turn};
 use super::stats::{NoStats, Recorder};
 use crate::error::ChannelError;
 use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell};
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -97,21 +97,21 @@ use core::ptr;
 pub struct Linked;
 
 /// The sending end.
-pub type Producer<T, W = DefaultStrategy, S = NoStats> = super::Producer<T, Linked, W, S>;
+pub type Producer<T, W = Adaptive, S = NoStats> = super::Producer<T, Linked, W, S>;
 /// The receiving end.
-pub type Consumer<T, W = DefaultStrategy, S = NoStats> = super::Consumer<T, Linked, W, S>;
+pub type Consumer<T, W = Adaptive, S = NoStats> = super::Consumer<T, Linked, W, S>;
 
 /// What `capacity` says of a queue that has none: more items than an address space has bytes for.
 pub const UNBOUNDED: usize = isize::MAX as usize / 2;
 
-/// How memory is held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// Items in a segment, rounded up to whole cache lines: at least 1. `None` takes as many as 16 KiB hold.
-    pub segment: Option<usize>,
-    /// How many segments that nobody uses are kept, at least 1. `None` keeps as many as 256 KiB
-    /// hold, but 2 to 16.
-    pub cached: Option<usize>,
+super::tuning! {
+    /// How memory is held.
+    pub struct Tuning {
+        /// Items in a segment, rounded up to whole cache lines. At least 1; by default as many as 16 KiB hold.
+        segment(items: usize),
+        /// How many segments that nobody uses are kept. At least 1; by default as many as 256 KiB hold, but 2 to 16.
+        cached(segments: usize),
+    }
 }
 
 /// The consumer is a few segments behind, whatever their size: so with 64 KiB more memory is in use, and 3 to 6 % fewer items move.

@@ -52,13 +52,14 @@ pub struct McRing;
 
 super::aliases!(McRing);
 
-/// MCRingBuffer's parameter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// Items per update of a shared index: `batchSize` of the paper, which measures 1, 10 and 50. From 1 to the capacity;
-    /// `None` takes 50, or the capacity where that is less. The consumer takes at most an eighth of the capacity, see
-    /// [`release_lag`](super::Producer::release_lag).
-    pub batch: Option<usize>,
+super::tuning! {
+    /// MCRingBuffer's parameter.
+    pub struct Tuning {
+        /// Items per update of a shared index: `batchSize` of the paper, which measures 1, 10 and 50. From 1 to the
+        /// capacity; by default 50, or the capacity where that is less. The consumer takes at most an eighth of the
+        /// capacity, see [`release_lag`](crate::spsc::Producer::release_lag).
+        batch(items: usize),
+    }
 }
 
 /// The paper's best.

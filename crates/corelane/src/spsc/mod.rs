@@ -22,7 +22,7 @@
 //! assert_eq!(b.pop(), Ok(7));
 //!
 //! // A design's own options, and another way to wait.
-//! let options = Options::new().tuning(spsc::mcring::Tuning { batch: Some(10) }).wait(Spin);
+//! let options = Options::new().tuning(spsc::mcring::Tuning::new().batch(10)).wait(Spin);
 //! let (mut producer, mut consumer) = spsc::mcring::channel_with(2000, options).unwrap();
 //! producer.push_slice(&[1, 2, 3]).unwrap();
 //! let mut items = Vec::new();
@@ -86,10 +86,10 @@
 macro_rules! aliases {
     ($design:ident) => {
         /// The sending end.
-        pub type Producer<T, W = crate::wait::DefaultStrategy, S = crate::spsc::NoStats> =
+        pub type Producer<T, W = crate::wait::Adaptive, S = crate::spsc::NoStats> =
             crate::spsc::Producer<T, $design, W, S>;
         /// The receiving end.
-        pub type Consumer<T, W = crate::wait::DefaultStrategy, S = crate::spsc::NoStats> =
+        pub type Consumer<T, W = crate::wait::Adaptive, S = crate::spsc::NoStats> =
             crate::spsc::Consumer<T, $design, W, S>;
 
         /// Makes a queue for `capacity` items with the design's defaults.
@@ -122,6 +122,39 @@ macro_rules! aliases {
     };
 }
 use aliases;
+
+/// A design's parameters. Each is at its default until the method of its name sets it, so that more of them can be
+/// added.
+macro_rules! tuning {
+    (
+        $(#[$about:meta])*
+        pub struct Tuning {
+            $($(#[$doc:meta])* $field:ident($argument:ident: $type:ty),)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tuning {
+            $($field: Option<$type>,)+
+        }
+
+        impl Tuning {
+            /// The defaults.
+            pub const fn new() -> Self {
+                Self { $($field: None),+ }
+            }
+
+            $(
+                $(#[$doc])*
+                pub const fn $field(mut self, $argument: $type) -> Self {
+                    self.$field = Some($argument);
+                    self
+                }
+            )+
+        }
+    };
+}
+use tuning;
 
 #[cfg(feature = "async")]
 pub mod asynchronous;

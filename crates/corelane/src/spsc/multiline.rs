@@ -52,12 +52,14 @@ pub struct MultiLine;
 
 super::aliases!(MultiLine);
 
-/// The parameter of the multi-line update.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// Cache lines of 64 bytes that the producer fills before it updates the shared index: "one or a few" in the paper. At least
-    /// 1; `None` takes 2. The items they hold are rounded down to a power of two, and to the capacity.
-    pub lines: Option<usize>,
+super::tuning! {
+    /// The parameter of the multi-line update.
+    pub struct Tuning {
+        /// Cache lines of 64 bytes that the producer fills before it updates the shared index: "one or a few" in the
+        /// paper. At least 1; by default 2. The items they hold are rounded down to a power of two, and to the
+        /// capacity.
+        lines(lines: usize),
+    }
 }
 
 const LINE: usize = 64;

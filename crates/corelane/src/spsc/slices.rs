@@ -23,7 +23,7 @@ use super::design::{Design, RawConsumer, RawProducer};
 use super::handle::{Consumer, Producer};
 use super::stats::Recorder;
 use crate::error::{Closed, TryPopError, TryPushError};
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
@@ -121,7 +121,7 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
 }
 
 /// Free slots of the queue, see [`Producer::reserve_slice`].
-pub struct ReservedSlice<'a, T, D: Contiguous<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+pub struct ReservedSlice<'a, T, D: Contiguous<T>, W = Adaptive, S: Recorder = super::NoStats> {
     producer: &'a mut Producer<T, D, W, S>,
     len: usize,
 }
@@ -174,7 +174,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D,
 }
 
 /// The oldest items of the queue, in place; see [`Consumer::peek_slice`]. Never empty.
-pub struct PeekedSlice<'a, T, D: Contiguous<T>, W = DefaultStrategy, S: Recorder = super::NoStats> {
+pub struct PeekedSlice<'a, T, D: Contiguous<T>, W = Adaptive, S: Recorder = super::NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
     len: usize,
 }

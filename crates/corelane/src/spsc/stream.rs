@@ -113,7 +113,7 @@ use crate::error::{ChannelError, Closed, TryPopError};
 #[cfg(feature = "std")]
 use crate::sync::Instant;
 use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
-use crate::wait::{DefaultStrategy, Strategy};
+use crate::wait::{Adaptive, Strategy};
 #[cfg(feature = "std")]
 use crate::wait::{Parker, Waitable};
 use core::cell::Cell;
@@ -128,16 +128,17 @@ use std::time::Duration;
 /// Every message's bytes start at a multiple of this.
 pub const ALIGN: usize = 8;
 
-/// How memory is held, and how much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tuning {
-    /// Bytes in a segment, at least 1; rounded up to whole words. `None` takes 64 KiB.
-    pub segment: Option<usize>,
-    /// How many segments that nobody uses are kept, at least 1. `None` keeps 4.
-    pub cached: Option<usize>,
-    /// The most bytes that messages inside may take up, each its length rounded up to 8 plus 8. At least 16. `None` is no
-    /// limit but memory.
-    pub limit: Option<usize>,
+super::tuning! {
+    /// How memory is held, and how much.
+    pub struct Tuning {
+        /// Bytes in a segment, rounded up to whole words. At least 1; by default 64 KiB.
+        segment(bytes: usize),
+        /// How many segments that nobody uses are kept. At least 1; by default 4.
+        cached(segments: usize),
+        /// The most bytes that messages inside may take up, each its length rounded up to 8 plus 8. At least 16; by
+        /// default there is no limit but memory.
+        limit(bytes: usize),
+    }
 }
 
 const SEGMENT_BYTES: usize = 64 * 1024;
@@ -680,7 +681,7 @@ impl Tx {
 /// The sending end. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
-pub struct Producer<W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Producer<W = Adaptive, S: Recorder = NoStats> {
     /// Dropped by value, which gets by without the handle's address.
     raw: ManuallyDrop<Tx>,
     wait: W,
@@ -1067,7 +1068,7 @@ unsafe fn copy_in(tx: &Tx, message: &[u8]) {
 }
 
 /// Room for a message, see [`Producer::reserve`]. Its bytes can be anything until they are written.
-pub struct Reserved<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Reserved<'a, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut Producer<W, S>,
     len: usize,
     /// Bytes appended so far.
@@ -1270,7 +1271,7 @@ impl Rx {
 /// The receiving end. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
 /// What `try_pop` and the like return is lent by the queue: it stays where it is until the consumer is used again.
-pub struct Consumer<W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Consumer<W = Adaptive, S: Recorder = NoStats> {
     /// As the producer's.
     raw: ManuallyDrop<Rx>,
     wait: W,
@@ -1536,7 +1537,7 @@ impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
 }
 
 /// The oldest message of the queue; see [`Consumer::peek`].
-pub struct Peeked<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Peeked<'a, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<W, S>,
     bytes: *const [u8],
     found: usize,
@@ -1569,7 +1570,7 @@ impl<W, S: Recorder> fmt::Debug for Peeked<'_, W, S> {
 }
 
 /// Messages popped one after the other; see [`Consumer::pop_batch`]. What is not taken from it stays in the queue.
-pub struct Messages<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Messages<'a, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<W, S>,
     left: usize,
     popped: usize,
@@ -1617,7 +1618,7 @@ impl<W, S: Recorder> fmt::Debug for Messages<'_, W, S> {
 /// A sink of bytes; see [`Producer::writer`]. What cannot be pushed is an error of the kind `BrokenPipe`, `OutOfMemory`, or
 /// `FileTooLarge` beyond the limit.
 #[cfg(feature = "std")]
-pub struct Writer<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Writer<'a, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut Producer<W, S>,
 }
 
@@ -1654,7 +1655,7 @@ impl<W, S: Recorder> fmt::Debug for Writer<'_, W, S> {
 
 /// A source of bytes; see [`Consumer::reader`]. Of a message that was read in part, dropping it pops the rest.
 #[cfg(feature = "std")]
-pub struct Reader<'a, W = DefaultStrategy, S: Recorder = NoStats> {
+pub struct Reader<'a, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<W, S>,
     /// Bytes read of the oldest message.
     read: usize,

@@ -11,6 +11,9 @@
 //! | [`SpinPark`] | a number of pauses, then parks | no | the time between items is known |
 //! | [`Park`] | parks at once | no | waits are long |
 //!
+//! Handles that name no strategy have [`Adaptive`], in every build. Without the feature `std` it spins, and the three
+//! that need a system (`Yield`, `SpinPark`, `Park`) are not there.
+//!
 //! A thread parks on a [`Parker`]. Every end of a queue has one; several ends may share one, so that a thread that serves
 //! many queues sleeps once for all of them ([`any`]).
 //!
@@ -53,22 +56,22 @@ use core::cell::Cell;
 use core::fmt::Debug;
 #[cfg(feature = "std")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// What a waiting thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Next {
     /// Look at the queue again.
-    Look,
-    /// Sleep until the other end says that something changed.
-    #[cfg(feature = "std")]
+    Retry,
+    /// Sleep until the other end says that something changed. Without `std` there is nothing to sleep on: the thread
+    /// makes one pause and goes on looking.
     Park,
 }
 
 /// One wait, from the first look that found nothing to the park or the success that ends it.
 #[derive(Debug, Default)]
-pub struct Spell {
+pub struct WaitState {
     looks: u32,
     /// When the present slice of spinning began.
     #[cfg(feature = "std")]
@@ -84,7 +87,7 @@ pub struct Spell {
     crowded: bool,
 }
 
-impl Spell {
+impl WaitState {
     /// A wait that begins now.
     pub fn new() -> Self {
         Self::default()
@@ -104,7 +107,7 @@ pub trait Strategy: Clone + Debug + Send + 'static {
     const PARKS: bool = true;
 
     /// Spends the time until the next look, or says that the thread should park.
-    fn next(&self, spell: &mut Spell) -> Next;
+    fn next(&self, state: &mut WaitState) -> Next;
 }
 
 /// Busy-waits with the CPU's pause instruction. The lowest latency; a waiting thread uses its whole core, and two threads
@@ -116,9 +119,9 @@ impl Strategy for Spin {
     const PARKS: bool = false;
 
     #[inline]
-    fn next(&self, _: &mut Spell) -> Next {
+    fn next(&self, _: &mut WaitState) -> Next {
         sync::spin_loop();
-        Next::Look
+        Next::Retry
     }
 }
 
@@ -133,13 +136,13 @@ pub struct Yield;
 impl Strategy for Yield {
     const PARKS: bool = false;
 
-    fn next(&self, spell: &mut Spell) -> Next {
-        if spell.count() <= 8 {
+    fn next(&self, state: &mut WaitState) -> Next {
+        if state.count() <= 8 {
             sync::spin_loop();
         } else {
             sync::yield_now();
         }
-        Next::Look
+        Next::Retry
     }
 }
 
@@ -150,34 +153,42 @@ pub struct Park;
 
 #[cfg(feature = "std")]
 impl Strategy for Park {
-    fn next(&self, _: &mut Spell) -> Next {
+    fn next(&self, _: &mut WaitState) -> Next {
         Next::Park
     }
 }
 
-/// Spins for a fixed number of looks, then parks.
+/// Spins for a fixed number of looks, 200 unless [`new`](Self::new) is told another, then parks.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct SpinPark {
-    /// Looks before the park.
-    pub looks: u32,
+    looks: u32,
+}
+
+#[cfg(feature = "std")]
+impl SpinPark {
+    /// Looks so often, with a pause after each, before it parks; with 0 it parks at once. The [default](Default) is
+    /// 200.
+    pub const fn new(looks: u32) -> Self {
+        Self { looks }
+    }
 }
 
 #[cfg(feature = "std")]
 impl Default for SpinPark {
     fn default() -> Self {
-        Self { looks: 200 }
+        Self::new(200)
     }
 }
 
 #[cfg(feature = "std")]
 impl Strategy for SpinPark {
-    fn next(&self, spell: &mut Spell) -> Next {
-        if spell.count() > self.looks {
+    fn next(&self, state: &mut WaitState) -> Next {
+        if state.count() > self.looks {
             return Next::Park;
         }
         sync::spin_loop();
-        Next::Look
+        Next::Retry
     }
 }
 
@@ -198,16 +209,20 @@ impl Strategy for SpinPark {
 /// 100 µs away it does not give way in its next wait, after the second time in three waits, and so on up to 4,095. Each time that giving way
 /// helps, as what it waits for comes while another thread has the CPU and it is back in time, takes one doubling back: a single one
 /// proves little, as a thread that computes is now and then back by chance.
-#[cfg(feature = "std")]
+///
+/// Without `std` there is neither a clock nor anything to sleep on: then it does what [`Spin`] does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
-#[cfg(feature = "std")]
 impl Adaptive {
     /// The CPU time that it uses before it parks.
     pub const SPIN: Duration = Duration::from_micros(2);
     /// The CPU time that it uses before it parks, if its last wait began no longer ago.
-    pub const OFTEN: Duration = Duration::from_micros(10);
+    pub const LONG_SPIN: Duration = Duration::from_micros(10);
+}
+
+#[cfg(feature = "std")]
+impl Adaptive {
     /// It spins as long before it gives way.
     const SLICE: Duration = Duration::from_micros(1);
     /// Looks between two looks at the clock, which costs as much as several of them.
@@ -218,59 +233,69 @@ impl Adaptive {
     const TOO_LONG: Duration = Duration::from_micros(100);
 
     /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
-    fn turn(spell: &mut Spell) -> Next {
+    fn turn(state: &mut WaitState) -> Next {
         let now = Instant::now();
         let mut learnt = LEARNT.get();
-        let since = *spell.since.get_or_insert_with(|| {
-            spell.budget = learnt.begin(now);
+        let since = *state.since.get_or_insert_with(|| {
+            state.budget = learnt.begin(now);
             now
         });
         learnt.hopes = false;
         LEARNT.set(learnt);
         let slice = match learnt.waits {
-            _ if spell.crowded || has_one_cpu() => Duration::ZERO,
+            _ if state.crowded || has_one_cpu() => Duration::ZERO,
             0 => Self::SLICE,
             _ => Self::SPIN,
         };
         if now - since < slice {
             sync::spin_loop();
-            return Next::Look;
+            return Next::Retry;
         }
         if learnt.waits > 0 {
             learnt.waits -= 1;
             LEARNT.set(learnt);
             return Next::Park;
         }
-        spell.used += now - since;
-        if spell.used >= spell.budget {
+        state.used += now - since;
+        if state.used >= state.budget {
             return Next::Park;
         }
         sync::yield_now();
         let back = Instant::now();
-        spell.since = Some(back);
+        state.since = Some(back);
         let away = back - now;
-        spell.crowded = learnt.was_away(away);
+        state.crowded = learnt.was_away(away);
         LEARNT.set(learnt);
-        spell.used += if spell.crowded { Self::SWITCH } else { away };
-        if !spell.crowded && has_one_cpu() {
+        state.used += if state.crowded { Self::SWITCH } else { away };
+        if !state.crowded && has_one_cpu() {
             // Nobody else is ready: the other end sleeps, or waits for a device.
             return Next::Park;
         }
-        Next::Look
+        Next::Retry
+    }
+}
+
+#[cfg(not(feature = "std"))]
+impl Strategy for Adaptive {
+    const PARKS: bool = false;
+
+    #[inline]
+    fn next(&self, state: &mut WaitState) -> Next {
+        Spin.next(state)
     }
 }
 
 #[cfg(feature = "std")]
 impl Strategy for Adaptive {
-    fn next(&self, spell: &mut Spell) -> Next {
+    fn next(&self, state: &mut WaitState) -> Next {
         if cfg!(any(loom, shuttle)) {
             return Next::Park;
         }
-        if !spell.count().is_multiple_of(Self::LOOKS_PER_CLOCK) && !spell.crowded && !has_one_cpu() {
+        if !state.count().is_multiple_of(Self::LOOKS_PER_CLOCK) && !state.crowded && !has_one_cpu() {
             sync::spin_loop();
-            return Next::Look;
+            return Next::Retry;
         }
-        Self::turn(spell)
+        Self::turn(state)
     }
 }
 
@@ -303,8 +328,8 @@ impl Learnt {
             self.times = self.times.saturating_sub(1);
         }
         let last = self.began.replace(now);
-        let is_often = last.is_some_and(|last| now - last < Adaptive::OFTEN);
-        if is_often { Adaptive::OFTEN } else { Adaptive::SPIN }
+        let is_often = last.is_some_and(|last| now - last < Adaptive::LONG_SPIN);
+        if is_often { Adaptive::LONG_SPIN } else { Adaptive::SPIN }
     }
 
     /// It gave way, and was away so long. Returns whether another thread ran meanwhile.
@@ -458,13 +483,13 @@ pub(crate) fn any_with_room<E: Waitable, S: Strategy>(
         }
     };
     assert!(ends.iter().all(|end| end.parker().is(&parker)), "the ends of one wait must share one parker");
-    let mut spell = Spell::new();
+    let mut state = WaitState::new();
     loop {
         let ready = ends.iter_mut().position(is_ready);
         if ready.is_some() || deadline.is_some_and(|at| Instant::now() >= at) {
             return ready;
         }
-        if strategy.next(&mut spell) == Next::Park {
+        if strategy.next(&mut state) == Next::Park {
             ends.iter().for_each(|end| end.arm(room(end)));
             // One barrier for all flags: each was raised before it.
             sync::heavy_barrier();
@@ -476,17 +501,10 @@ pub(crate) fn any_with_room<E: Waitable, S: Strategy>(
             if ready.is_some() {
                 return ready;
             }
-            spell = Spell::new();
+            state = WaitState::new();
         }
     }
 }
-
-/// The strategy of handles that name none: [`Adaptive`] with `std`, [`Spin`] without.
-#[cfg(feature = "std")]
-pub type DefaultStrategy = Adaptive;
-/// The strategy of handles that name none: [`Adaptive`] with `std`, [`Spin`] without.
-#[cfg(not(feature = "std"))]
-pub type DefaultStrategy = Spin;
 
 #[cfg(all(test, feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 mod tests {
@@ -537,10 +555,10 @@ mod tests {
     fn a_wait_that_follows_closely_may_be_awake_for_longer() {
         let mut learnt = Learnt::NOTHING;
         let first = Instant::now();
-        let second = first + Adaptive::OFTEN - Duration::from_nanos(1);
-        let third = second + Adaptive::OFTEN;
+        let second = first + Adaptive::LONG_SPIN - Duration::from_nanos(1);
+        let third = second + Adaptive::LONG_SPIN;
         let budgets = [first, second, third].map(|now| learnt.begin(now));
-        assert_eq!(budgets, [Adaptive::SPIN, Adaptive::OFTEN, Adaptive::SPIN]);
+        assert_eq!(budgets, [Adaptive::SPIN, Adaptive::LONG_SPIN, Adaptive::SPIN]);
     }
 
     /// Asks the strategy until it says park, and returns the CPU time that took.
@@ -552,8 +570,8 @@ mod tests {
             Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
         };
         let start = now();
-        let mut spell = Spell::new();
-        while Adaptive.next(&mut spell) == Next::Look {}
+        let mut state = WaitState::new();
+        while Adaptive.next(&mut state) == Next::Retry {}
         now() - start
     }
 
@@ -583,7 +601,7 @@ mod tests {
             });
             times.sort();
             // An interrupt may fall into one of them; in half of them there is none.
-            assert!(times[50] < 4 * Adaptive::OFTEN, "{rivals} rivals: {times:?}");
+            assert!(times[50] < 4 * Adaptive::LONG_SPIN, "{rivals} rivals: {times:?}");
         }
     }
 
@@ -598,8 +616,8 @@ mod tests {
         let pinned = std::thread::spawn(move || {
             assert!(core_affinity::set_for_current(cpus[0]));
             assert_eq!(std::thread::available_parallelism().map(usize::from).ok(), Some(1));
-            (machine_has_one_cpu(), Adaptive.next(&mut Spell::new()))
+            (machine_has_one_cpu(), Adaptive.next(&mut WaitState::new()))
         });
-        assert_eq!(pinned.join().unwrap(), (false, Next::Look));
+        assert_eq!(pinned.join().unwrap(), (false, Next::Retry));
     }
 }

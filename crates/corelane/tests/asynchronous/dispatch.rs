@@ -7,7 +7,7 @@ use corelane::dispatch::asynchronous::Dispatch;
 use corelane::dispatch::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Queue, RoundRobin, Route};
 use corelane::error::{Closed, DispatchError};
 use corelane::spsc::asynchronous::BUDGET;
-use corelane::wait::DefaultStrategy;
+use corelane::wait::Adaptive;
 use futures_util::{FutureExt, SinkExt, StreamExt, future, stream};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -35,7 +35,7 @@ fn fan_out_by<T: Send, Q: Queue<T>, R: Route<T>>(
     workers: usize,
     capacity: usize,
     route: R,
-) -> (AsyncDispatcher<T, Q, DefaultStrategy, R>, Workers<T, Q>) {
+) -> (AsyncDispatcher<T, Q, Adaptive, R>, Workers<T, Q>) {
     let builder = Builder::new(workers).capacity(capacity).batch(2).route(route).tuning(Q::Tuning::default());
     let (dispatcher, workers) = builder.build_with::<T, Q>().expect("a good capacity");
     (dispatcher.into_async(), workers.into_iter().map(|worker| worker.into_async()).collect())
@@ -46,7 +46,7 @@ fn fan_out<T: Send, Q: Queue<T>>(workers: usize, capacity: usize) -> (AsyncDispa
 }
 
 /// Dispatches until every queue is full, and says how many jobs that took.
-fn fill<Q: Fans, R: Route<u64>>(dispatcher: &mut AsyncDispatcher<u64, Q, DefaultStrategy, R>) -> u64 {
+fn fill<Q: Fans, R: Route<u64>>(dispatcher: &mut AsyncDispatcher<u64, Q, Adaptive, R>) -> u64 {
     (0..).take_while(|&job| dispatcher.try_dispatch(job).is_ok()).count() as u64
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Carries, Silent, Task, async_queue, fill, holders, poll, queue};
 use corelane::spsc::{self, AsyncConsumer, AsyncProducer, Options};
-use corelane::wait::{Next, Spell, Strategy};
+use corelane::wait::{Next, Strategy, WaitState};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
@@ -51,7 +51,7 @@ pub(crate) fn an_end_becomes_a_threads_again<D: Carries>() {
 struct Fails;
 
 impl Strategy for Fails {
-    fn next(&self, _: &mut Spell) -> Next {
+    fn next(&self, _: &mut WaitState) -> Next {
         panic!("the strategy fails")
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Ledger, Random, Tracked, fill, options, queue, queue_from, queue_with};
 use corelane::error::{Closed, PushTimeoutError, TryPopError, TryPushError};
-use corelane::wait::{Next, Spell, Strategy};
+use corelane::wait::{Next, Strategy, WaitState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub(crate) fn what_is_not_pushed_is_left<C: Case>() {
 struct Fails;
 
 impl Strategy for Fails {
-    fn next(&self, _: &mut Spell) -> Next {
+    fn next(&self, _: &mut WaitState) -> Next {
         panic!("the strategy fails")
     }
 }

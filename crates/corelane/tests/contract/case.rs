@@ -10,9 +10,7 @@ use std::sync::Arc;
 /// A design with its options.
 pub(crate) trait Case: Send + Sync + 'static {
     type Design: Carries<Options = Self::Options>;
-    type Options: Clone + Send + Sync + 'static;
-    /// In as little memory as may be.
-    const COMPACT: bool = false;
+    type Options: Clone + Default + Send + Sync + 'static;
 
     fn tuning(capacity: usize) -> Self::Options;
 }
@@ -69,8 +67,7 @@ pub(crate) const STARTS: [usize; 2] = [0, usize::MAX - 3];
 
 /// A queue's options with everything that a test may want to set.
 pub(crate) fn options<C: Case, W: Strategy>(capacity: usize, wait: W) -> Options<C::Options, W> {
-    let options = Options::new().tuning(C::tuning(capacity)).wait(wait);
-    if C::COMPACT { options.compact() } else { options }
+    Options::new().tuning(C::tuning(capacity)).wait(wait)
 }
 
 #[allow(clippy::type_complexity, reason = "the pair of handles is the point")]

@@ -40,26 +40,26 @@ pub(crate) fn channel_panics_with_the_error<C: Case>() {
 #[test]
 fn batches_of_nothing_or_beyond_the_queue_are_refused() {
     for batch in [0, 101, usize::MAX] {
-        let tuning = mcring::Tuning { batch: Some(batch) };
+        let tuning = mcring::Tuning::new().batch(batch);
         assert_eq!(error::<u64, McRing>(100, tuning), Some(ChannelError::BadBatch));
-        let tuning = bqueue::Tuning { batch_size: Some(batch), ..Default::default() };
+        let tuning = bqueue::Tuning::new().batch_size(batch);
         assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
-        let tuning = bqueue::Tuning { batch_max: Some(batch), ..Default::default() };
+        let tuning = bqueue::Tuning::new().batch_max(batch);
         assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
     }
-    let tuning = bqueue::Tuning { increment: Some(0), ..Default::default() };
+    let tuning = bqueue::Tuning::new().increment(0);
     assert_eq!(error::<u64, BQueue>(100, tuning), Some(ChannelError::BadBatch));
-    let refused = error::<u64, MultiLine>(100, multiline::Tuning { lines: Some(0) });
+    let refused = error::<u64, MultiLine>(100, multiline::Tuning::new().lines(0));
     assert_eq!(refused, Some(ChannelError::BadBatch));
     for lines in [1, 2, 100, usize::MAX] {
-        let tuning = multiline::Tuning { lines: Some(lines) };
+        let tuning = multiline::Tuning::new().lines(lines);
         assert_eq!(error::<u64, MultiLine>(1, tuning), None);
         assert_eq!(error::<Page, MultiLine>(3, tuning), None);
         assert_eq!(error::<(), MultiLine>(100, tuning), None);
     }
     for batch in [1, 100] {
-        assert_eq!(error::<u64, McRing>(100, mcring::Tuning { batch: Some(batch) }), None);
-        let tuning = bqueue::Tuning { batch_size: Some(batch), batch_max: Some(batch), ..Default::default() };
+        assert_eq!(error::<u64, McRing>(100, mcring::Tuning::new().batch(batch)), None);
+        let tuning = bqueue::Tuning::new().batch_size(batch).batch_max(batch);
         assert_eq!(error::<u64, BQueue>(100, tuning), None);
     }
 }
@@ -72,12 +72,12 @@ fn slips_that_make_no_sense_are_refused() {
         Some(ChannelError::BadSlip) => false,
         Some(error) => panic!("{error}"),
     };
-    let slip = |good, danger| Tuning { good: Some(good), danger: Some(danger), ..Default::default() };
+    let slip = |good, danger| Tuning::new().good(good).danger(danger);
     assert!(fits(100, slip(100, 100)) && fits(100, slip(0, 0)) && fits(1, slip(1, 1)));
     assert!(!fits(100, slip(101, 1)) && !fits(100, slip(50, 51)) && !fits(1, slip(2, 1)));
     // The other one adapts.
-    assert!(fits(100, Tuning { good: Some(1), ..Default::default() }));
-    assert!(!fits(100, Tuning { danger: Some(100), ..Default::default() }));
-    assert!(fits(100, Tuning { avg_time: Some(u32::MAX), interval: Some(u32::MAX), ..Default::default() }));
-    assert!(!fits(100, Tuning { interval: Some(0), ..Default::default() }));
+    assert!(fits(100, Tuning::new().good(1)));
+    assert!(!fits(100, Tuning::new().danger(100)));
+    assert!(fits(100, Tuning::new().avg_time(u32::MAX).interval(u32::MAX)));
+    assert!(!fits(100, Tuning::new().interval(0)));
 }

@@ -42,13 +42,12 @@ mod suite;
 mod watchdog;
 
 macro_rules! case {
-    ($design:ty, $tuning:expr $(, compact: $compact:literal)?) => {
+    ($design:ty, $tuning:expr) => {
         pub(super) struct This;
 
         impl crate::case::Case for This {
             type Design = $design;
             type Options = <$design as Design<u64>>::Tuning;
-            $(const COMPACT: bool = $compact;)?
 
             fn tuning(capacity: usize) -> Self::Options {
                 let tuning: fn(usize) -> Self::Options = $tuning;
@@ -58,7 +57,7 @@ macro_rules! case {
     };
 }
 
-/// The tests of where items go, for a design with options: `suite_of_paths!(name, Design, |capacity| Tuning { .. })`.
+/// The tests of where items go, for a design with options: `suite_of_paths!(name, Design, |capacity| Tuning::new())`.
 macro_rules! suite_of_paths {
     ($name:ident, $design:ty, $tuning:expr) => {
         mod $name {
@@ -70,13 +69,17 @@ macro_rules! suite_of_paths {
     };
 }
 
-/// The whole suite, for a design with its defaults: `suite!(name, Design)`.
+/// The whole suite, for a design with its defaults, `suite!(name, Design)`, or with options: `suite!(name, Design,
+/// |capacity| ..)`.
 macro_rules! suite {
-    ($name:ident, $design:ty $(, compact: $compact:literal)?) => {
+    ($name:ident, $design:ty) => {
+        suite!($name, $design, |_| Default::default());
+    };
+    ($name:ident, $design:ty, $tuning:expr) => {
         mod $name {
             use corelane::spsc::*;
 
-            case!($design, |_| Default::default() $(, compact: $compact)?);
+            case!($design, $tuning);
             paths!();
             promises!();
         }
@@ -106,7 +109,8 @@ macro_rules! suite_of_slices {
     };
 }
 
-/// The tests that need no bound, and those of its absence: `suite_of_unbounded!(name, Design, |capacity| Tuning { .. })`.
+/// The tests that need no bound, and those of its absence: `suite_of_unbounded!(name, Design, |capacity|
+/// Tuning::new())`.
 macro_rules! suite_of_unbounded {
     ($name:ident, $design:ty, $tuning:expr) => {
         mod $name {
@@ -351,53 +355,42 @@ macro_rules! promises {
 }
 
 suite!(lane, Lane);
-suite!(lane_compact, Lane, compact: true);
+suite!(lane_compact, Lane, |_| lane::Tuning::new().compact());
 suite!(lamport, Lamport);
 suite!(mcring, McRing);
 suite!(bqueue, BQueue);
 suite!(locked, Locked);
 suite!(fastforward, FastForward);
 suite!(multiline, MultiLine);
-suite_of_unbounded!(linked, Linked, |capacity| linked::Tuning { segment: Some(capacity), cached: Some(1) });
-suite_of_unbounded!(linked_by_one_line, Linked, |_| linked::Tuning { segment: Some(1), cached: Some(3) });
+suite_of_unbounded!(linked, Linked, |capacity| linked::Tuning::new().segment(capacity).cached(1));
+suite_of_unbounded!(linked_by_one_line, Linked, |_| linked::Tuning::new().segment(1).cached(3));
 suite_of_slices!(lamport_in_slices, Lamport);
 suite_of_slices!(locked_in_slices, Locked);
 suite_of_slices!(mcring_in_slices, McRing);
 suite_of_slices!(multiline_in_slices, MultiLine);
-suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning { batch: Some(1) });
-suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning { batch: Some(capacity) });
-suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning {
-    batch_size: Some(capacity),
-    ticks: 10,
-    backtracking: bqueue::Backtracking::None,
-    ..Default::default()
-});
-suite_of_paths!(bqueue_plain, BQueue, |capacity| bqueue::Tuning {
-    batch_size: Some(capacity.div_ceil(3)),
-    backtracking: bqueue::Backtracking::Plain,
-    ..Default::default()
-});
-suite_of_paths!(bqueue_far_ahead, BQueue, |capacity| bqueue::Tuning {
-    batch_size: Some(1),
-    batch_max: Some(capacity),
-    increment: Some(1000),
-    ..Default::default()
-});
-suite_of_paths!(multiline_by_one_line, MultiLine, |_| multiline::Tuning { lines: Some(1) });
-suite_of_paths!(multiline_by_the_capacity, MultiLine, |capacity| multiline::Tuning { lines: Some(capacity) });
-suite_of_paths!(fastforward_without_slips, FastForward, |_| fastforward::Tuning {
-    danger: Some(0),
-    ..Default::default()
-});
-suite_of_paths!(fastforward_slipping_for_the_capacity, FastForward, |capacity| fastforward::Tuning {
-    good: Some(capacity),
-    danger: Some(capacity),
-    avg_time: Some(u32::MAX),
-    interval: Some(1),
-});
-suite_of_paths!(fastforward_slipping_without_time, FastForward, |capacity| fastforward::Tuning {
-    good: Some(capacity),
-    danger: Some(1 + capacity / 2),
-    avg_time: Some(0),
-    interval: Some(1),
-});
+suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning::new().batch(1));
+suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning::new().batch(capacity));
+suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning::new()
+    .batch_size(capacity)
+    .ticks(10)
+    .backtracking(bqueue::Backtracking::None));
+suite_of_paths!(bqueue_plain, BQueue, |capacity| bqueue::Tuning::new()
+    .batch_size(capacity.div_ceil(3))
+    .backtracking(bqueue::Backtracking::Plain));
+suite_of_paths!(bqueue_far_ahead, BQueue, |capacity| bqueue::Tuning::new()
+    .batch_size(1)
+    .batch_max(capacity)
+    .increment(1000));
+suite_of_paths!(multiline_by_one_line, MultiLine, |_| multiline::Tuning::new().lines(1));
+suite_of_paths!(multiline_by_the_capacity, MultiLine, |capacity| multiline::Tuning::new().lines(capacity));
+suite_of_paths!(fastforward_without_slips, FastForward, |_| fastforward::Tuning::new().danger(0));
+suite_of_paths!(fastforward_slipping_for_the_capacity, FastForward, |capacity| fastforward::Tuning::new()
+    .good(capacity)
+    .danger(capacity)
+    .avg_time(u32::MAX)
+    .interval(1));
+suite_of_paths!(fastforward_slipping_without_time, FastForward, |capacity| fastforward::Tuning::new()
+    .good(capacity)
+    .danger(1 + capacity / 2)
+    .avg_time(0)
+    .interval(1));

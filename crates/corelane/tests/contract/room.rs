@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Rx, Tx, fill, options, queue, queue_with};
 use corelane::error::Closed;
-use corelane::wait::{Next, Park, Spell, Strategy};
+use corelane::wait::{Next, Park, Strategy, WaitState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -121,9 +121,9 @@ pub(crate) fn beyond_the_capacity_panics<C: Case>() {
 struct Fails(Arc<AtomicBool>);
 
 impl Strategy for Fails {
-    fn next(&self, spell: &mut Spell) -> Next {
+    fn next(&self, state: &mut WaitState) -> Next {
         assert!(!self.0.load(SeqCst), "the strategy fails");
-        Park.next(spell)
+        Park.next(state)
     }
 }
 

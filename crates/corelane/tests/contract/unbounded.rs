@@ -218,17 +218,18 @@ pub(crate) fn what_is_inside_is_counted<C: Case>() {
 
 #[test]
 fn segments_of_nothing_are_refused() {
-    let refused = |segment, cached| {
-        let options = spsc::Options::new().tuning(linked::Tuning { segment, cached });
+    use linked::Tuning;
+    let refused = |tuning| {
+        let options = spsc::Options::new().tuning(tuning);
         linked::channel_with::<u64, Adaptive, spsc::NoStats>(options).err()
     };
-    assert_eq!(refused(Some(0), None), Some(ChannelError::BadSegment));
-    assert_eq!(refused(None, Some(0)), Some(ChannelError::BadSegment));
-    assert_eq!(refused(Some(usize::MAX), None), Some(ChannelError::TooLarge));
-    assert_eq!(refused(Some(usize::MAX / 16), None), Some(ChannelError::TooLarge));
-    assert_eq!(refused(None, Some(usize::MAX / 8)), Some(ChannelError::NoMemory));
-    assert_eq!(refused(Some(1), Some(1)), None);
-    assert_eq!(refused(None, None), None);
+    assert_eq!(refused(Tuning::new().segment(0)), Some(ChannelError::BadSegment));
+    assert_eq!(refused(Tuning::new().cached(0)), Some(ChannelError::BadSegment));
+    assert_eq!(refused(Tuning::new().segment(usize::MAX)), Some(ChannelError::TooLarge));
+    assert_eq!(refused(Tuning::new().segment(usize::MAX / 16)), Some(ChannelError::TooLarge));
+    assert_eq!(refused(Tuning::new().cached(usize::MAX / 8)), Some(ChannelError::NoMemory));
+    assert_eq!(refused(Tuning::new().segment(1).cached(1)), None);
+    assert_eq!(refused(Tuning::new()), None);
 }
 
 /// The generic constructor takes any capacity, and makes it no bound.

@@ -41,7 +41,7 @@ pub(crate) fn every_strategy_hands_over_with_pauses<C: Case>() {
     hand_over_with_pauses::<C, _>(Spin);
     hand_over_with_pauses::<C, _>(Yield);
     hand_over_with_pauses::<C, _>(SpinPark::default());
-    hand_over_with_pauses::<C, _>(SpinPark { looks: 1 });
+    hand_over_with_pauses::<C, _>(SpinPark::new(1));
     hand_over_with_pauses::<C, _>(Park);
     hand_over_with_pauses::<C, _>(Adaptive);
 }

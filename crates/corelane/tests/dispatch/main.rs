@@ -26,7 +26,7 @@ mod suite;
 mod watchdog;
 
 use corelane::dispatch::{Builder, Dispatcher, Queue, Route, Worker};
-use corelane::wait::{DefaultStrategy, Strategy};
+use corelane::wait::{Adaptive, Strategy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -42,17 +42,17 @@ pub(crate) trait Case: 'static {
         + Queue<Item, Tuning = Self::Options>;
 }
 
-pub(crate) type Tx<T, C, R, W = DefaultStrategy> = Dispatcher<T, <C as Case>::Queue, W, R>;
-pub(crate) type Rx<T, C, W = DefaultStrategy> = Worker<T, <C as Case>::Queue, W>;
+pub(crate) type Tx<T, C, R, W = Adaptive> = Dispatcher<T, <C as Case>::Queue, W, R>;
+pub(crate) type Rx<T, C, W = Adaptive> = Worker<T, <C as Case>::Queue, W>;
 
 /// Builds a fan-out over the case's queues with their defaults.
 pub(crate) fn build<C: Case, T: Send, W: Strategy, R: Route<T>>(
-    builder: Builder<(), W, R>,
+    builder: Builder<C::Options, W, R>,
 ) -> (Tx<T, C, R, W>, Vec<Rx<T, C, W>>)
 where
     C::Queue: Queue<T, Tuning = C::Options>,
 {
-    builder.tuning(C::Options::default()).build_with().unwrap()
+    builder.build_with().unwrap()
 }
 
 /// What is in a worker's queue now.

@@ -1,6 +1,6 @@
 //! Panics at a chosen place: the user's code that a queue calls, and that runs between two calls, ticks.
 
-use corelane::wait::{Adaptive, Next, Park, Spell, SpinPark, Strategy, Yield};
+use corelane::wait::{Adaptive, Next, Park, SpinPark, Strategy, WaitState, Yield};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -90,19 +90,19 @@ impl Clone for Way {
 }
 
 impl Strategy for Way {
-    fn next(&self, spell: &mut Spell) -> Next {
+    fn next(&self, state: &mut WaitState) -> Next {
         match self {
-            Self::Adaptive => Adaptive.next(spell),
-            Self::Park => Park.next(spell),
-            Self::SpinPark => SpinPark::default().next(spell),
-            Self::Yield => Yield.next(spell),
+            Self::Adaptive => Adaptive.next(state),
+            Self::Park => Park.next(state),
+            Self::SpinPark => SpinPark::default().next(state),
+            Self::Yield => Yield.next(state),
             Self::Ticking => {
                 tick();
-                if spell.count() > 3 {
+                if state.count() > 3 {
                     return Next::Park;
                 }
                 std::thread::yield_now();
-                Next::Look
+                Next::Retry
             }
         }
     }

@@ -30,7 +30,7 @@ mod watchdog;
 
 /// A design of `spsc` with its options.
 pub(crate) trait Case: Send + Sync + 'static {
-    type Options: Clone;
+    type Options: Clone + Default;
     type Design: corelane::spsc::Design<book::Item, Tuning = Self::Options>
         + corelane::spsc::Design<u64, Tuning = Self::Options>;
     /// Whether its `try_` calls go on while a thread is stopped in the middle of one.
@@ -188,17 +188,14 @@ macro_rules! suite_of_handoff {
     };
 }
 
-suite_of_spsc!(lane, Lane, true, true, |_, _| ());
+suite_of_spsc!(lane, Lane, true, true, |_, _| Default::default());
 suite_of_spsc!(lamport, Lamport, true, true, |_, _| Default::default());
 suite_of_spsc!(mcring, McRing, true, true, |_, _| Default::default());
 suite_of_spsc!(bqueue, BQueue, true, true, |_, _| Default::default());
 suite_of_spsc!(locked, Locked, true, false, |_, _| Default::default());
 suite_of_spsc!(fastforward, FastForward, true, true, |_, _| Default::default());
 suite_of_spsc!(multiline, MultiLine, true, true, |_, _| Default::default());
-suite_of_spsc!(linked, Linked, false, true, |capacity, keeps| linked::Tuning {
-    segment: Some(capacity),
-    cached: Some(keeps),
-});
+suite_of_spsc!(linked, Linked, false, true, |capacity, keeps| linked::Tuning::new().segment(capacity).cached(keeps));
 suite_of_mpmc!(ticket, Ticket, true, false, tests);
 suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 // Asks the allocator for each item, which has locks that a stopped thread may hold.

@@ -76,7 +76,7 @@ fn what_cannot_be_made_is_refused() {
 #[test]
 fn an_unbounded_queue_refuses_or_waits_and_loses_nothing() {
     in_a_process_of_its_own("memory::an_unbounded_queue_refuses_or_waits_and_loses_nothing", || {
-        let tuning = linked::Tuning { segment: Some(16), cached: Some(1) };
+        let tuning = linked::Tuning::new().segment(16).cached(1);
         let options = spsc::Options::new().tuning(tuning).wait(Adaptive);
         let (mut tx, mut rx) = spsc::channel_with::<Page, Linked, _, _>(1, options).expect("two segments");
         let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));

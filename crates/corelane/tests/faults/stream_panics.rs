@@ -13,7 +13,8 @@ const MESSAGES: usize = 40;
 const MOMENT: Duration = Duration::from_micros(50);
 
 fn queue(limit: Option<usize>) -> (Producer<Way>, Consumer<Way>) {
-    let tuning = Tuning { segment: Some(256), cached: Some(1), limit };
+    let tuning = Tuning::new().segment(256).cached(1);
+    let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
     stream::channel_with::<_, NoStats>(Options::new().tuning(tuning).wait(Way::Ticking)).expect("a good segment")
 }
 

@@ -39,7 +39,7 @@ fn hands_over<C: Case, W: Strategy + Sync>(wait: W) {
 pub(crate) fn every_strategy_hands_over<C: Case>() {
     hands_over::<C, _>(Spin);
     hands_over::<C, _>(Yield);
-    hands_over::<C, _>(SpinPark { looks: 1 });
+    hands_over::<C, _>(SpinPark::new(1));
     hands_over::<C, _>(Park);
     hands_over::<C, _>(Adaptive);
 }

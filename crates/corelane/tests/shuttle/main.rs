@@ -37,7 +37,7 @@ use std::time::Duration;
 
 /// Looks a few times before it parks, or none.
 pub(crate) fn wait() -> SpinPark {
-    SpinPark { looks: draw(0..4) as u32 }
+    SpinPark::new(draw(0..4) as u32)
 }
 
 /// A time that passes soon.

@@ -2,6 +2,7 @@
 
 use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::spsc::bqueue::Backtracking;
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
 use corelane::wait::{self as waiting, Parker, SpinPark};
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -31,29 +32,26 @@ macro_rules! tested {
 }
 
 /// A size from 1 to the capacity.
-fn size(capacity: usize) -> Option<usize> {
-    Some(draw(0..capacity) + 1)
+fn size(capacity: usize) -> usize {
+    draw(0..capacity) + 1
 }
 
 tested! {
-    Lane: (), |_| ();
+    Lane: spsc::lane::Tuning, |_| spsc::lane::Tuning::new();
     Lamport: (), |_| ();
     Locked: (), |_| ();
-    Linked: spsc::linked::Tuning, |_| spsc::linked::Tuning { segment: Some(draw(1..30)), cached: Some(draw(1..4)) };
-    McRing: spsc::mcring::Tuning, |capacity| spsc::mcring::Tuning { batch: size(capacity) };
-    MultiLine: spsc::multiline::Tuning, |capacity| spsc::multiline::Tuning { lines: size(capacity) };
-    BQueue: spsc::bqueue::Tuning, |capacity| spsc::bqueue::Tuning {
-        batch_size: size(capacity),
-        ticks: draw(0..3) as u32,
-        backtracking: one_of(&[spsc::bqueue::Backtracking::None, spsc::bqueue::Backtracking::Plain, spsc::bqueue::Backtracking::Adaptive]),
-        ..Default::default()
-    };
-    FastForward: spsc::fastforward::Tuning, |capacity| spsc::fastforward::Tuning {
-        good: Some(capacity),
-        danger: Some(draw(0..capacity) + 1),
-        avg_time: Some(draw(0..3) as u32),
-        interval: Some(1),
-    };
+    Linked: spsc::linked::Tuning, |_| spsc::linked::Tuning::new().segment(draw(1..30)).cached(draw(1..4));
+    McRing: spsc::mcring::Tuning, |capacity| spsc::mcring::Tuning::new().batch(size(capacity));
+    MultiLine: spsc::multiline::Tuning, |capacity| spsc::multiline::Tuning::new().lines(size(capacity));
+    BQueue: spsc::bqueue::Tuning, |capacity| spsc::bqueue::Tuning::new()
+        .batch_size(size(capacity))
+        .ticks(draw(0..3) as u32)
+        .backtracking(one_of(&[Backtracking::None, Backtracking::Plain, Backtracking::Adaptive]));
+    FastForward: spsc::fastforward::Tuning, |capacity| spsc::fastforward::Tuning::new()
+        .good(capacity)
+        .danger(size(capacity))
+        .avg_time(draw(0..3) as u32)
+        .interval(1);
 }
 
 type Producer<T, D> = spsc::Producer<T, D, SpinPark>;

@@ -13,7 +13,8 @@ type Ends = (Producer<SpinPark>, Consumer<SpinPark>);
 fn queue() -> (Ends, usize) {
     let segment = one_of(&[8, 40, 100, 1_000]);
     let limit = one_of(&[None, Some(16), Some(200)]);
-    let tuning = Tuning { segment: Some(segment), cached: Some(draw(1..4)), limit };
+    let tuning = Tuning::new().segment(segment).cached(draw(1..4));
+    let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
     let options = Options::new().tuning(tuning).wait(wait()).start_at(one_of(&[0, usize::MAX - 40]));
     let longest = limit.map_or(3 * segment / 2, |limit| limit - 8);
     (stream::channel_with(options).unwrap(), longest)
