@@ -164,9 +164,7 @@ impl Desk {
     /// To be called after [`tell`](Self::tell).
     #[cfg(feature = "async")]
     fn wake_task(&self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
+        self.waker.wake();
     }
 
     /// Says which task to wake when a worker leaves, or none. The caller looks for news after that. Returns false if a worker is just waking

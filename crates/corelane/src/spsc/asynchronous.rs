@@ -84,6 +84,11 @@
 //! The blocking ends are not touched by any of it: to them a waiting task is one more reason to leave the fast path, in a
 //! word they read anyway.
 //!
+//! # A waker that panics
+//!
+//! The other end runs it in the middle of a call. Its panic reaches the panic hook and goes no further: the call does what it says, and
+//! the task is as if it had not been woken.
+//!
 //! # Without membarrier
 //!
 //! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its flag. A

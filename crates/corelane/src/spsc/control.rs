@@ -32,8 +32,8 @@ const WAITS: u32 = PARKED | AWAITED | INSISTENT;
 /// One end as the other end sees it.
 ///
 /// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED` or `AWAITED`
-/// down when it wakes the one who waits. Both do so in cold paths only, so the other end's load of it after every
-/// publication hits its own cache.
+/// down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where the seal lies. Both do so in cold
+/// paths only, so the other end's load of it after every publication hits its own cache.
 pub(crate) struct End {
     state: AtomicU32,
     /// Where this end would put the seal. Written before it decides so.
@@ -119,10 +119,8 @@ impl End {
             self.parker.unpark();
         }
         #[cfg(feature = "async")]
-        if state & AWAITED != 0
-            && let Some(waker) = self.waker.take()
-        {
-            waker.wake();
+        if state & AWAITED != 0 {
+            self.waker.wake();
         }
         let _ = state;
     }

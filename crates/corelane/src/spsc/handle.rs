@@ -18,6 +18,12 @@
 //! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer that has decided
 //! takes nothing back, because the consumer may still be looking for the last item.
 //!
+//! The edges, all of `sealed_by`, which is changed once:
+//! - the producer decides, release → the consumer's failed compare-exchange or load, acquire: where the seal lies, and all that was
+//!   published before, are visible to the second note;
+//! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is visible, and the
+//!   consumer's look for the last item comes before the producer takes anything back.
+//!
 //! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the consumer takes note.
 //! What that means for an item is said in the [module](crate::spsc#closing).
 
@@ -1152,7 +1158,18 @@ impl<T, D: Design<T>, W, S: Recorder> Peeked<'_, T, D, W, S> {
 
     /// Pops the item and drops it where it is.
     pub fn release(self) {
-        drop(self.consumer.take());
+        /// Frees the slot, also when the item's drop panics.
+        struct Release<'a, T, D: Design<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>);
+        impl<T, D: Design<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {
+            fn drop(&mut self) {
+                // SAFETY: an item was readable, and it has been dropped.
+                unsafe { self.0.raw.release(1) };
+                self.0.stats.popped(1);
+            }
+        }
+        let release = Release(self.consumer);
+        // SAFETY: the item is readable, and its slot is released after this drops it once.
+        unsafe { (*release.0.raw.slot(0)).with_mut(|slot| (*slot).assume_init_drop()) };
     }
 }
 

@@ -45,6 +45,22 @@ pub(crate) struct WakerCell {
 unsafe impl Sync for WakerCell {}
 
 impl WakerCell {
+    /// Wakes the task whose waker is here, if there is one; to be called by the waking side.
+    ///
+    /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic ends here, after the
+    /// panic hook has run.
+    pub(crate) fn wake(&self) {
+        let Some(waker) = self.take() else { return };
+        // A model's own panics are to be seen.
+        #[cfg(any(loom, shuttle))]
+        waker.wake();
+        #[cfg(not(any(loom, shuttle)))]
+        if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())) {
+            // Its drop may panic, too.
+            core::mem::forget(payload);
+        }
+    }
+
     pub(crate) fn new() -> Self {
         Self { holder: AtomicU32::new(FREE), waker: UnsafeCell::new(None) }
     }

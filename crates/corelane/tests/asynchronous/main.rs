@@ -94,6 +94,7 @@ macro_rules! suite {
                     wakers_do_not_grow
                     an_end_that_goes_lets_its_waker_go
                     a_waker_may_drop_the_other_end
+                    a_waker_that_panics_costs_no_item
                     a_turn_for_others
                     a_task_moves_between_threads
                 }

@@ -100,6 +100,60 @@ pub(crate) fn a_waker_may_drop_the_other_end<D: Carries>() {
     }
 }
 
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+/// The call of the other end, which runs the waker, does what it says: no item is lost, and none is there twice.
+pub(crate) fn a_waker_that_panics_costs_no_item<D: Carries>() {
+    let bomb = Waker::from(Arc::new(Bomb));
+    let (mut producer, mut consumer) = async_queue::<u64, D>(8);
+    for from in [0, 4, 8] {
+        assert!(Pin::new(&mut consumer.pop()).poll(&mut Context::from_waker(&bomb)).is_pending());
+        let mut items = (from..from + 4).collect::<Vec<_>>();
+        assert_eq!((producer.try_push_batch(&mut items), items.len()), (Ok(4), 0));
+        assert_eq!((consumer.try_pop_batch(&mut items, 9), items), (Ok(4), (from..from + 4).collect()));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Large([usize; 8]);
+
+/// A lane's consumer gives a block back, which wakes the producer, and comes back to that block a lap later.
+#[test]
+fn a_producers_waker_that_panics_costs_no_item() {
+    let bomb = Waker::from(Arc::new(Bomb));
+    // Seven items a block: the producer comes to the first slot of the block that the consumer leaves.
+    let tuning = spsc::lane::Tuning::new().compact();
+    let options = Options::new().tuning(tuning);
+    let (producer, mut consumer) = spsc::channel_with::<Large, spsc::Lane, _, _>(7 * 146 + 1, options).unwrap();
+    let mut producer = producer.into_async();
+    let mut push_all = |next: &mut usize| {
+        while producer.try_push(Large([*next + 1; 8])).is_ok() {
+            *next += 1;
+        }
+        assert!(Pin::new(&mut producer.reserve()).poll(&mut Context::from_waker(&bomb)).is_pending());
+    };
+    let (mut pushed, mut popped) = (0, 0);
+    push_all(&mut pushed);
+    for _ in 0..5000 {
+        if let Ok(item) = consumer.try_pop() {
+            assert_eq!(item, Large([popped + 1; 8]));
+            popped += 1;
+        } else {
+            assert_eq!(popped, pushed);
+        }
+        if popped % 50 == 0 {
+            push_all(&mut pushed);
+        }
+    }
+    assert!(popped > 4000);
+}
+
 /// So many calls are ready, and then one is not.
 pub(crate) fn a_turn_for_others<D: Carries>() {
     let (mut producer, mut consumer) = async_queue::<u64, D>(1000);
