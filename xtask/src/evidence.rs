@@ -1,8 +1,8 @@
 //! The records of what was seen, in `target/evidence`, and the table that a release makes of them, `docs/evidence.md`.
 //!
 //! A record is what a command came to, and which sources it ran over. The table is of one commit: what was seen of
-//! other sources is not in it, and a cell without a record is empty. `cargo xtask verify` goes on by the records where it was
-//! interrupted.
+//! other sources is not in it, and a cell without a record is empty. `cargo xtask verify` goes on by the records where
+//! it was interrupted.
 
 use crate::cargo::{End, Outcome, Tests};
 use crate::mutants::Mutant;

@@ -133,7 +133,7 @@ const TOO_LONG: [(&str, &str); 7] = [
         "-random_calls -histories -races -no_wake_up -stream_between -every_length -a_limit_is_kept \
          -gets_exactly",
     ),
-    ("fastflow", "-random -histories -cross_threads"),
+    ("fastflow", "-random -histories"),
     (
         "mpmc",
         "-::order:: -::sequences:: -::history:: -random_calls -races -every_ -what_is_left -a_thread_ \
@@ -143,13 +143,14 @@ const TOO_LONG: [(&str, &str); 7] = [
     (
         "handoff",
         "-::stress:: -::memory:: -::sequences:: -::history:: -s16_ -s25_ -s29_ -s30_ -the_middle -puts_before \
-         -q1_ -q11_ -memory_is -no_poll -nobody_takes -against_traffic -came_before -many_threads -give_up \
+         -q1_ -q11_ -memory_is -no_try_take -nobody_takes -against_traffic -came_before -many_threads -give_up \
          -sleeps",
     ),
     (
         "dispatch",
         "-history:: -sequences:: -stranding:: -each_job -order_under_load -keep_their_order -comes_back \
          -hears_of_a_leave -slices_and_batches -jobs_and_results -from_all_workers -keys_from_all -a_key_ \
+         -what_is_not_dispatched \
          -keys_are_spread -leave_moves",
     ),
     // One starts another program, which Miri cannot.

@@ -6,7 +6,8 @@
 //! # How it works
 //!
 //! 1. A thread that has nothing to do waits in a take of the synchronous queue, for the keep-alive time.
-//! 2. A task is put to the queue by a `try_put`. One compare-and-swap, of the word of a take that waits, decides that this thread has it.
+//! 2. A task is put to the queue by a `try_put`. One compare-and-swap, of the word of a take that waits, decides that
+//!    this thread has it.
 //! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller waits in a put, as the
 //!    policy says; a thread that is done then finds the put.
 //! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may end;
@@ -15,9 +16,10 @@
 //! # Synchronization
 //!
 //! - What happened before the task was put is visible to it, by the queue, or by the start of the thread.
-//! - A thread that ends looks for a put by a `try_take`, under the lock in which it is uncounted; a caller that waits has registered its put
-//!   before it takes that lock to see whether a thread may be started, and whether one runs. One of the two sees the other. Where none
-//!   runs and those there may be are being started, the caller waits for the outcome of that.
+//! - A thread that ends looks for a put by a `try_take`, under the lock in which it is uncounted; a caller that waits
+//!   has registered its put before it takes that lock to see whether a thread may be started, and whether one runs. One
+//!   of the two sees the other. Where none runs and those there may be are being started, the caller waits for the
+//!   outcome of that.
 //! - The queue is closed after the phase has changed. A task that meets a take meanwhile came before the shutdown.
 //!
 //! # Progress

@@ -1,4 +1,5 @@
-//! What a call that did not do what it was asked says, and gives back: one type for each kind of call, in every family of queues.
+//! What a call that did not do what it was asked says, and gives back: one type for each kind of call, in every family
+//! of queues.
 //!
 //! | call | error |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | dispatches a job | `DispatchError` |
 //! | makes a queue | [`ChannelError`] |
 //!
-//! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into a log. Each converts
-//! into the wider ones: `?` takes a [`Closed`] where a [`TryPushError`] or a [`PushTimeoutError`] is returned, and so on.
+//! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into
+//! a log. Each converts into the wider ones: `?` takes a [`Closed`] where a [`TryPushError`] or a [`PushTimeoutError`]
+//! is returned, and so on.
 //!
 //! ```
 //! use corelane::error::{Closed, TryPushError};
@@ -26,8 +28,8 @@
 
 use core::fmt;
 
-/// The queue is closed: with the item that was to be pushed, or, from a pop, with nothing, once everything it had accepted has been popped.
-/// No later call succeeds.
+/// The queue is closed: with the item that was to be pushed, or, from a pop, with nothing, once everything it had
+/// accepted has been popped. No later call succeeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T = ()>(pub T);
 
@@ -42,11 +44,11 @@ impl<T> Closed<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryPushError<T> {
-    /// No room: as many items as the queue takes are inside, or, in an unbounded queue, there is no memory for another one. In a hand-off, no
-    /// partner waits. That may change at any time.
+    /// No room: as many items as the queue takes are inside, or, in an unbounded queue, there is no memory for another
+    /// one. In a hand-off, no partner waits. That may change at any time.
     Full(T),
-    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the queue: try again, or
-    /// make a call that waits. Only queues of [`mpmc`](crate::mpmc) say so.
+    /// Another thread is in the middle of its call, and this one would have to wait for it. It says nothing about the
+    /// queue: try again, or make a call that waits. Only queues of [`mpmc`](crate::mpmc) say so.
     Busy(T),
     /// The queue is closed: no later push succeeds.
     Closed(T),
@@ -166,8 +168,8 @@ impl PopTimeoutError {
     }
 }
 
-/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) did not take the job, with the job; for a call with many jobs, with the
-/// number of those that it dispatched.
+/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) did not take the job, with the job; for a call with
+/// many jobs, with the number of those that it dispatched.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -178,7 +180,8 @@ pub enum DispatchError<T> {
     Timeout(T),
     /// Every worker has left.
     NoWorker(T),
-    /// A worker has panicked. Its panic is to be [taken](crate::dispatch::Dispatcher::take_panic) before anything else is dispatched.
+    /// A worker has panicked. Its panic is to be [taken](crate::dispatch::Dispatcher::take_panic) before anything else
+    /// is dispatched.
     Panicked(T),
 }
 

@@ -53,8 +53,8 @@
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
 //!
-//! One thread that hands out work to several, with a queue for each of them: [`dispatch`], over any design of [`spsc`], lanes unless another is
-//! named.
+//! One thread that hands out work to several, with a queue for each of them: [`dispatch`], over any design of [`spsc`],
+//! lanes unless another is named.
 //!
 //! | you have | take | because |
 //! |---|---|---|
@@ -78,8 +78,8 @@
 //! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
 //!   side](spsc::Contiguous).
 //! - Counting is a type parameter, [`spsc::stats`]: it costs nothing unless it is asked for.
-//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). What nobody pops is
-//!   dropped exactly once.
+//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). What
+//!   nobody pops is dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
 //! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with
@@ -87,10 +87,11 @@
 //!
 //! # Features
 //!
-//! - `std` (default): parking, timed waits, the [adaptive](wait::Adaptive) strategy. Without it the crate is `no_std` with
-//!   `alloc`, and waits spin.
-//! - `async`: either end of every queue of [`spsc`], and of a [`dispatch`], may be a task's instead of a thread's, on any executor, with
-//!   `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and `dispatch::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
+//! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin: the
+//!   [adaptive](wait::Adaptive) strategy, too, which handles that name none have in every build.
+//! - `async`: either end of every queue of [`spsc`], and of a [`dispatch`], may be a task's instead of a thread's, on
+//!   any executor, with `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and
+//!   `dispatch::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;

@@ -88,7 +88,8 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
     let _ = (start, count);
 }
 
-/// Makes an empty slot where it lies, without one on the stack: an item may be larger than that. Outside of loom that is any memory.
+/// Makes an empty slot where it lies, without one on the stack: an item may be larger than that. Outside of loom that
+/// is any memory.
 ///
 /// What is generic is compiled where it is used, and an example is compiled without optimization:
 ///
@@ -205,8 +206,8 @@ mod barrier {
         core::sync::atomic::fence(SeqCst);
     }
 
-    /// True where there is no membarrier, and from the moment on at which it was refused. The parker may then miss a store that was still on
-    /// its way, so no park lasts longer than a millisecond.
+    /// True where there is no membarrier, and from the moment on at which it was refused. The parker may then miss a
+    /// store that was still on its way, so no park lasts longer than a millisecond.
     #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         !membarrier::is_available()
@@ -244,7 +245,8 @@ mod barrier {
             ANSWER.compare_exchange(UNKNOWN, answer, Relaxed, Relaxed).map_or_else(|said| said, |_| answer) == AVAILABLE
         }
 
-        /// A sandbox may refuse the call any time after the process was registered: from then on there is no membarrier.
+        /// A sandbox may refuse the call any time after the process was registered: from then on there is no
+        /// membarrier.
         pub(super) fn barrier() {
             if call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 {
                 ANSWER.store(REFUSED, Relaxed);

@@ -1,5 +1,5 @@
-//! Who is about to sleep, or closes, passes the heavy half of the asymmetric barrier: the calls of membarrier are counted. And a thread
-//! that is stopped in that call keeps nobody waiting.
+//! Who is about to sleep, or closes, passes the heavy half of the asymmetric barrier: the calls of membarrier are
+//! counted. And a thread that is stopped in that call keeps nobody waiting.
 //!
 //! Without that call a wake-up is lost once in a long time, on some processors. Loom models the barrier by fences, beside which those of
 //! an attempt that finds nothing hide that it is missing.
@@ -80,7 +80,8 @@ fn a_consumer_that_closes() {
     passes_the_barrier(move || consumer.close());
 }
 
-/// A consumer is stopped in the middle of its close. The producer's calls return all the same, and what they say is what comes out.
+/// A consumer is stopped in the middle of its close. The producer's calls return all the same, and what they say is
+/// what comes out.
 fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
     let (mut producer, mut consumer) =
         spsc::channel_with::<u64, D, _, _>(16, Options::new().tuning(D::Tuning::default())).unwrap();

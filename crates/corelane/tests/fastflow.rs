@@ -28,7 +28,7 @@ fn pointers_arrive_in_order() {
         let (mut tx, mut rx) = fastflow::channel(size);
         assert_eq!(rx.pop(), None);
         let (mut pushed, mut popped) = (0, 0);
-        for round in 0..400 {
+        for round in 0..if cfg!(miri) { 30 } else { 400 } {
             for _ in 0..round % 17 {
                 tx.push(Box::new(pushed)).unwrap();
                 pushed += 1;
@@ -49,19 +49,20 @@ fn pointers_arrive_in_order() {
 
 #[test]
 fn pointers_cross_threads() {
+    const ITEMS: u64 = if cfg!(miri) { 300 } else { 200_000 };
     watchdog::guard(|| {
         for size in [1, 5, 512] {
             let (mut tx, mut rx) = fastflow::channel(size);
             thread::scope(|scope| {
                 scope.spawn(move || {
-                    for number in 0..200_000_u64 {
+                    for number in 0..ITEMS {
                         tx.push(Box::new(number)).unwrap();
                         if number % 1000 == 0 {
                             thread::yield_now();
                         }
                     }
                 });
-                for number in 0..200_000 {
+                for number in 0..ITEMS {
                     let got = loop {
                         match rx.pop() {
                             Some(got) => break got,

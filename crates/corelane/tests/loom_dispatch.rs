@@ -1,8 +1,9 @@
 //! How workers leave a fan-out, under every interleaving. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_dispatch`.
 //!
-//! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for the dispatcher, and a
-//! dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom reports.
+//! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for
+//! the dispatcher, and a dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom
+//! reports.
 #![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
@@ -31,7 +32,8 @@ fn fan_out(workers: usize, capacity: usize) -> Ends {
     Builder::new(workers).capacity(capacity).batch(1).wait(Park).build().unwrap()
 }
 
-/// A worker takes a job, if there is one, and leaves, while the dispatcher dispatches more. Each job is done or comes back.
+/// A worker takes a job, if there is one, and leaves, while the dispatcher dispatches more. Each job is done or comes
+/// back.
 #[test]
 fn a_worker_leaves_while_jobs_come() {
     explore(3, || {
@@ -196,8 +198,8 @@ fn results_make_room_for_jobs() {
     });
 }
 
-/// Over a shared queue's ring. A job in the middle of its push is not there yet, so its worker may fall asleep; and a slot in the middle of a pop is not
-/// free, so the dispatcher may.
+/// Over a shared queue's ring. A job in the middle of its push is not there yet, so its worker may fall asleep; and a
+/// slot in the middle of a pop is not free, so the dispatcher may.
 #[test]
 fn both_ends_of_a_ring_sleep_in_turn() {
     explore(2, || {

@@ -208,7 +208,8 @@ mod models {
         });
     }
 
-    /// One take waits; of two puts that do not wait, one is accepted. The loser does not miss the other take that waits.
+    /// One take waits; of two puts that do not wait, one is accepted. The loser does not miss the other take that
+    /// waits.
     pub(super) fn two_try_puts_find_two_takes(mode: Mode) {
         explore([2, 4], move || {
             let (queue, ledger) = queue(mode);
@@ -576,8 +577,8 @@ mod transfer {
         });
     }
 
-    /// A close goes through the requests. The node it stands on leaves, and comes back as that of a push which is about to learn that the
-    /// queue is closed: what is behind it now is not the end.
+    /// A close goes through the requests. The node it stands on leaves, and comes back as that of a push which is about
+    /// to learn that the queue is closed: what is behind it now is not the end.
     #[test]
     fn a_close_is_not_misled_by_a_node_that_comes_back() {
         explore_with(Barrier::ReadModifyWrite, 2, || {

@@ -489,7 +489,8 @@ mod models {
         });
     }
 
-    /// A sender is cloned, in a thread that lets its own go, while another one goes: the queue is open as long as one is there.
+    /// A sender is cloned, in a thread that lets its own go, while another one goes: the queue is open as long as one
+    /// is there.
     pub(super) fn a_clone_keeps_the_queue_open<D: Tested>() {
         explore_try_calls::<D>(0, || {
             let (tx, rx) = channel::<usize, D>(2);
@@ -508,8 +509,8 @@ mod models {
         });
     }
 
-    /// The last receiver goes while a sender pushes more than there is room for: each item was popped, or comes back, or is dropped
-    /// with the queue.
+    /// The last receiver goes while a sender pushes more than there is room for: each item was popped, or comes back,
+    /// or is dropped with the queue.
     pub(super) fn the_last_receiver_goes<D: Tested>() {
         explore::<D>(1, || {
             let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());

@@ -124,11 +124,12 @@ fn a_dispatcher_without_memory_is_refused_or_waits() {
         let (mut dispatcher, mut workers) = builder.build_with::<Page, Mpmc<MichaelScott>>().unwrap();
         let mut worker = workers.remove(0);
         let page = |number: u8| [number; 4096];
+        let mut rest = (4..100).map(page).collect();
         LIMIT.set(4 * 4096);
         assert_eq!(dispatcher.try_dispatch_slice(&[page(0), page(1), page(2), page(3), page(4)]), Ok(3));
         assert_eq!(dispatcher.try_dispatch(page(3)), Err(DispatchError::Full(page(3))));
         let moment = Duration::from_millis(2);
-        assert_eq!(dispatcher.dispatch_timeout(page(3), moment), Err(DispatchError::Full(page(3))));
+        assert_eq!(dispatcher.dispatch_timeout(page(3), moment), Err(DispatchError::Timeout(page(3))));
         assert_eq!(worker.try_pop(), Ok(page(0)));
         assert_eq!(dispatcher.try_dispatch_slice(&[page(3), page(4)]), Ok(1));
         std::thread::scope(|scope| {
@@ -136,7 +137,7 @@ fn a_dispatcher_without_memory_is_refused_or_waits() {
                 std::thread::sleep(5 * moment);
                 assert!(worker.jobs().eq((1..200).map(page)));
             });
-            assert_eq!(dispatcher.dispatch_batch(&mut (4..100).map(page).collect()), Ok(()));
+            assert_eq!(dispatcher.dispatch_batch(&mut rest), Ok(()));
             (100..200).for_each(|number| dispatcher.dispatch(page(number)).unwrap());
             drop(dispatcher);
             LIMIT.set(usize::MAX);

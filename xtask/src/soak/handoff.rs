@@ -1,10 +1,10 @@
-//! No buffer: puts that meet takes, transfers, exchanges.
+//! No buffer: puts that meet takes, items that are left or waited for, exchanges.
 
 use super::Episode;
 use super::load::{Item, Mood, Random, dropped, timed};
 use super::watch::{Doing, Watch};
 use corelane::error::{PopTimeoutError, PushTimeoutError};
-use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
+use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -247,7 +247,8 @@ fn take(queue: &dyn Meets, random: Random, watch: &Watch) -> (u64, u64, u64) {
                     match timed(mood.random.moment(), |time| queue.take_timeout(time), is_timeout) {
                         Ok(item) => Some(item),
                         Err(PopTimeoutError::Timeout) => None,
-                        Err(_) => break 'open,
+                        Err(PopTimeoutError::Closed) => break 'open,
+                        Err(error) => panic!("{error}"),
                     }
                 }
                 _ => {
@@ -279,8 +280,13 @@ pub(crate) fn exchanger(episode: &mut Episode<'_>) -> u64 {
             let number = mood.random.between(1, 1 << 20);
             at.now(Doing::Exchanges);
             let time = if mood.random.below(2) == 0 { Duration::from_secs(1_000) } else { mood.random.moment() };
-            let swap = |time| exchanger.exchange_with(Item(number), &WaitLimit::new().timeout(time));
-            if let Ok(item) = timed(time, swap, |refusal| matches!(refusal, PushTimeoutError::Timeout(_))) {
+            let swap = |time| exchanger.exchange_timeout(Item(number), time);
+            let got_one = if mood.random.below(4) == 0 {
+                exchanger.try_exchange(Item(number)).ok()
+            } else {
+                timed(time, swap, |refusal| matches!(refusal, PushTimeoutError::Timeout(_))).ok()
+            };
+            if let Some(item) = got_one {
                 (given, got, swaps) = (given + number, got + item.0, swaps + 1);
             }
         }

@@ -7,8 +7,8 @@ use corelane::wait::Strategy;
 
 /// The Dispatcher's end.
 pub(super) trait ItemProducer: Send {
-    /// Pushes all items, waiting for room, and leaves the vector empty. Those that a closed queue does not take are dropped: see
-    /// [`is_closed`](Self::is_closed).
+    /// Pushes all items, waiting for room, and leaves the vector empty. Those that a closed queue does not take are
+    /// dropped: see [`is_closed`](Self::is_closed).
     fn push_all(&mut self, items: &mut Vec<Item>);
 
     /// Whether the stage takes no more: it has panicked.

@@ -243,7 +243,8 @@ impl Stream {
     /// Moves the window to the front of a block that may be written and has room for so much.
     fn make_room(&mut self, needed: usize) {
         let len = self.end - self.start;
-        // Twice the window if there is much in it, as when the start of a capture is searched: it may be moved often then.
+        // Twice the window if there is much in it, as when the start of a capture is searched: it may be moved often
+        // then.
         let room = needed.max(BLOCK).max((2 * len).min(LONGEST as usize));
         match self.block.get_mut() {
             Some(block) if block.len() == room => block.copy_within(self.start..self.end, 0),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 pub(crate) fn scopes_wait_for_all_their_tasks() {
     for queueing in ALL {
         let pool = builder(queueing, 2, 4).build().unwrap();
-        for _ in 0..200 {
+        for _ in 0..if cfg!(miri) { 5 } else { 200 } {
             let mut squares = vec![0; 50];
             let result = pool.scope(|scope| {
                 for (i, square) in squares.iter_mut().enumerate() {

@@ -28,13 +28,13 @@
 //! # });
 //! ```
 //!
-//! Each end is turned by itself, [`Dispatcher::into_async`] and [`Worker::into_async`], and can be turned back. All that [the
-//! fan-out](super) promises holds: no job is held back, each is accounted for, a panic surfaces.
+//! Each end is turned by itself, [`Dispatcher::into_async`] and [`Worker::into_async`], and can be turned back. All
+//! that [the fan-out](super) promises holds: no job is held back, each is accounted for, a panic surfaces.
 //!
 //! # What a dropped future loses
 //!
-//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out or an
-//! aborted task:
+//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out
+//! or an aborted task:
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
@@ -45,7 +45,8 @@
 //! | [`AsyncDispatcher::join`] | the dispatcher goes with it, and the workers do what is in their queues; what came back is dropped unless [taken](Join::into_unfinished) |
 //! | [`AsyncWorker::run`] | the worker goes with it, as if it left: what is in its queue goes back to the dispatcher |
 //!
-//! To hand out a job that must not be lost, [`reserve`](AsyncDispatcher::reserve) first: what it returns dispatches without waiting.
+//! To hand out a job that must not be lost, [`reserve`](AsyncDispatcher::reserve) first: what it returns dispatches
+//! without waiting.
 //!
 //! ```
 //! use corelane::dispatch;
@@ -76,27 +77,32 @@
 //! # How it works
 //!
 //! 1. A worker waits as any [consumer](crate::spsc::asynchronous#how-it-works) does.
-//! 2. A dispatcher that finds no room leaves its task's waker on the desk, where workers that leave look for it, and in each queue that it
-//!    waits for: all of them, or where the job is bound to a worker that one. It raises those queues' flags that are not up, passes one barrier for
-//!    all of them, tries once more, which looks at the desk first, and is pending. If that try has changed what it waits for, because jobs that came
-//!    back went out or a worker left, it begins again.
-//! 3. Each queue that it waited for wakes it once. So a dispatcher of N workers may be polled N times for a wait, each time with room for
-//!    another job.
-//! 4. A worker that leaves, by call, drop or panic, makes its end a thread's again first: it is the dispatcher's from then on.
+//! 2. A dispatcher that finds no room leaves its task's waker on the desk, where workers that leave look for it, and in
+//!    each queue that it waits for: all of them, or where the job is bound to a worker that one. It raises those
+//!    queues' flags that are not up, passes one barrier for all of them, tries once more, which looks at the desk
+//!    first, and is pending. If that try has changed what it waits for, because jobs that came back went out or a
+//!    worker left, it begins again.
+//! 3. Each queue that it waited for wakes it once. So a dispatcher of N workers may be polled N times for a wait, each
+//!    time with room for another job.
+//! 4. A worker that leaves, by call, drop or panic, makes its end a thread's again first: it is the dispatcher's from
+//!    then on.
 //!
 //! # One free slot, or half a queue
 //!
-//! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, or a batch finds room, so it must not be waited for meanwhile. A task wakes when one
-//! slot is free. To be woken costs it a turn of its executor, not a sleep and a switch; and tasks that share a thread wait for each other in
-//! ways that none of them sees. A worker that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever.
-//! Where jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_batch) to larger queues, or from a thread.
+//! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, or a batch finds room, so it
+//! must not be waited for meanwhile. A task wakes when one slot is free. To be woken costs it a turn of its executor,
+//! not a sleep and a switch; and tasks that share a thread wait for each other in ways that none of them sees. A worker
+//! that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever. Where
+//! jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_batch) to
+//! larger queues, or from a thread.
 //!
 //! # Synchronization
 //!
-//! - Jobs, and the flags of the queues: as [between a producer and a consumer](crate::spsc::asynchronous#synchronization).
+//! - Jobs, and the flags of the queues: as [between a producer and a
+//!   consumer](crate::spsc::asynchronous#synchronization).
 //! - A worker's leave, and the waker on the desk: `seat.rs`.
-//! - With several flags and one barrier: each flag is raised before the barrier, and each queue looked at after it. So what is
-//!   true of one queue is true of each.
+//! - With several flags and one barrier: each flag is raised before the barrier, and each queue looked at after it. So
+//!   what is true of one queue is true of each.
 //!
 //! # Progress
 //!
@@ -104,8 +110,9 @@
 //!
 //! # When to use it, and when not
 //!
-//! For workers that are tasks, on a runtime with several threads, or a dispatcher that is one: behind an accept loop, say. Workers that compute
-//! for long are better threads, which a blocking dispatcher or a task can feed. Tasks of one thread need none of it.
+//! For workers that are tasks, on a runtime with several threads, or a dispatcher that is one: behind an accept loop,
+//! say. Workers that compute for long are better threads, which a blocking dispatcher or a task can feed. Tasks of one
+//! thread need none of it.
 
 use super::WorkerPanic;
 use super::dispatcher::{Dispatcher, Unfinished};
@@ -145,7 +152,8 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 
 /// The end that hands out jobs, for a task. `Send`, not `Sync`, not `Clone`: one task at a time dispatches.
 ///
-/// Calls that return no future never wait. Dropping it closes all queues; the workers still do what is in them, and then end.
+/// Calls that return no future never wait. Dropping it closes all queues; the workers still do what is in them, and
+/// then end.
 pub struct AsyncDispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: Dispatcher<T, Q, W, R>,
     polls: Polls,
@@ -166,8 +174,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         Dispatch { dispatcher: self, job: Some(job) }
     }
 
-    /// Hands out jobs in batches, as [`Dispatcher::dispatch_batch`], and waits for room. If the future is dropped before it is ready, what was
-    /// not handed out is left in the vector.
+    /// Hands out jobs in batches, as [`Dispatcher::dispatch_batch`], and waits for room. If the future is dropped
+    /// before it is ready, what was not handed out is left in the vector.
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -201,8 +209,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         })
     }
 
-    /// Waits for room for a job, whichever: where jobs are bound to workers, for room at each of them. Nothing is dispatched
-    /// if it is dropped, before or after there was room.
+    /// Waits for room for a job, whichever: where jobs are bound to workers, for room at each of them. Nothing is
+    /// dispatched if it is dropped, before or after there was room.
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`.
@@ -218,8 +226,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         self.poll_room(context, Dispatcher::look_for_room)
     }
 
-    /// Ready with what the attempt returns. One that does not succeed says which lines to wait for; beside them the task waits for
-    /// workers to leave.
+    /// Ready with what the attempt returns. One that does not succeed says which lines to wait for; beside them the
+    /// task waits for workers to leave.
     #[inline]
     fn poll_room<O>(
         &mut self,
@@ -247,8 +255,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         }
     }
 
-    /// Sees to it that the task is woken when one of these lines has room, or a worker leaves: from now on, so another attempt has to
-    /// follow. Returns false if somebody is just waking the task of an earlier poll.
+    /// Sees to it that the task is woken when one of these lines has room, or a worker leaves: from now on, so another
+    /// attempt has to follow. Returns false if somebody is just waking the task of an earlier poll.
     #[cold]
     #[inline(never)]
     fn wait_for(&mut self, lines: Range<usize>, context: &Context<'_>) -> bool {
@@ -268,7 +276,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         if raised {
             self.polls.pass_barrier(lines.iter().map(|line| line.sender.shared()));
         }
-        // No barrier for the desk: every attempt looks for news, and those that came before the waker are acquired with its cell.
+        // No barrier for the desk: every attempt looks for news, and those that came before the waker are acquired with
+        // its cell.
         true
     }
 
@@ -357,11 +366,13 @@ impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for AsyncDispatcher<
     }
 }
 
-/// Room first, then the job: a sink that said ready takes one without waiting, and every job is in its worker's queue when `start_send`
-/// returns. `poll_flush` sends out what came back from workers that left, and waits for room for it. So does `poll_close`, and no
-/// more: the workers end when the dispatcher is dropped, or [joined](AsyncDispatcher::join), which tells what became of the jobs.
+/// Room first, then the job: a sink that said ready takes one without waiting, and every job is in its worker's queue
+/// when `start_send` returns. `poll_flush` sends out what came back from workers that left, and waits for room for it.
+/// So does `poll_close`, and no more: the workers end when the dispatcher is dropped, or
+/// [joined](AsyncDispatcher::join), which tells what became of the jobs.
 ///
-/// The error has the job inside that `start_send` was given. Errors are not final: a panic can be taken, a worker added.
+/// The error has the job inside that `start_send` was given. Errors are not final: a panic can be taken, a worker
+/// added.
 ///
 /// ```
 /// use futures_util::{SinkExt, StreamExt, stream};
@@ -518,7 +529,8 @@ impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Join<T, Q, W, R>
 /// The end that one worker takes its jobs from, for a task. `Send`, not `Sync`, not `Clone`.
 ///
 /// Calls that return no future never wait. Dropping it is [leaving](Self::leave): what is in its queue goes back to the
-/// dispatcher. Dropped by a panic of its task, it reports that, without the payload; [`run`](Self::run) reports it with the payload.
+/// dispatcher. Dropped by a panic of its task, it reports that, without the payload; [`run`](Self::run) reports it with
+/// the payload.
 pub struct AsyncWorker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     worker: Worker<T, Q, W>,
     polls: Polls,
@@ -554,8 +566,8 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
         }
     }
 
-    /// Waits for at least one job, then takes up to `max` and appends them to `jobs`, as [`Worker::pop_batch`]. Returns how many; 0 only
-    /// if `max` is 0.
+    /// Waits for at least one job, then takes up to `max` and appends them to `jobs`, as [`Worker::pop_batch`]. Returns
+    /// how many; 0 only if `max` is 0.
     ///
     /// # Errors
     /// `Closed` once the dispatcher is gone and all jobs have been taken.
@@ -626,8 +638,8 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
         self.worker.leave()
     }
 
-    /// Runs the worker's work, and reports its panic to the dispatcher, with the payload, as [`Worker::run`]. `None` if it panicked; if there is
-    /// no dispatcher any more the panic goes on here.
+    /// Runs the worker's work, and reports its panic to the dispatcher, with the payload, as [`Worker::run`]. `None` if
+    /// it panicked; if there is no dispatcher any more the panic goes on here.
     ///
     /// ```
     /// # futures_executor::block_on(async {

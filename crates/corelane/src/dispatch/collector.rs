@@ -13,8 +13,8 @@ const TURN: usize = 32;
 
 /// The end where the results of all workers come together. One thread at a time collects.
 ///
-/// It takes at most 32 results of one worker before it looks at the next one's queue, so none waits for more than that of each
-/// other. A worker whose producer is gone is forgotten once its queue is drained.
+/// It takes at most 32 results of one worker before it looks at the next one's queue, so none waits for more than that
+/// of each other. A worker whose producer is gone is forgotten once its queue is drained.
 ///
 /// ```
 /// use corelane::dispatch::{self, Collector};
@@ -72,8 +72,8 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
         Self { queues, numbers, added: 0, at: 0, left: TURN, capacity, wait, parker }
     }
 
-    /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers do, for who adds one for each of them in
-    /// order.
+    /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers
+    /// do, for who adds one for each of them in order.
     ///
     /// # Errors
     /// As [`spsc::channel_with`].
@@ -91,7 +91,8 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// Takes a result, with the number of its worker. Never waits.
     ///
     /// # Errors
-    /// `Empty` only if all results that were there before the call have been taken; `Closed` if every producer is gone as well.
+    /// `Empty` only if all results that were there before the call have been taken; `Closed` if every producer is gone
+    /// as well.
     pub fn try_collect(&mut self) -> Result<(usize, A), TryPopError> {
         let mut seen = 0;
         while seen < self.queues.len() {

@@ -57,7 +57,8 @@ impl<O, W, R> Builder<O, W, R> {
         self
     }
 
-    /// Jobs that go to the same worker before it is another's turn, where the route has turns; 32 unless it is set. It delays no job.
+    /// Jobs that go to the same worker before it is another's turn, where the route has turns; 32 unless it is set. It
+    /// delays no job.
     pub fn batch(mut self, batch: usize) -> Self {
         self.batch = batch;
         self
@@ -132,7 +133,8 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
 /// A fan-out over lanes, with the defaults.
 ///
 /// # Panics
-/// If the capacity of a queue is 0 or beyond what indices hold, or if there is no memory: where [`Builder::build`] returns an error.
+/// If the capacity of a queue is 0 or beyond what indices hold, or if there is no memory: where [`Builder::build`]
+/// returns an error.
 #[track_caller]
 pub fn channel<T: Send>(workers: usize, capacity: usize) -> (Dispatcher<T>, Vec<Worker<T>>) {
     Builder::new(workers).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
@@ -181,11 +183,12 @@ impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
 
 /// The end that hands out jobs. `Send`, not `Sync`, not `Clone`: one thread at a time dispatches.
 ///
-/// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an end that
-/// accounts for everything.
+/// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an
+/// end that accounts for everything.
 pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     pub(super) lines: Vec<Line<T, Q, W>>,
-    /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no worker.
+    /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no
+    /// worker.
     pub(super) unsettled: bool,
     route: R,
     pub(super) desk: Arc<Desk>,
@@ -232,9 +235,10 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 
     /// Hands a job to a worker, and waits for room if there is none.
     ///
-    /// A dispatcher that is ahead of its workers waits until half of a queue is free, as each of its wake-ups costs a worker a
-    /// system call; with a strategy that never [parks](Strategy::PARKS), until a batch finds room, if that is less. Workers must not wait for this thread
-    /// meanwhile: if they may, because their results' queue is full, see [`dispatch_collecting`](Self::dispatch_collecting).
+    /// A dispatcher that is ahead of its workers waits until half of a queue is free, as each of its wake-ups costs a
+    /// worker a system call; with a strategy that never [parks](Strategy::PARKS), until a batch finds room, if that is
+    /// less. Workers must not wait for this thread meanwhile: if they may, because their results' queue is full, see
+    /// [`dispatch_collecting`](Self::dispatch_collecting).
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`, with the job.
@@ -271,8 +275,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
     }
 
-    /// Hands out jobs in batches, each with one synchronisation: a batch is moved to one worker's queue and published together, or line by
-    /// line. Where the route goes by keys there are no batches. Waits for room as [`dispatch`](Self::dispatch).
+    /// Hands out jobs in batches, each with one synchronisation: a batch is moved to one worker's queue and published
+    /// together, or line by line. Where the route goes by keys there are no batches. Waits for room as
+    /// [`dispatch`](Self::dispatch).
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`. What was not handed out is left in the vector.
@@ -296,8 +301,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         self.dispatch_moving(&mut Moving::new(jobs), deadline)
     }
 
-    /// As [`dispatch_batch`](Self::dispatch_batch), but never waits: hands out as many as there is room for and leaves the rest in the
-    /// vector. Returns how many: 0 only if there were none.
+    /// As [`dispatch_batch`](Self::dispatch_batch), but never waits: hands out as many as there is room for and leaves
+    /// the rest in the vector. Returns how many: 0 only if there were none.
     ///
     /// # Errors
     /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
@@ -369,7 +374,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         Ok(())
     }
 
-    /// Hands out the rest of a vector as far as there is room, and says how many; an error if there are some and none could be.
+    /// Hands out the rest of a vector as far as there is room, and says how many; an error if there are some and none
+    /// could be.
     pub(super) fn try_dispatch_moving(&mut self, jobs: &mut Moving<'_, T>) -> Result<usize, DispatchError<()>> {
         let before = jobs.moved;
         while !jobs.is_over() {
@@ -407,8 +413,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         Ok(sent)
     }
 
-    /// As [`dispatch`](Self::dispatch), but takes results while it waits for room: for a thread that dispatches jobs and collects their
-    /// results, where workers may wait for it in turn. The collector must be this dispatcher's, see
+    /// As [`dispatch`](Self::dispatch), but takes results while it waits for room: for a thread that dispatches jobs
+    /// and collects their results, where workers may wait for it in turn. The collector must be this dispatcher's, see
     /// [`collector`](Self::collector).
     ///
     /// # Errors
@@ -443,17 +449,18 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         Collector::sharing(capacity, self.wait.clone(), self.desk.parker().clone())
     }
 
-    /// Sends out what has come back from workers that left. Returns how many of those jobs are still here, because there is no
-    /// room, no worker, or a panic to be [taken](Self::take_panic).
+    /// Sends out what has come back from workers that left. Returns how many of those jobs are still here, because
+    /// there is no room, no worker, or a panic to be [taken](Self::take_panic).
     ///
-    /// Every call that dispatches does this first. It is for a thread that dispatches nothing for a while: no other job ever waits for it.
+    /// Every call that dispatches does this first. It is for a thread that dispatches nothing for a while: no other job
+    /// ever waits for it.
     pub fn flush(&mut self) -> usize {
         let _ = self.settle();
         self.returned.len()
     }
 
-    /// The oldest panic of a worker that was not taken so far. Until it is, nothing is dispatched. What was in that worker's queue goes to
-    /// the others then, unless it is [taken](Self::take_returned), too.
+    /// The oldest panic of a worker that was not taken so far. Until it is, nothing is dispatched. What was in that
+    /// worker's queue goes to the others then, unless it is [taken](Self::take_returned), too.
     pub fn take_panic(&mut self) -> Option<WorkerPanic> {
         self.hear();
         let panic = self.panics.pop_front();
@@ -497,7 +504,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 
     /// Ends the fan-out: no more jobs, the workers do what is in their queues, and leave. Waits for the last of them.
     ///
-    /// Jobs that came back before go out first. A job that comes back after that, or has nowhere to go, is in the error.
+    /// Jobs that came back before go out first. A job that comes back after that, or has nowhere to go, is in the
+    /// error.
     ///
     /// # Errors
     /// If a worker has panicked, or jobs are left undone.
@@ -654,8 +662,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         let (capacity, batch) = (self.capacity, self.batch);
         let room = |line: &Line<T, Q, W>| {
             let half = capacity.min(line.sender.capacity()).div_ceil(2);
-            // Three workers that do batches of 50 short jobs over queues of 2,048 did 3 to 5 % more of them where the dispatcher yields until a
-            // batch finds room, and not until half a queue is free.
+            // Three workers that do batches of 50 short jobs over queues of 2,048 did 3 to 5 % more of them where the
+            // dispatcher yields until a batch finds room, and not until half a queue is free.
             if W::PARKS { half } else { half.min(batch) }
         };
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

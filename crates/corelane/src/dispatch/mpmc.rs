@@ -2,24 +2,26 @@
 //!
 //! # How it works
 //!
-//! Of the queue only calls that do not wait for its state are used. Who sleeps, and is woken, is the business of the same
-//! [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues, whatever they are.
+//! Of the queue only calls that do not wait for its state are used. Who sleeps, and is woken, is the business of the
+//! same [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues,
+//! whatever they are.
 //!
-//! `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken effect, so its item is not there:
-//! the pop says `Empty`, and the other way about `Full`. Only if there is an item (room) beside that does it try again: then a lock
-//! was held, or the item has just come.
+//! `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken
+//! effect, so its item is not there: the pop says `Empty`, and the other way about `Full`. Only if there is an item
+//! (room) beside that does it try again: then a lock was held, or the item has just come.
 //!
 //! # Synchronization
 //!
-//! - The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect before the state of the other
-//!   end is read.
-//! - A full fence before the look that makes `Busy` an `Empty` or a `Full`, and before the one that leaves a batch no room: two threads that each push to one queue and then find the other one
-//!   empty are not both right, as with the queues' own answers. No model shows it: what loom compares and does not swap is never out of date.
+//! - The park protocol of [`crate::wait`]. Its publications are the queue's own: a push or a pop has taken effect
+//!   before the state of the other end is read.
+//! - A full fence before the look that makes `Busy` an `Empty` or a `Full`, and before the one that leaves a batch no
+//!   room: two threads that each push to one queue and then find the other one empty are not both right, as with the
+//!   queues' own answers. No model shows it: what loom compares and does not swap is never out of date.
 //!
 //! # Progress
 //!
-//! That of the queue: with [`Ticket`](mpmc::Ticket) and [`MichaelScott`](mpmc::MichaelScott) a thread that is stopped in the middle of its call
-//! holds up no `try_` call of the other end; where it may hold a lock it does.
+//! That of the queue: with [`Ticket`](mpmc::Ticket) and [`MichaelScott`](mpmc::MichaelScott) a thread that is stopped
+//! in the middle of its call holds up no `try_` call of the other end; where it may hold a lock it does.
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
@@ -42,7 +44,7 @@ use std::vec::Vec;
 ///
 /// Slower than any queue of [`spsc`](crate::spsc), which is what there is to be seen. With batches, by
 /// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_batch`](super::Dispatcher::dispatch_batch) and
-/// [`take`](super::Worker::take), it has one synchronization each.
+/// [`pop_batch`](super::Worker::pop_batch), it has one synchronization each.
 pub struct Mpmc<D>(PhantomData<D>);
 
 impl<D> fmt::Debug for Mpmc<D> {
@@ -105,7 +107,8 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
         }
     }
 
-    /// The number of pops at which a dispatcher that waits for so many slots is to be woken: any, where it waits for memory.
+    /// The number of pops at which a dispatcher that waits for so many slots is to be woken: any, where it waits for
+    /// memory.
     fn wake_at(&self, slots: usize) -> usize {
         self.pushed.wrapping_add(slots).wrapping_sub(self.shared.queue.capacity().min(isize::MAX as usize))
     }

@@ -9,8 +9,8 @@ use core::fmt::Debug;
 use std::time::Duration;
 use std::vec::Vec;
 
-/// A kind of queue between the dispatcher and one worker, as a type parameter: every [`Design`] is one, and [`Mpmc`](super::Mpmc) of one of
-/// [`mpmc`](crate::mpmc).
+/// A kind of queue between the dispatcher and one worker, as a type parameter: every [`Design`] is one, and
+/// [`Mpmc`](super::Mpmc) of one of [`mpmc`](crate::mpmc).
 ///
 /// Sealed: the accounting of jobs rests on what the implementations promise.
 pub trait Queue<T>: sealed::Sealed<T> + Sized + 'static {
@@ -54,7 +54,8 @@ impl<E> Awaited for E {}
 pub trait Sender<T>: Waitable + Awaited + Send {
     fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// Pushes as many of the `most` items at `from` as there is room for, with one synchronisation a batch where the queue can, and says how many.
+    /// Pushes as many of the `most` items at `from` as there is room for, with one synchronisation a batch where the
+    /// queue can, and says how many.
     ///
     /// # Safety
     /// There are so many, and those that are pushed are the queue's.

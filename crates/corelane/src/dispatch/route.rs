@@ -57,9 +57,10 @@ pub trait Load {
 
 /// Each worker in turn gets a batch of jobs: the default.
 ///
-/// The jobs of a batch are dispatched one by one, and none waits for the others. A batch ends early when its worker has no more
-/// room, or when it still has jobs to do and the next worker sleeps. So jobs that take long, or come slowly, go one to each
-/// worker, and short ones that come fast go batch by batch, which moves fewer lines and wakes workers less often.
+/// The jobs of a batch are dispatched one by one, and none waits for the others. A batch ends early when its worker has
+/// no more room, or when it still has jobs to do and the next worker sleeps. So jobs that take long, or come slowly, go
+/// one to each worker, and short ones that come fast go batch by batch, which moves fewer lines and wakes workers less
+/// often.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     batch: usize,
@@ -136,8 +137,8 @@ impl<T> Route<T> for RoundRobin {
 
 /// The worker whose queue is shortest; among equals one that sleeps, then the next in turn.
 ///
-/// It looks at every queue for each job, or for each batch of those that are dispatched together: a line a worker, which that worker writes.
-/// So it is for jobs that take longer than that, and whose lengths differ.
+/// It looks at every queue for each job, or for each batch of those that are dispatched together: a line a worker,
+/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ.
 #[derive(Clone, Debug, Default)]
 pub struct LeastLoaded {
     batch: usize,
@@ -196,13 +197,13 @@ const NOBODY: u16 = u16::MAX;
 
 /// All jobs of one key go to the same worker, in order, as long as nobody joins or leaves.
 ///
-/// Keys are hashed to 1,024 buckets, and each worker owns its share of them. Whoever joins is given buckets by all others; those of a worker
-/// that leaves are dealt out to the rest. No other key changes its worker then.
+/// Keys are hashed to 1,024 buckets, and each worker owns its share of them. Whoever joins is given buckets by all
+/// others; those of a worker that leaves are dealt out to the rest. No other key changes its worker then.
 ///
-/// - After a leave, the jobs that come back go out before any later job: of one key they are still done in order, behind what the worker that left
-///   is doing at that time.
-/// - After a join, the jobs of a key that has changed its worker may be done beside those that are still in the old worker's queue.
-///   Where that matters, let all be done before a worker joins.
+/// - After a leave, the jobs that come back go out before any later job: of one key they are still done in order,
+///   behind what the worker that left is doing at that time.
+/// - After a join, the jobs of a key that has changed its worker may be done beside those that are still in the old
+///   worker's queue. Where that matters, let all be done before a worker joins.
 ///
 /// ```
 /// use corelane::dispatch::{Builder, ByKey};

@@ -2,29 +2,32 @@
 //!
 //! # How it works
 //!
-//! 1. A worker that leaves does not close its queue. It puts its receiver, with all that is inside, on its [`Seat`], says so in the
-//!    seat's flag and on the [`Desk`], and wakes the dispatcher.
-//! 2. The dispatcher looks at the desk in each call. If there is news it takes the receivers from the seats, and so has both ends of
-//!    those queues: what is inside can neither grow nor be taken by anybody else, however long after the leave the last push was.
-//! 3. When the dispatcher itself is gone the seat is abandoned. A worker that leaves later finds that, and keeps its receiver.
+//! 1. A worker that leaves does not close its queue. It puts its receiver, with all that is inside, on its [`Seat`],
+//!    says so in the seat's flag and on the [`Desk`], and wakes the dispatcher.
+//! 2. The dispatcher looks at the desk in each call. If there is news it takes the receivers from the seats, and so has
+//!    both ends of those queues: what is inside can neither grow nor be taken by anybody else, however long after the
+//!    leave the last push was.
+//! 3. When the dispatcher itself is gone the seat is abandoned. A worker that leaves later finds that, and keeps its
+//!    receiver.
 //!
-//! So each job that was dispatched has been taken by its worker, or comes back to the dispatcher, or to the worker if there is no
-//! dispatcher any more.
+//! So each job that was dispatched has been taken by its worker, or comes back to the dispatcher, or to the worker if
+//! there is no dispatcher any more.
 //!
 //! # Synchronization
 //!
-//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only. A dispatcher that is not at its end does not wait for
-//!   it: the worker's news come after the lock.
-//! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the receiver lies on its seat
-//!   before they are set. They only say that a look is worth while. The flag of the seat is the last of the three, so a dispatcher that is
-//!   told by it not to sleep finds the news.
-//! - A dispatcher that sleeps for room, or for the last worker's leave: the worker sets the flags and then unparks, whether
-//!   anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's last look sees the flags, or
-//!   its sleep ends at once. So no barrier is needed here.
-//! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a thread: the task leaves its waker
-//!   and then looks for news; the worker sets the news and then takes the waker. Both hold the cell by read-modify-writes. Either the
-//!   worker comes second, and finds the waker; or the task does, and then the worker's news are done to it, for any look. Of several workers that come at
-//!   once one takes the waker, with the news of those who found it at that: `wait/waker.rs`.
+//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only. A dispatcher that
+//!   is not at its end does not wait for it: the worker's news come after the lock.
+//! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the
+//!   receiver lies on its seat before they are set. They only say that a look is worth while. The flag of the seat is
+//!   the last of the three, so a dispatcher that is told by it not to sleep finds the news.
+//! - A dispatcher that sleeps for room, or for the last worker's leave: the worker sets the flags and then unparks,
+//!   whether anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's
+//!   last look sees the flags, or its sleep ends at once. So no barrier is needed here.
+//! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a
+//!   thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the waker. Both
+//!   hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task does, and
+//!   then the worker's news are done to it, for any look. Of several workers that come at once one takes the waker,
+//!   with the news of those who found it at that: `wait/waker.rs`.
 
 use super::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
@@ -167,8 +170,8 @@ impl Desk {
         self.waker.wake();
     }
 
-    /// Says which task to wake when a worker leaves, or none. The caller looks for news after that. Returns false if a worker is just waking
-    /// somebody: the task must be polled again.
+    /// Says which task to wake when a worker leaves, or none. The caller looks for news after that. Returns false if a
+    /// worker is just waking somebody: the task must be polled again.
     #[cfg(feature = "async")]
     pub(super) fn await_with(&self, waker: Option<Waker>) -> bool {
         self.waker.exchange(waker)

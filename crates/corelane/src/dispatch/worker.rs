@@ -17,7 +17,8 @@ use std::vec::Vec;
 
 /// The end that one worker takes its jobs from. `Send`, not `Sync`, not `Clone`.
 ///
-/// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked instead keeps it.
+/// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked
+/// instead keeps it.
 pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     /// Taken out once, when the worker leaves.
     pub(super) receiver: ManuallyDrop<Q::Receiver<W>>,
@@ -44,8 +45,8 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// Takes the oldest job. Never waits.
     ///
     /// # Errors
-    /// `Empty` only if every job that was dispatched to this worker before the call has been taken. `Closed` once the dispatcher is gone
-    /// as well.
+    /// `Empty` only if every job that was dispatched to this worker before the call has been taken. `Closed` once the
+    /// dispatcher is gone as well.
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<T, TryPopError> {
         self.receiver.try_pop()
@@ -68,9 +69,11 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         self.receiver.pop_timeout(timeout)
     }
 
-    /// Waits for at least one job, takes up to `max` with one synchronisation for many, and appends them to `jobs`. Says how many.
+    /// Waits for at least one job, takes up to `max` with one synchronisation for many, and appends them to `jobs`.
+    /// Says how many.
     ///
-    /// They are the caller's then: a worker that leaves or panics gives back what is in its queue, not what it has taken.
+    /// They are the caller's then: a worker that leaves or panics gives back what is in its queue, not what it has
+    /// taken.
     ///
     /// # Errors
     /// `Closed` once the dispatcher is gone and all jobs have been taken.
@@ -118,9 +121,10 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 
     /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
     ///
-    /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one synchronisation
-    /// for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is quicker there. If `each` panics, the job that it
-    /// was given is gone, and those that it was not given are still in the queue.
+    /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one
+    /// synchronisation for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is
+    /// quicker there. If `each` panics, the job that it was given is gone, and those that it was not given are still in
+    /// the queue.
     ///
     /// # Errors
     /// `Closed` once the dispatcher is gone and all jobs have been taken.
@@ -149,7 +153,8 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         Ok(1)
     }
 
-    /// Yields jobs until the dispatcher is gone and all have been taken, and waits for them. So does `for job in &mut worker`.
+    /// Yields jobs until the dispatcher is gone and all have been taken, and waits for them. So does `for job in &mut
+    /// worker`.
     #[inline(always)]
     pub fn jobs(&mut self) -> Jobs<'_, T, Q, W> {
         Jobs(self)
@@ -173,8 +178,8 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         self.depart(Leave::Orderly).map_err(|(jobs, _)| jobs)
     }
 
-    /// Runs the worker's work, and reports its panic to the dispatcher, with the payload. `None` if it panicked; if there is no dispatcher any
-    /// more the panic goes on here.
+    /// Runs the worker's work, and reports its panic to the dispatcher, with the payload. `None` if it panicked; if
+    /// there is no dispatcher any more the panic goes on here.
     ///
     /// ```
     /// use corelane::error::DispatchError;

@@ -8,11 +8,13 @@
 //! 1. The places are those of an [arena](super::arena). The first is the main one; at first it is the only one that is used.
 //! 2. A request goes to a place. If a partner waits there it decides its node's word by one compare-and-swap, in which it names the node that
 //!    holds its own item; then each has the other's node, and takes the item from it. If the place is empty, the request waits there.
-//! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on to the place of half the
-//!    number, so it comes to the main one in the end: two requests that wait at different places are not kept apart.
-//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if nobody waits at any.
-//! 5. `close` raises a flag in each place, after which nobody can wait there, and then goes through the places like a partner that has nothing
-//!    to give.
+//! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on
+//!    to the place of half the number, so it comes to the main one in the end: two requests that wait at different
+//!    places are not kept apart.
+//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if nobody waits at
+//!    any.
+//! 5. `close` raises a flag in each place, after which nobody can wait there, and then goes through the places like a
+//!    partner that has nothing to give.
 //!
 //! # Synchronization
 //!

@@ -43,8 +43,8 @@
 //! # Promises
 //!
 //! - An item that is put is taken by exactly one take, or comes back to its put. Neither outcome is in doubt: one
-//!   compare-and-swap of one word decides. So a [`try_put`](SynchronousQueue::try_put) either hands its item to a take that waited, or
-//!   returns it; nothing is in between.
+//!   compare-and-swap of one word decides. So a [`try_put`](SynchronousQueue::try_put) either hands its item to a take
+//!   that waited, or returns it; nothing is in between.
 //!
 //! ```
 //! # use corelane::handoff::{Fairness, SynchronousQueue};
@@ -60,8 +60,8 @@
 //!
 //! - What a thread did before a put is visible after the take that got the item; what it did before a take that waited is
 //!   visible after the put that found it.
-//! - A wait may be given an end ([`WaitLimit`]): a time, a [`CancelToken`]. When several things have happened, a partner goes before a
-//!   cancellation, and a cancellation before the time.
+//! - A wait may be given an end ([`WaitLimit`]): a time, a [`CancelToken`]. When several things have happened, a
+//!   partner goes before a cancellation, and a cancellation before the time.
 //! - [`close`](SynchronousQueue::close) sends every waiting thread away, puts with their items; every later call fails.
 //!
 //! ```
@@ -263,7 +263,8 @@ impl<T: Send> SynchronousQueue<T> {
         each!(&self.shape, dual => dual::try_take(dual))
     }
 
-    /// Hands the item over, if a take comes within the time. With a time of 0 it is registered all the same, for a moment.
+    /// Hands the item over, if a take comes within the time. With a time of 0 it is registered all the same, for a
+    /// moment.
     ///
     /// # Errors
     /// The time is up, or the queue is closed. The item comes back.
@@ -319,8 +320,8 @@ impl<T: Send> SynchronousQueue<T> {
         each!(&self.shape, dual => waiting::take(dual, limit))
     }
 
-    /// Hands over as many items as find a take that waits, the first ones first, and returns how many. The others stay in the vector. Never
-    /// waits.
+    /// Hands over as many items as find a take that waits, the first ones first, and returns how many. The others stay
+    /// in the vector. Never waits.
     ///
     /// ```
     /// use corelane::error::TryPushError;
@@ -335,7 +336,8 @@ impl<T: Send> SynchronousQueue<T> {
     /// ```
     ///
     /// # Errors
-    /// None was handed over: no take waits, or the queue is closed. All items are still in the vector. An empty vector is no error.
+    /// None was handed over: no take waits, or the queue is closed. All items are still in the vector. An empty vector
+    /// is no error.
     #[doc(alias = "try_send_many")]
     pub fn try_put_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
         each!(&self.shape, dual => dual::try_put_batch(dual, items))

@@ -59,8 +59,8 @@ impl<P: Pending + ?Sized> Pending for &mut P {
 }
 
 /// Waits until one of the tickets is decided, and returns the index of the first that is: its
-/// [`try_followup`](super::TakeTicket::try_followup) has the outcome. `None` if the limit comes first. The tickets stay what they are; one
-/// that has given its outcome is passed over.
+/// [`try_followup`](super::TakeTicket::try_followup) has the outcome. `None` if the limit comes first. The tickets stay
+/// what they are; one that has given its outcome is passed over.
 ///
 /// ```
 /// use corelane::handoff::{Fairness, Pending, SynchronousQueue, WaitLimit, select};

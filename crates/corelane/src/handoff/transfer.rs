@@ -5,8 +5,9 @@
 //!
 //! # How it works
 //!
-//! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind, by a `push`: its owner is done with it from the start, so it is
-//!    freed by whoever takes the item. Everything else is the same, so items and takes that wait are served in turn.
+//! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind, by a `push`: its owner is
+//!    done with it from the start, so it is freed by whoever takes the item. Everything else is the same, so items and
+//!    takes that wait are served in turn.
 //! 2. A close sends away the puts and takes that wait. Items that were pushed stay, and are taken in order; only
 //!    then do takes fail.
 //!
@@ -89,7 +90,8 @@ impl<T: Send> TransferQueue<T> {
         count.max(usize::from(count == 0 && self.dual().first_kind() == Some(data)))
     }
 
-    /// Leaves the item for whoever comes, or hands it to a take that waits. Never waits for a taker; it is [`put`](Self::put) that does.
+    /// Leaves the item for whoever comes, or hands it to a take that waits. Never waits for a taker; it is
+    /// [`put`](Self::put) that does.
     ///
     /// # Errors
     /// The queue is closed. The item comes back.
@@ -250,8 +252,8 @@ impl<T: Send> TransferQueue<T> {
         self.count(false)
     }
 
-    /// How many items are inside, those of waiting puts among them. An estimate while others call, but never 0 while one is inside; walks
-    /// over all.
+    /// How many items are inside, those of waiting puts among them. An estimate while others call, but never 0 while
+    /// one is inside; walks over all.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count(true)
@@ -263,8 +265,8 @@ impl<T: Send> TransferQueue<T> {
         self.dual().first_kind() != Some(true)
     }
 
-    /// Accepts no further items, and sends those who wait away, puts with their items. What was pushed stays to be taken. A queue that
-    /// is closed stays closed.
+    /// Accepts no further items, and sends those who wait away, puts with their items. What was pushed stays to be
+    /// taken. A queue that is closed stays closed.
     pub fn close(&self) {
         self.dual().close();
     }

@@ -13,7 +13,8 @@ use core::sync::atomic::AtomicU32 as StdAtomicU32;
 use std::time::Duration;
 use std::time::SystemTime;
 
-/// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`] tells it to stop.
+/// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`]
+/// tells it to stop.
 ///
 /// ```
 /// use corelane::error::PopTimeoutError;

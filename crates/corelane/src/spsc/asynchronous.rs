@@ -86,16 +86,16 @@
 //!
 //! # A waker that panics
 //!
-//! The other end runs it in the middle of a call. Its panic reaches the panic hook and goes no further: the call does what it says, and
-//! the task is as if it had not been woken.
+//! The other end runs it in the middle of a call. Its panic reaches the panic hook and goes no further: the call does
+//! what it says, and the task is as if it had not been woken.
 //!
 //! # Without membarrier
 //!
 //! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its flag. A
 //! task cannot. So its end asks the other one to change the word after every publication, by a read-modify-write, instead of
 //! reading it, which makes the protocol exact for the price of a fence a publication. In the first millisecond, until the other
-//! end must have seen that request, a task that would wait is polled again instead. So it is where membarrier is refused later, by a sandbox
-//! that was set up after the queue was made.
+//! end must have seen that request, a task that would wait is polled again instead. So it is where membarrier is
+//! refused later, by a sandbox that was set up after the queue was made.
 //!
 //! # Synchronization
 //!
@@ -206,8 +206,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         })
     }
 
-    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, what was not pushed is left
-    /// in the vector.
+    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, what was
+    /// not pushed is left in the vector.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone. What was not pushed is left in the vector.
@@ -223,8 +223,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         })
     }
 
-    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, some of the first are pushed,
-    /// and nothing says how many: [`push_batch`](Self::push_batch) leaves the others.
+    /// Pushes all of the items, in order, waiting for free slots. If the future is dropped before it is ready, some of
+    /// the first are pushed, and nothing says how many: [`push_batch`](Self::push_batch) leaves the others.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone, with the number of items that were pushed.
@@ -485,8 +485,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
         })
     }
 
-    /// Waits for at least one item, then pops items into the slice until it is full or the queue empty. Returns how many; 0 only if the slice
-    /// is empty.
+    /// Waits for at least one item, then pops items into the slice until it is full or the queue empty. Returns how
+    /// many; 0 only if the slice is empty.
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.

@@ -359,8 +359,8 @@ impl<T> Run<T> {
         unsafe { Block::<T>::header(self.line) }.store(header, Release);
     }
 
-    /// Producer: moves items from the memory at `from` into this block and those behind it, as many as the run has room for, but at most
-    /// `most` and no more than [`COPIES`] blocks, and publishes each block.
+    /// Producer: moves items from the memory at `from` into this block and those behind it, as many as the run has room
+    /// for, but at most `most` and no more than [`COPIES`] blocks, and publishes each block.
     ///
     /// The caller's run is a copy in registers. In a handle that lies in memory each block's places would go through a store and a
     /// load, which take longer than the copy.
@@ -408,8 +408,8 @@ impl<T> Run<T> {
     /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used up. If `each` panics,
     /// the run goes on behind the item that it was given.
     ///
-    /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. A full block is written out item by item: with
-    /// that, workers that take batches of short jobs of 8 bytes did a tenth more of them.
+    /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. A full block is written out
+    /// item by item: with that, workers that take batches of short jobs of 8 bytes did a tenth more of them.
     ///
     /// # Safety
     /// The run's items are the consumer's, and there is one.

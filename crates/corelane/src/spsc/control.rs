@@ -32,8 +32,8 @@ const WAITS: u32 = PARKED | AWAITED | INSISTENT;
 /// One end as the other end sees it.
 ///
 /// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED` or `AWAITED`
-/// down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where the seal lies. Both do so in cold
-/// paths only, so the other end's load of it after every publication hits its own cache.
+/// down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where the seal
+/// lies. Both do so in cold paths only, so the other end's load of it after every publication hits its own cache.
 pub(crate) struct End {
     state: AtomicU32,
     /// Where this end would put the seal. Written before it decides so.
@@ -227,9 +227,10 @@ impl Control {
         }
     }
 
-    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. If it is closed, returns
-    /// how much of what lies in front of `position` lies behind the seal: nothing where the producer has decided the seal, and then it has to
-    /// [halt](super::design::RawProducer::halt), as the consumer may still be looking for the end of what is published.
+    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. If it is
+    /// closed, returns how much of what lies in front of `position` lies behind the seal: nothing where the producer
+    /// has decided the seal, and then it has to [halt](super::design::RawProducer::halt), as the consumer may still be
+    /// looking for the end of what is published.
     #[cold]
     #[inline(never)]
     pub(crate) fn handed_over(&self, state: u32, position: usize) -> Option<usize> {
@@ -249,8 +250,8 @@ impl Control {
         Some(behind.max(0) as usize)
     }
 
-    /// Puts the seal at `position` unless it is decided already. Returns who has decided; that end's `sealed_at` is visible then, and what
-    /// it had published.
+    /// Puts the seal at `position` unless it is decided already. Returns who has decided; that end's `sealed_at` is
+    /// visible then, and what it had published.
     fn decide(&self, by: u32, position: usize) -> u32 {
         let decided = self.sealed_by.load(Ordering::Acquire);
         if decided != UNDECIDED {
@@ -266,8 +267,8 @@ impl Control {
 
     /// Whether a producer's pushes are refused for good.
     pub(crate) fn refuses_pushes(&self) -> bool {
-        // A consumer that is still closing may have freed slots, and an item that is pushed before the seal is accepted. A caller that
-        // was told Closed by then would see a later push succeed.
+        // A consumer that is still closing may have freed slots, and an item that is pushed before the seal is
+        // accepted. A caller that was told Closed by then would see a later push succeed.
         self.consumer.acquire() & SEALED != 0 || self.producer.acquire() & CLOSED != 0
     }
 
@@ -297,8 +298,9 @@ impl Control {
         true
     }
 
-    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too. Returns false if the producer has decided
-    /// before: it has published more, which is accepted, and publishes nothing after that. So the consumer is to take note anew.
+    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too. Returns false if the
+    /// producer has decided before: it has published more, which is accepted, and publishes nothing after that. So the
+    /// consumer is to take note anew.
     pub(crate) fn seal(&self, position: usize) -> bool {
         let decided = self.decide(BY_CONSUMER, position);
         self.consumer.set(CLOSED | SEALED);

@@ -83,11 +83,12 @@ pub unsafe trait RawProducer<T>: Send {
     /// They hold items, and n is at most what `slot` allows.
     unsafe fn publish(&mut self, n: usize);
 
-    /// Moves items from the memory at `from` into free slots and hands them over, as many as can be without another look at the consumer,
-    /// but at most `most`: none only if nothing is writable.
+    /// Moves items from the memory at `from` into free slots and hands them over, as many as can be without another
+    /// look at the consumer, but at most `most`: none only if nothing is writable.
     ///
     /// # Safety
-    /// There are `most` items at `from`, and those that are not [taken back](Self::retract) are the queue's from now on.
+    /// There are `most` items at `from`, and those that are not [taken back](Self::retract) are the queue's from now
+    /// on.
     #[inline(always)]
     unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
         let n = self.writable().min(most);
@@ -107,7 +108,8 @@ pub unsafe trait RawProducer<T>: Send {
     /// to the caller.
     ///
     /// # Safety
-    /// n is at most the size of the last `publish` or `publish_moved`, and the consumer has decided a seal before these items.
+    /// n is at most the size of the last `publish` or `publish_moved`, and the consumer has decided a seal before these
+    /// items.
     unsafe fn retract(&mut self, n: usize);
 
     /// From now on `writable` returns 0.
@@ -210,8 +212,9 @@ pub unsafe trait RawConsumer<T>: Send {
     /// A lower bound of the number of items inside: exactly those whose push returned before the call, or more.
     fn len(&self) -> usize;
 
-    /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of it. Called once
-    /// more where the producer has published, and decided the seal, meanwhile: then that is what it covers.
+    /// From now on `readable` covers what is published now and nothing later. Returns the position behind the last of
+    /// it. Called once more where the producer has published, and decided the seal, meanwhile: then that is what it
+    /// covers.
     fn seal(&mut self) -> usize;
 
     fn capacity(&self) -> usize;
@@ -277,10 +280,12 @@ impl<B> Shared<B> {
     }
 }
 
-/// Moves `count` items into slots that lie side by side. Whole runs of a length known at compile time become a few moves instead of a call.
+/// Moves `count` items into slots that lie side by side. Whole runs of a length known at compile time become a few
+/// moves instead of a call.
 ///
 /// # Safety
-/// So many slots from `first` on are writable and adjacent, there are so many items at `from`, and only one of the copies is used.
+/// So many slots from `first` on are writable and adjacent, there are so many items at `from`, and only one of the
+/// copies is used.
 #[inline(always)]
 pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: usize, run: usize) {
     #[cfg(not(loom))]

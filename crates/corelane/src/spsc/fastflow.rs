@@ -327,8 +327,8 @@ impl<T> Queue<T> {
         if look_at(&self.written) == here {
             return None;
         }
-        // The producer has left it: now what is in it is all there will ever be. No reference to it lives on: it may be freed below.
-        // SAFETY: the consumer's buffer is alive until it leaves it.
+        // The producer has left it: now what is in it is all there will ever be. No reference to it lives on: it may be
+        // freed below. SAFETY: the consumer's buffer is alive until it leaves it.
         if !unsafe { &*here }.empty() {
             return Some(here);
         }

@@ -9,23 +9,24 @@
 //!
 //! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted, without
 //! a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked consumer:
-//! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and decides by a
-//!    compare-exchange that the seal lies behind that item: it will never look further;
-//! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind what it has just
-//!    published. If it is the first, these items are accepted, and it publishes no more; the consumer, whose note may be older, takes
-//!    note once more. If the consumer was the first, the producer takes back what lies behind the seal. Nobody else will ever touch that.
+//! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and
+//!    decides by a compare-exchange that the seal lies behind that item: it will never look further;
+//! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
+//!    what it has just published. If it is the first, these items are accepted, and it publishes no more; the consumer,
+//!    whose note may be older, takes note once more. If the consumer was the first, the producer takes back what lies
+//!    behind the seal. Nobody else will ever touch that.
 //!
-//! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer that has decided
-//! takes nothing back, because the consumer may still be looking for the last item.
+//! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer
+//! that has decided takes nothing back, because the consumer may still be looking for the last item.
 //!
 //! The edges, all of `sealed_by`, which is changed once:
-//! - the producer decides, release → the consumer's failed compare-exchange or load, acquire: where the seal lies, and all that was
-//!   published before, are visible to the second note;
-//! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is visible, and the
-//!   consumer's look for the last item comes before the producer takes anything back.
+//! - the producer decides, release → the consumer's failed compare-exchange or load, acquire: where the seal lies, and
+//!   all that was published before, are visible to the second note;
+//! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is
+//!   visible, and the consumer's look for the last item comes before the producer takes anything back.
 //!
-//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the consumer takes note.
-//! What that means for an item is said in the [module](crate::spsc#closing).
+//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the
+//! consumer takes note. What that means for an item is said in the [module](crate::spsc#closing).
 
 use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request};
@@ -254,7 +255,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
                 let behind = self.raw.control().handed_over(state, self.raw.position());
                 let refused = behind.unwrap_or(0).min(n);
                 if refused != 0 {
-                    // SAFETY: these items of the last publication lie behind the consumer's seal: had this end decided, none would.
+                    // SAFETY: these items of the last publication lie behind the consumer's seal: had this end decided,
+                    // none would.
                     unsafe { self.raw.retract(refused) };
                 } else if behind.is_some() {
                     self.raw.halt();
@@ -266,10 +268,11 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         refused
     }
 
-    /// Pushes as many of the items as there is room for, in order, and leaves the rest in the vector. Never waits. Returns how many were
-    /// pushed: 0 only if there were none.
+    /// Pushes as many of the items as there is room for, in order, and leaves the rest in the vector. Never waits.
+    /// Returns how many were pushed: 0 only if there were none.
     ///
-    /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache line of items.
+    /// A batch is not atomic: the consumer may see its first items before its last. It publishes at most once per cache
+    /// line of items.
     ///
     /// # Errors
     /// `Full` or `Closed` if none could be pushed.
@@ -289,8 +292,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         Ok(moving.moved)
     }
 
-    /// Pushes as many of the items as there is room for, in order. Never waits. Returns how many were pushed: 0 only if there were none. As
-    /// [`try_push_batch`](Self::try_push_batch) it is not atomic.
+    /// Pushes as many of the items as there is room for, in order. Never waits. Returns how many were pushed: 0 only if
+    /// there were none. As [`try_push_batch`](Self::try_push_batch) it is not atomic.
     ///
     /// # Errors
     /// `Full` or `Closed` if none could be pushed.
@@ -345,7 +348,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         self.refuse(())
     }
 
-    /// A free slot to be filled in place, if there is one. Never waits. Nothing is pushed if the guard is dropped or forgotten.
+    /// A free slot to be filled in place, if there is one. Never waits. Nothing is pushed if the guard is dropped or
+    /// forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
@@ -468,8 +472,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    /// Pushes all of the items, in order, waiting at most this long for free slots. Never gives up early; how late depends on the
-    /// strategy and the scheduler.
+    /// Pushes all of the items, in order, waiting at most this long for free slots. Never gives up early; how late
+    /// depends on the strategy and the scheduler.
     ///
     /// # Errors
     /// `Timeout` or `Closed`. What was not pushed is left in the vector.
@@ -514,7 +518,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    /// A free slot to be filled in place; waits for one by the queue's strategy. Nothing is pushed if the guard is dropped or forgotten.
+    /// A free slot to be filled in place; waits for one by the queue's strategy. Nothing is pushed if the guard is
+    /// dropped or forgotten.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
@@ -596,8 +601,8 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
     }
 }
 
-/// A vector whose first items are being moved into a queue. When it is dropped the rest moves up: what was not pushed is left in the vector,
-/// also where a user's wait strategy panics in between.
+/// A vector whose first items are being moved into a queue. When it is dropped the rest moves up: what was not pushed
+/// is left in the vector, also where a user's wait strategy panics in between.
 pub(crate) struct Moving<'a, T> {
     items: &'a mut Vec<T>,
     len: usize,
@@ -739,7 +744,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
     }
 
-    /// The oldest item, in place, if there is one. Never waits. It stays in the queue unless it is [popped](Peeked::pop).
+    /// The oldest item, in place, if there is one. Never waits. It stays in the queue unless it is
+    /// [popped](Peeked::pop).
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop).
@@ -766,10 +772,12 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         self.at_least_one(max, |end| end.pop_some(items, max))
     }
 
-    /// Pops up to `max` items and gives them to `each`, one by one. Never waits. Returns how many: 0 only if `max` is 0.
+    /// Pops up to `max` items and gives them to `each`, one by one. Never waits. Returns how many: 0 only if `max` is
+    /// 0.
     ///
-    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs, of up to 32 items or as
-    /// from single pops, and when this returns. If `each` panics, the item that it was given is popped, and those that it was not given are still inside.
+    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs,
+    /// of up to 32 items or as from single pops, and when this returns. If `each` panics, the item that it was given is
+    /// popped, and those that it was not given are still inside.
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop), if there is none.
@@ -785,8 +793,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         self.at_least_one(max, |end| end.give_some(max, &mut each))
     }
 
-    /// Pops items into the slice until it is full or the queue empty; the rest of the slice is unchanged. Never waits. Returns how many: 0
-    /// only if the slice is empty.
+    /// Pops items into the slice until it is full or the queue empty; the rest of the slice is unchanged. Never waits.
+    /// Returns how many: 0 only if the slice is empty.
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop), if there is none.
@@ -873,8 +881,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         self.raw.len()
     }
 
-    /// True if there is nothing to pop. If it is false it stays so until this consumer pops. Unlike a pop that finds nothing, it does not tell
-    /// the producer of slots that were freed.
+    /// True if there is nothing to pop. If it is false it stays so until this consumer pops. Unlike a pop that finds
+    /// nothing, it does not tell the producer of slots that were freed.
     pub fn is_empty(&self) -> bool {
         self.raw.len() == 0
     }
@@ -945,8 +953,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         }
     }
 
-    /// Waits for at least one item by the queue's strategy, then pops up to `max` and appends them to `items`. Returns how many: 0 only if
-    /// `max` is 0.
+    /// Waits for at least one item by the queue's strategy, then pops up to `max` and appends them to `items`. Returns
+    /// how many: 0 only if `max` is 0.
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
@@ -998,7 +1006,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         self.wait_for_one(items.len(), |end| end.fill_some(items))
     }
 
-    /// The oldest item, in place; waits for one by the queue's strategy. It stays in the queue unless it is [popped](Peeked::pop).
+    /// The oldest item, in place; waits for one by the queue's strategy. It stays in the queue unless it is
+    /// [popped](Peeked::pop).
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
@@ -1007,7 +1016,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         Ok(Peeked { consumer: self })
     }
 
-    /// The items in order, as [`pop`](Self::pop) returns them: it waits for each, and ends once the queue is closed and drained.
+    /// The items in order, as [`pop`](Self::pop) returns them: it waits for each, and ends once the queue is closed and
+    /// drained.
     ///
     /// ```
     /// let (mut producer, mut consumer) = corelane::spsc::channel(8);

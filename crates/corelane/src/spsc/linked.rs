@@ -40,9 +40,9 @@
 //!
 //! # Memory that is refused
 //!
-//! `try_push` says [`Full`](crate::error::TryPushError::Full), with the item, if no segment is free and the allocator refuses
-//! one. The queue starts with two segments and never has fewer, so when the consumer leaves the next one there is room again:
-//! a `push` that waits comes to its end.
+//! `try_push` says [`Full`](crate::error::TryPushError::Full), with the item, if no segment is free and the allocator
+//! refuses one. The queue starts with two segments and never has fewer, so when the consumer leaves the next one there
+//! is room again: a `push` that waits comes to its end.
 //!
 //! # Synchronization
 //!

@@ -67,15 +67,17 @@
 //!
 //! Either end closes by `close` or by being dropped.
 //!
-//! - **The producer closed.** Everything that it had pushed can still be popped; after that the consumer is told `Closed`.
-//! - **The consumer closed by `close`.** Each push that returned before can still be popped, each that begins afterwards is refused. One
-//!   beside the close is either refused, and the call gives the item back, or accepted, and then it can be popped: nothing is lost, and
-//!   neither end waits for the other.
-//! - **The consumer was dropped.** Nothing can be popped any more: what is inside is dropped with the queue, also what a push beside the
-//!   drop has put there. Later pushes are refused.
+//! - **The producer closed.** Everything that it had pushed can still be popped; after that the consumer is told
+//!   `Closed`.
+//! - **The consumer closed by `close`.** Each push that returned before can still be popped, each that begins
+//!   afterwards is refused. One beside the close is either refused, and the call gives the item back, or accepted, and
+//!   then it can be popped: nothing is lost, and neither end waits for the other.
+//! - **The consumer was dropped.** Nothing can be popped any more: what is inside is dropped with the queue, also what
+//!   a push beside the drop has put there. Later pushes are refused.
 //!
-//! One exception: without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an item pushed beside a `close` by
-//! the consumer may be accepted and then dropped with the queue; there no thread sleeps longer than 1 ms at a time, either.
+//! One exception: without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an
+//! item pushed beside a `close` by the consumer may be accepted and then dropped with the queue; there no thread sleeps
+//! longer than 1 ms at a time, either.
 //!
 //! # How it is built
 //!

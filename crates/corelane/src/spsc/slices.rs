@@ -91,8 +91,8 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
 }
 
 impl<T, D: Contiguous<T>, W, S: Recorder> Consumer<T, D, W, S> {
-    /// The oldest items, in place, as many as lie side by side, if there are any. Never waits. They stay in the queue unless they are
-    /// [released](PeekedSlice::release).
+    /// The oldest items, in place, as many as lie side by side, if there are any. Never waits. They stay in the queue
+    /// unless they are [released](PeekedSlice::release).
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop).

@@ -26,7 +26,8 @@ pub struct Stats {
     pub pushes: u64,
     /// Items popped.
     pub pops: u64,
-    /// Calls that pushed less than they were asked to, because the queue was full and not closed, and looks of those that wait.
+    /// Calls that pushed less than they were asked to, because the queue was full and not closed, and looks of those
+    /// that wait.
     pub full: u64,
     /// Calls that popped nothing, because the queue was empty.
     pub empty: u64,

@@ -517,8 +517,8 @@ impl Body {
 }
 
 impl Shared<Body> {
-    /// Takes back what lies behind the seal of the words from `from` on, which were published last. If the queue is closed, returns how
-    /// many of the messages, and where the producer stands then.
+    /// Takes back what lies behind the seal of the words from `from` on, which were published last. If the queue is
+    /// closed, returns how many of the messages, and where the producer stands then.
     #[cold]
     #[inline(never)]
     fn handed_over(&self, state: u32, from: *mut Word, end: *mut Word) -> Option<(usize, *mut Word)> {
@@ -528,7 +528,8 @@ impl Shared<Body> {
         let at = end.wrapping_sub(behind);
         let (mut refused, mut message) = (0, at);
         while message != end {
-            // SAFETY: a header of the words published last. They lie behind the consumer's seal, so it reads none of these any more.
+            // SAFETY: a header of the words published last. They lie behind the consumer's seal, so it reads none of
+            // these any more.
             let len = unsafe { header(message) }.load(Relaxed) - 1;
             message = message.wrapping_add(words(len));
             refused += 1;
@@ -753,7 +754,8 @@ impl<W, S: Recorder> Producer<W, S> {
         refused
     }
 
-    /// Pushes as many of the messages as there is room for, in order. Never waits. Returns how many: 0 only if there were none.
+    /// Pushes as many of the messages as there is room for, in order. Never waits. Returns how many: 0 only if there
+    /// were none.
     ///
     /// The consumer sees them all at once, or in as many parts as segments change; a limit that is reached ends the batch. If
     /// an `as_ref` panics, the messages before it are pushed.
@@ -777,8 +779,8 @@ impl<W, S: Recorder> Producer<W, S> {
         (batch.pushed, refusal)
     }
 
-    /// Room for a message of `len` bytes, to be filled in place, if there is some now. Never waits. Nothing is pushed if the guard is
-    /// dropped or forgotten.
+    /// Room for a message of `len` bytes, to be filled in place, if there is some now. Never waits. Nothing is pushed
+    /// if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
@@ -888,8 +890,8 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
         }
     }
 
-    /// Room for a message of `len` bytes, to be filled in place; waits for it by the queue's strategy where the limit leaves none. Nothing
-    /// is pushed if the guard is dropped or forgotten.
+    /// Room for a message of `len` bytes, to be filled in place; waits for it by the queue's strategy where the limit
+    /// leaves none. Nothing is pushed if the guard is dropped or forgotten.
     ///
     /// # Errors
     /// As for [`push`](Self::push).
@@ -1321,7 +1323,8 @@ impl<W, S: Recorder> Consumer<W, S> {
         Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
     }
 
-    /// The oldest message, if there is one. Never waits. It stays in the queue unless it is [released](Peeked::release).
+    /// The oldest message, if there is one. Never waits. It stays in the queue unless it is
+    /// [released](Peeked::release).
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop).
@@ -1341,8 +1344,9 @@ impl<W, S: Recorder> Consumer<W, S> {
         Peeked { consumer: self, bytes, found }
     }
 
-    /// Pops messages one after the other, at most `max` of them and only those that lie in one segment, and lends them all
-    /// for as long as the iterator's borrow lasts. Never waits. It yields at least one if `max` is not 0, and most of the time all there are.
+    /// Pops messages one after the other, at most `max` of them and only those that lie in one segment, and lends them
+    /// all for as long as the iterator's borrow lasts. Never waits. It yields at least one if `max` is not 0, and most
+    /// of the time all there are.
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop), if there is none.
@@ -1444,7 +1448,8 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
         }
     }
 
-    /// The oldest message; waits for one by the queue's strategy. It stays in the queue unless it is [released](Peeked::release).
+    /// The oldest message; waits for one by the queue's strategy. It stays in the queue unless it is
+    /// [released](Peeked::release).
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.

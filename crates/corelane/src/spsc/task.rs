@@ -49,8 +49,8 @@ impl Polls {
         }
     }
 
-    /// The heavy half of the barrier, for these ends, which have raised their flags. If membarrier is refused by now, other ends may
-    /// overlook these flags for a moment, as they may those of ends that have just become a task's.
+    /// The heavy half of the barrier, for these ends, which have raised their flags. If membarrier is refused by now,
+    /// other ends may overlook these flags for a moment, as they may those of ends that have just become a task's.
     pub(crate) fn pass_barrier<'a>(&mut self, ends: impl IntoIterator<Item = &'a End>) {
         heavy_barrier();
         if parks_are_bounded() {

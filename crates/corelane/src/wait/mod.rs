@@ -31,8 +31,8 @@
 //! 3. reads the word, and if the flag is up takes it down and wakes the parker.
 //!
 //! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
-//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from the moment on at which
-//! a sandbox refuses it.
+//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from
+//! the moment on at which a sandbox refuses it.
 //!
 //! A task waits by the same protocol, with its waker in the parker's place: see `spsc::asynchronous` (feature `async`).
 

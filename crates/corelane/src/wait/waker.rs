@@ -47,8 +47,8 @@ unsafe impl Sync for WakerCell {}
 impl WakerCell {
     /// Wakes the task whose waker is here, if there is one; to be called by the waking side.
     ///
-    /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic ends here, after the
-    /// panic hook has run.
+    /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic
+    /// ends here, after the panic hook has run.
     pub(crate) fn wake(&self) {
         let Some(waker) = self.take() else { return };
         // A model's own panics are to be seen.

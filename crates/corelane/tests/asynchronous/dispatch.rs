@@ -1,5 +1,5 @@
-//! A fan-out whose dispatcher and workers are tasks': what `crate::crossing`, `cancel`, `closing`, `waking`, `turning` and `adapters` ask of
-//! two ends, asked of one end and several.
+//! A fan-out whose dispatcher and workers are tasks': what `crate::crossing`, `cancel`, `closing`, `waking`, `turning`
+//! and `adapters` ask of two ends, asked of one end and several.
 
 use crate::executors::Executor;
 use crate::support::{Random, Task, give_way, holders, poll};
@@ -311,8 +311,8 @@ pub(crate) fn a_panic_surfaces<Q: Fans>() {
     assert_eq!((dispatcher.take_returned(), dispatcher.workers()), (vec![7], 0));
 }
 
-/// A job of a key waits for one worker: the others do not wake it. When that one leaves it is another's, whose room it waits for
-/// from then on.
+/// A job of a key waits for one worker: the others do not wake it. When that one leaves it is another's, whose room it
+/// waits for from then on.
 pub(crate) fn a_key_waits_for_its_worker<Q: Fans>() {
     let (mut dispatcher, mut workers) = fan_out_by::<u64, Q, _>(3, 2, ByKey::new(|job: &u64| job % 1000));
     let task = Task::new();
@@ -346,8 +346,8 @@ pub(crate) fn a_key_waits_for_its_worker<Q: Fans>() {
     assert_eq!(drain(&mut workers[1]).len(), 2);
     assert!(matches!(poll(&task, &mut dispatcher.reserve()), Poll::Ready(Ok(_))));
 
-    // Of a worker that leaves two keys come back, which go to different workers. Both are full, so it waits for the one and then
-    // for the other.
+    // Of a worker that leaves two keys come back, which go to different workers. Both are full, so it waits for the one
+    // and then for the other.
     let (mut dispatcher, mut workers) = fan_out_by::<u64, Q, _>(3, 1, ByKey::new(|job: &u64| job % 1000));
     let task = Task::new();
     let queued = [0, 1, 2].map(|at: usize| keys[at][0]);
@@ -526,7 +526,8 @@ pub(crate) fn a_sink_and_a_stream<Q: Fans>() {
     assert_eq!(dispatcher.start_send_unpin(4), Err(DispatchError::NoWorker(Some(4))));
 }
 
-/// Every future is dropped now and then, at whatever point it is, and workers come and go: each job is done once, or comes back.
+/// Every future is dropped now and then, at whatever point it is, and workers come and go: each job is done once, or
+/// comes back.
 pub(crate) fn every_point_of_a_stream<Q: Fans>() {
     for capacity in [1, 2, 65] {
         let (mut dispatcher, mut workers) = fan_out::<u64, Q>(2, capacity);

@@ -1,7 +1,8 @@
 //! One thread that waits for many queues.
 
 use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
-use crate::waiting::SLACK;
+use crate::scaled::at_most;
+use crate::waiting::{ROUNDS, SLACK};
 use corelane::error::TryPopError;
 use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -140,16 +141,18 @@ pub(crate) fn serves_many_queues_to_the_end<C: Case>() {
 
 /// Each item comes about when its consumer has looked, and falls asleep.
 pub(crate) fn no_wake_up_is_lost<C: Case>() {
-    const ITEMS: u64 = 20_000;
     let (mut tx, mut rx) = queues::<C>(2, 4);
     let popped = AtomicU64::new(0);
+    let after = &popped;
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let pushed = scope.spawn(move || {
             let mut random = Random::new(8);
-            for item in 0..ITEMS {
+            let mut pushed = 0;
+            for item in at_most(Duration::from_secs(15), ROUNDS.start..ROUNDS.end.min(20_000)) {
                 tx[random.below(2)].try_push(item).unwrap();
                 let mut looks = 0_u32;
-                while popped.load(Acquire) <= item {
+                pushed = item + 1;
+                while after.load(Acquire) <= item {
                     looks += 1;
                     if looks.is_multiple_of(512) {
                         thread::yield_now();
@@ -157,11 +160,19 @@ pub(crate) fn no_wake_up_is_lost<C: Case>() {
                 }
                 random.spin(80);
             }
+            pushed
         });
-        for item in 0..ITEMS {
+        let mut next = 0;
+        loop {
             let ready = wait::any(&mut rx, &Park, None).unwrap();
-            assert_eq!(rx[ready].try_pop(), Ok(item));
-            popped.store(item + 1, Release);
+            match rx[ready].try_pop() {
+                Ok(item) => assert_eq!(item, next),
+                // Nothing is inside, as each item is waited for.
+                Err(error) => break assert_eq!(error, TryPopError::Closed, "it was named ready"),
+            }
+            next += 1;
+            popped.store(next, Release);
         }
+        assert_eq!(next, pushed.join().unwrap());
     });
 }

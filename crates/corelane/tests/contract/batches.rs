@@ -44,14 +44,16 @@ pub(crate) fn a_batch_of_nothing_pushes_nothing<C: Case>() {
 
 /// The calls that wait push all, and pop at least one.
 pub(crate) fn batches_that_wait_are_whole<C: Case>() {
+    /// The items of each of the three.
+    const ITEMS: u64 = if cfg!(miri) { 100 } else { 1000 };
     for capacity in [1, 7, 64] {
         let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
         thread::scope(|scope| {
             scope.spawn(move || {
-                let mut items = (0..1000).collect::<Vec<_>>();
+                let mut items = (0..ITEMS).collect::<Vec<_>>();
                 assert_eq!((tx.push_batch(&mut items), items.len()), (Ok(()), 0));
-                assert_eq!(tx.push_slice(&(1000..2000).collect::<Vec<_>>()), Ok(()));
-                items.extend(2000..3000);
+                assert_eq!(tx.push_slice(&(ITEMS..2 * ITEMS).collect::<Vec<_>>()), Ok(()));
+                items.extend(2 * ITEMS..3 * ITEMS);
                 assert_eq!((tx.push_batch_timeout(&mut items, LONG), items.len()), (Ok(()), 0));
             });
             let mut popped = Vec::new();
@@ -71,12 +73,13 @@ pub(crate) fn batches_that_wait_are_whole<C: Case>() {
                 let Ok(count) = count else { break };
                 assert!(count > 0 && count <= 30 && popped.len() == before + count);
             }
-            assert!(popped.into_iter().eq(0..3000));
+            assert!(popped.into_iter().eq(0..3 * ITEMS));
         });
     }
 }
 
-/// What a batch could not push is left in the vector, in order: when the time is up, when the queue is closed, when the strategy panics.
+/// What a batch could not push is left in the vector, in order: when the time is up, when the queue is closed, when the
+/// strategy panics.
 pub(crate) fn what_is_not_pushed_is_left<C: Case>() {
     let rest = |items: &[Tracked], from: usize| assert!(items.iter().map(|item| item.id).eq(from..10));
     let ledger = Ledger::new(10);

@@ -61,7 +61,9 @@ pub(crate) type Tx<T, C, W = Adaptive> = spsc::Producer<T, <C as Case>::Design, 
 pub(crate) type Rx<T, C, W = Adaptive> = spsc::Consumer<T, <C as Case>::Design, W>;
 
 /// The smallest ones, those around the first release lag, one that is no power of two, one of many blocks.
-pub(crate) const CAPACITIES: [usize; 8] = [1, 2, 3, 63, 64, 65, 100, 2000];
+pub(crate) const CAPACITIES: [usize; 8] = [1, 2, 3, 63, 64, 65, 100, LARGE];
+/// Many blocks; an interpreter takes some for many.
+pub(crate) const LARGE: usize = if cfg!(miri) { 200 } else { 2000 };
 /// Where indices start: at 0, and so that they wrap around soon.
 pub(crate) const STARTS: [usize; 2] = [0, usize::MAX - 3];
 

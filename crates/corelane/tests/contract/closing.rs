@@ -456,11 +456,17 @@ pub(crate) fn what_is_pushed_just_before_the_producer_leaves_is_popped<C: Case>(
                 let first = if by_blocking {
                     rx.pop().ok()
                 } else {
+                    let mut looks = 0_u32;
                     loop {
                         match rx.try_pop() {
                             Ok(item) => break Some(item),
                             Err(TryPopError::Closed) => break None,
-                            Err(_) => {}
+                            Err(error) => assert_eq!(error, TryPopError::Empty),
+                        }
+                        // On one CPU each round would cost a time slice.
+                        looks += 1;
+                        if looks.is_multiple_of(128) {
+                            thread::yield_now();
                         }
                     }
                 };

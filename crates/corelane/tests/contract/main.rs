@@ -29,6 +29,8 @@ mod order;
 mod random;
 mod ring;
 mod room;
+#[path = "../support/scaled.rs"]
+mod scaled;
 mod slices;
 mod stats;
 #[path = "../support/tracked.rs"]

@@ -1,6 +1,6 @@
 //! A producer that waits for more than one slot.
 
-use crate::case::{Case, Rx, Tx, fill, options, queue, queue_with};
+use crate::case::{Case, LARGE, Rx, Tx, fill, options, queue, queue_with};
 use corelane::error::Closed;
 use corelane::wait::{Next, Park, Strategy, WaitState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ fn parking<C: Case>(capacity: usize) -> (Tx<u64, C, Park>, Rx<u64, C, Park>) {
 }
 
 pub(crate) fn is_there_at_once_where_slots_are_free<C: Case>() {
-    for capacity in [1, 2, 63, 100, 2000] {
+    for capacity in [1, 2, 63, 100, LARGE] {
         let (mut tx, mut rx) = parking::<C>(capacity);
         assert_eq!(tx.wait_for_room(capacity), Ok(()));
         assert_eq!(tx.wait_for_room(1), Ok(()));
@@ -29,7 +29,7 @@ pub(crate) fn is_there_at_once_where_slots_are_free<C: Case>() {
 }
 
 pub(crate) fn comes_when_so_many_slots_are_free<C: Case>() {
-    for (capacity, slots) in [(2, 2), (8, 3), (63, 1), (63, 30), (63, 63), (100, 50), (2000, 1000)] {
+    for (capacity, slots) in [(2, 2), (8, 3), (63, 1), (63, 30), (63, 63), (100, 50), (LARGE, LARGE / 2)] {
         let (mut tx, mut rx) = parking::<C>(capacity);
         fill(&mut tx, 0);
         let lag = tx.release_lag();

@@ -69,7 +69,7 @@ fn run<C: Case>(length: usize, start: usize, seed: u64, calls: usize) {
                 1
             }
             1 => tx.try_push_slice(&items).unwrap_or(0),
-            2 => tx.try_push_batch(&mut items.iter().copied().collect()).unwrap_or(0),
+            2 => tx.try_push_batch(&mut items.to_vec()).unwrap_or(0),
             3 => match random.below(4) {
                 0 => {
                     drop(tx.try_reserve().unwrap());

@@ -1,8 +1,10 @@
 //! Waiting: every strategy, woken by everything that ends a wait, not early and never for ever.
 
 use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
+use crate::scaled::at_most;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError};
 use corelane::wait::{Adaptive, Park, Spin, SpinPark, Strategy, Yield};
+use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -233,13 +235,23 @@ pub(crate) fn timed_waits_end_by_close<C: Case>() {
     assert_eq!(rx.pop(), Ok(0));
 }
 
+/// How long a race for a lost wake-up goes on at most. A wake-up that another program delays costs milliseconds.
+const RACE: Duration = Duration::from_secs(8);
+/// The rounds of such a race: the fewest, however long they take, and the most.
+pub(crate) const ROUNDS: Range<u64> = if cfg!(miri) { 50..50 } else { 1_000..50_000 };
+
 /// A lost wake-up would end the process by the watchdog: nothing else wakes these threads.
 pub(crate) fn no_wake_up_is_lost<C: Case>() {
     for capacity in [1, 2] {
         let (mut tx, mut rx) = parking::<C>(capacity);
         thread::scope(|scope| {
-            scope.spawn(move || (0..50_000).for_each(|item| tx.push(item).unwrap()));
-            (0..50_000).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
+            let pushed = scope.spawn(move || at_most(RACE, ROUNDS).inspect(|&item| tx.push(item).unwrap()).count());
+            let popped = (0..).take_while(|&item| {
+                let popped = rx.pop();
+                assert!(popped == Ok(item) || popped == Err(Closed(())), "{popped:?} where {item} is next");
+                popped.is_ok()
+            });
+            assert_eq!(popped.count(), pushed.join().unwrap());
         });
     }
 }
@@ -248,22 +260,24 @@ pub(crate) fn no_wake_up_is_lost_in_batches<C: Case>() {
     for capacity in [3, 64, 100] {
         let (mut tx, mut rx) = parking::<C>(capacity);
         thread::scope(|scope| {
-            scope.spawn(move || {
+            let pushed = scope.spawn(move || {
                 let mut random = Random::new(1);
                 let mut next = 0;
-                while next < 100_000 {
+                let mut rounds = at_most(RACE, ROUNDS);
+                while next < 100_000 && rounds.next().is_some() {
                     next += tx
                         .try_push_batch(&mut (next..(next + 1 + random.below(capacity) as u64).min(100_000)).collect())
                         .unwrap_or(0) as u64;
                     tx.wait_for_room(1 + random.below(capacity)).unwrap();
                 }
+                next
             });
             let mut random = Random::new(2);
             let mut items = Vec::new();
             while rx.wait_for_item().is_ok() {
                 rx.try_pop_batch(&mut items, 1 + random.below(capacity)).unwrap_or(0);
             }
-            assert!(items.into_iter().eq(0..100_000));
+            assert!(items.into_iter().eq(0..pushed.join().unwrap()));
         });
     }
 }

@@ -1,6 +1,7 @@
 //! What `corelane::dispatch` promises, from outside: one suite, run over several designs.
 //!
-//! A test is a function generic over [`Case`] and its name in one of the lists. A test that hangs ends the process and is named.
+//! A test is a function generic over [`Case`] and its name in one of the lists. A test that hangs ends the process and
+//! is named.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::type_complexity)]
 

@@ -130,7 +130,7 @@ pub(crate) fn a_key_that_waits_hears_of_a_leave<C: Case>() {
 }
 
 pub(crate) fn slices_and_batches_wait_for_room<C: Case>() {
-    const JOBS: u64 = 5_000;
+    const JOBS: u64 = if cfg!(miri) { 100 } else { 5_000 };
     for capacity in [1, 7, 64, 300] {
         let (mut dispatcher, workers) =
             build::<C, u64, _, _>(Builder::new(2).capacity(capacity).batch(10).route(LeastLoaded::new()));
@@ -153,7 +153,8 @@ pub(crate) fn slices_and_batches_wait_for_room<C: Case>() {
     }
 }
 
-/// What a batch could not hand out is left in the vector, in order: for want of room, when the time is up, when the route panics.
+/// What a batch could not hand out is left in the vector, in order: for want of room, when the time is up, when the
+/// route panics.
 pub(crate) fn what_is_not_dispatched_is_left<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(3).batch(2));
     let mut jobs = (0..10).collect::<Vec<_>>();

@@ -1,6 +1,6 @@
-//! Random sequences of calls of one thread, which is the dispatcher and all workers: jobs go where there is room, come back from workers that
-//! leave or panic, and are taken in their order, as lists of them would say. Which worker a job goes to is the route's business; here it
-//! is seen from the backlogs.
+//! Random sequences of calls of one thread, which is the dispatcher and all workers: jobs go where there is room, come
+//! back from workers that leave or panic, and are taken in their order, as lists of them would say. Which worker a job
+//! goes to is the route's business; here it is seen from the backlogs.
 
 use crate::sequences_judge::judge;
 use crate::{Case, Rx, Tx, build, drain};
@@ -95,7 +95,8 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
         self.returned = back;
     }
 
-    /// The call sends out what has come back, and then these jobs, as long as there is room. Says how many of these, and why not all.
+    /// The call sends out what has come back, and then these jobs, as long as there is room. Says how many of these,
+    /// and why not all.
     fn send(&mut self, jobs: &[u64]) -> (usize, Option<DispatchError<()>>) {
         self.hear();
         if !self.panics.is_empty() {

@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The dispatcher goes off after some jobs of a batch, and comes back when the worker has done them: never, if one waits for the
-/// dispatcher's return.
+/// The dispatcher goes off after some jobs of a batch, and comes back when the worker has done them: never, if one
+/// waits for the dispatcher's return.
 fn partial_batches<C: Case, W: Strategy>(wait: W, nap: Duration) {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1).batch(50).wait(wait));
     let mut worker = workers.remove(0);

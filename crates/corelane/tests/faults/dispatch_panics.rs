@@ -1,5 +1,5 @@
-//! The dispatcher of a fan-out panics, or one of its workers: at every place where a call runs the user's code, and between any two. Each job is
-//! done once, comes back, or was in the hands of the one that panicked.
+//! The dispatcher of a fan-out panics, or one of its workers: at every place where a call runs the user's code, and
+//! between any two. Each job is done once, comes back, or was in the hands of the one that panicked.
 
 use crate::Fans;
 use crate::book::{Book, Item};
@@ -20,31 +20,33 @@ fn build<C: Fans, R: Route<Item>>(route: R) -> (Tx<C, R>, Vec<Rx<C>>) {
     builder.tuning(C::Options::default()).build_with().expect("a good capacity")
 }
 
-/// Dispatches jobs in every way until there were enough.
-fn dispatch<C: Fans, R: Route<Item>>(dispatcher: &mut Tx<C, R>, book: &Book) {
+/// Dispatches jobs in every way until there were enough. What a batch has not handed out stays in `hand`, also when it
+/// panics.
+fn dispatch<C: Fans, R: Route<Item>>(dispatcher: &mut Tx<C, R>, book: &Book, hand: &mut Vec<Item>) {
     let mut way = book.made();
-    let (mut back, mut left) = (None, Vec::new());
-    while book.made() < JOBS || back.is_some() || !left.is_empty() {
+    let mut back = None;
+    while book.made() < JOBS || back.is_some() || !hand.is_empty() {
         tick();
         way += 1;
-        let job = back.take().or_else(|| left.pop()).unwrap_or_else(|| book.item());
+        if way % 4 == 3 || !hand.is_empty() {
+            if hand.is_empty() {
+                hand.extend([back.take().unwrap_or_else(|| book.item()), book.item(), book.item()]);
+            }
+            match dispatcher.dispatch_batch(hand) {
+                Ok(()) => assert!(hand.is_empty()),
+                Err(refusal) => {
+                    assert_eq!(refusal, DispatchError::Panicked(()));
+                    assert!(dispatcher.take_panic().is_some());
+                }
+            }
+            thread::yield_now();
+            continue;
+        }
+        let job = back.take().unwrap_or_else(|| book.item());
         let outcome = match way % 4 {
             0 => dispatcher.dispatch(job),
             1 => dispatcher.try_dispatch(job),
-            2 => dispatcher.dispatch_timeout(job, MOMENT),
-            _ => {
-                let mut jobs = vec![job, book.item(), book.item()];
-                match dispatcher.dispatch_batch(&mut jobs) {
-                    Ok(()) => Ok(()),
-                    Err(refusal) => {
-                        assert!(matches!(refusal, DispatchError::Panicked(())));
-                        // The others that were not handed out come later.
-                        let rest = jobs.split_off(1);
-                        left.extend(rest);
-                        Err(DispatchError::Panicked(jobs.remove(0)))
-                    }
-                }
-            }
+            _ => dispatcher.dispatch_timeout(job, MOMENT),
         };
         match outcome {
             Ok(()) => {}
@@ -104,6 +106,7 @@ pub(crate) fn a_dispatcher_ends_anywhere<C: Fans>() {
     with_every_fuse(|ticks| {
         let book = Book::new(2 * JOBS);
         let (dispatcher, workers) = build::<C, _>(RoundRobin::new());
+        let mut hand = Vec::new();
         let blown = thread::scope(|scope| {
             for worker in workers {
                 scope.spawn(|| {
@@ -113,11 +116,13 @@ pub(crate) fn a_dispatcher_ends_anywhere<C: Fans>() {
             }
             burn(ticks, || {
                 let mut dispatcher = dispatcher;
-                dispatch::<C, _>(&mut dispatcher, &book);
+                dispatch::<C, _>(&mut dispatcher, &book, &mut hand);
                 tick();
             })
             .is_none()
         });
+        hand.iter().for_each(Item::note);
+        drop(hand);
         assert_all_done(&book, usize::from(blown));
         blown
     });
@@ -134,8 +139,9 @@ pub(crate) fn a_dispatcher_goes_on_after_a_panic_anywhere<C: Fans>() {
                     work::<C>(&mut worker);
                 });
             }
-            let blown = burn(ticks, || dispatch::<C, _>(&mut dispatcher, &book)).is_none();
-            dispatch::<C, _>(&mut dispatcher, &book);
+            let mut hand = Vec::new();
+            let blown = burn(ticks, || dispatch::<C, _>(&mut dispatcher, &book, &mut hand)).is_none();
+            dispatch::<C, _>(&mut dispatcher, &book, &mut hand);
             dispatcher.join().expect("no worker has panicked");
             blown
         });
@@ -155,7 +161,8 @@ pub(crate) fn a_worker_ends_anywhere<C: Fans>() {
                 let worker = workers.pop().expect("there are two");
                 let victim = scope.spawn(move || {
                     if runs {
-                        // The panic is the dispatcher's to hear of, and does not come here, as long as there is a dispatcher.
+                        // The panic is the dispatcher's to hear of, and does not come here, as long as there is a
+                        // dispatcher.
                         let done = burn(ticks, || worker.run(|worker| work::<C>(worker)));
                         done.is_none_or(|done| done.is_none())
                     } else {
@@ -166,7 +173,7 @@ pub(crate) fn a_worker_ends_anywhere<C: Fans>() {
                         .is_none()
                     }
                 });
-                dispatch::<C, _>(&mut dispatcher, &book);
+                dispatch::<C, _>(&mut dispatcher, &book, &mut Vec::new());
                 let undone = match dispatcher.join() {
                     Ok(()) => Vec::new(),
                     Err(unfinished) => unfinished.undone,

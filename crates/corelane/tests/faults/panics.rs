@@ -24,8 +24,12 @@ fn queue<C: Case>(capacity: usize) -> (Tx<C>, Rx<C>) {
     spsc::channel_with::<Item, C::Design, _, _>(capacity, options).expect("a good capacity")
 }
 
-/// Pushes items in every way until there were enough, or the queue is closed. Returns whether it was.
-fn produce<C: Case>(tx: &mut Tx<C>, book: &Book) -> bool {
+/// Pushes items in every way until there were enough, or the queue is closed. Returns whether it was. What a batch has
+/// not pushed stays in `hand`, also when it panics.
+fn produce<C: Case>(tx: &mut Tx<C>, book: &Book, hand: &mut Vec<Item>) -> bool {
+    if tx.push_batch(hand).is_err() {
+        return true;
+    }
     let mut way = book.made();
     while book.made() < ITEMS {
         tick();
@@ -35,9 +39,8 @@ fn produce<C: Case>(tx: &mut Tx<C>, book: &Book) -> bool {
             1 => try_push::<C>(tx, book.item()),
             2 => push_in_time::<C>(tx, book.item()),
             3 => {
-                let mut items = vec![book.item(), book.item(), book.item()];
-                // Its wait's strategy may panic: what is left then is dropped here.
-                tx.push_batch(&mut items).is_err()
+                hand.extend([book.item(), book.item(), book.item()]);
+                tx.push_batch(hand).is_err()
             }
             4 => reserve::<C>(tx, book),
             _ => {
@@ -157,11 +160,12 @@ pub(crate) fn a_producer_ends_anywhere<C: Case>() {
         with_every_fuse(|ticks| {
             let book = Book::new(ITEMS + 3);
             let (tx, mut rx) = queue::<C>(capacity);
+            let mut hand = Vec::new();
             let blown = thread::scope(|scope| {
                 let producer = scope.spawn(|| {
                     burn(ticks, || {
                         let mut tx = tx;
-                        produce::<C>(&mut tx, &book);
+                        produce::<C>(&mut tx, &book, &mut hand);
                         tx.close();
                         tick();
                     })
@@ -172,6 +176,8 @@ pub(crate) fn a_producer_ends_anywhere<C: Case>() {
             });
             assert_eq!(rx.try_pop().err(), Some(TryPopError::Closed));
             drop(rx);
+            hand.iter().for_each(Item::note);
+            drop(hand);
             assert_received(&book, usize::from(blown));
             blown
         });
@@ -185,10 +191,10 @@ pub(crate) fn a_producer_goes_on_after_a_panic_anywhere<C: Case>() {
             let (tx, mut rx) = queue::<C>(capacity);
             let blown = thread::scope(|scope| {
                 let producer = scope.spawn(|| {
-                    let mut tx = tx;
-                    let blown = burn(ticks, || produce::<C>(&mut tx, &book)).is_none();
+                    let (mut tx, mut hand) = (tx, Vec::new());
+                    let blown = burn(ticks, || produce::<C>(&mut tx, &book, &mut hand)).is_none();
                     assert!(!tx.is_closed());
-                    assert!(!produce::<C>(&mut tx, &book));
+                    assert!(!produce::<C>(&mut tx, &book, &mut hand));
                     blown
                 });
                 consume::<C>(&mut rx);
@@ -216,7 +222,7 @@ pub(crate) fn a_consumer_ends_anywhere<C: Case>() {
                     .is_none()
                 });
                 let mut tx = tx;
-                if !produce::<C>(&mut tx, &book) {
+                if !produce::<C>(&mut tx, &book, &mut Vec::new()) {
                     tx.close();
                 }
                 let blown = consumer.join().unwrap();
@@ -246,7 +252,7 @@ pub(crate) fn a_consumer_goes_on_after_a_panic_anywhere<C: Case>() {
                     blown
                 });
                 let mut tx = tx;
-                assert!(!produce::<C>(&mut tx, &book));
+                assert!(!produce::<C>(&mut tx, &book, &mut Vec::new()));
                 drop(tx);
                 consumer.join().unwrap()
             });

@@ -7,9 +7,9 @@
 //! 2. **Order**, by a checker of linearizability. Each request is two steps, as in section 2.2 of the paper: it asks, which matches it with one that
 //!    waits or makes it wait; and it is told what became of it. Each step takes effect at one moment of its call; both of one call that waits may
 //!    be anywhere within it, the first before the second. Partners are known from the items, so the steps have a sequential
-//!    specification: who asks meets one that waits if there is one, a `try_` call that fails has found none, a follow-up that says
-//!    nothing found its own request waiting. This says all that one operation a pair, on the intersection of the two calls, would say, and the
-//!    order of those that wait as well.
+//!    specification: who asks meets one that waits if there is one, a `try_` call that fails has found none, a
+//!    follow-up that says nothing found its own request waiting. This says all that one operation a pair, on the
+//!    intersection of the two calls, would say, and the order of those that wait as well.
 //!
 //! Which of those that wait is met:
 //!
@@ -23,7 +23,8 @@
 //! as before it or as after it: a close promises that no later call succeeds, not that it sends everybody away at one moment.
 //!
 //! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. That somebody waits at another
-//! place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange` that finds nobody, says nothing of others.
+//! place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange` that finds nobody, says
+//! nothing of others.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;

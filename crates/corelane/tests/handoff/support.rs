@@ -33,8 +33,8 @@ impl Mode {
 
 /// Short, and longer than any spin.
 pub(crate) const T: Duration = Duration::from_millis(20);
-/// Far longer than a test.
-pub(crate) const LONG: Duration = Duration::from_secs(10);
+/// Far longer than a test, on a busy machine too, and less than the watchdog waits.
+pub(crate) const LONG: Duration = Duration::from_secs(50);
 
 /// Waits until something is so.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {

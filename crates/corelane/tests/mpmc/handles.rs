@@ -215,7 +215,7 @@ pub(crate) fn an_iterator_is_a_handle<C: Case>() {
 
 /// Handles come and go while items do: each item is popped once, and all threads end by themselves.
 pub(crate) fn handles_come_and_go<C: Case>() {
-    const ITEMS: u64 = 2_000;
+    const ITEMS: u64 = if cfg!(miri) { 15 } else { 2_000 };
     for round in 0..4 {
         let (tx, rx) = channel::<C, u64>([1, 3, 64, 500][round]);
         let mut popped = thread::scope(|scope| {
@@ -269,7 +269,7 @@ pub(crate) fn handles_come_and_go<C: Case>() {
 
 /// A push of a sender that is gone was not refused by the close that its drop, as the last, led to.
 pub(crate) fn no_push_is_refused_by_the_drop_of_a_sender<C: Case>() {
-    for _ in 0..300 {
+    for _ in 0..if cfg!(miri) { 10 } else { 300 } {
         let (tx, rx) = channel::<C, u64>(4);
         thread::scope(|scope| {
             for item in 0..2 {
@@ -286,7 +286,7 @@ pub(crate) fn no_push_is_refused_by_the_drop_of_a_sender<C: Case>() {
 
 /// The receivers go early: each item was popped, came back, or is dropped with the queue.
 pub(crate) fn each_item_is_dropped_once_when_receivers_go<C: Case>() {
-    const ITEMS: usize = 2_000;
+    const ITEMS: usize = if cfg!(miri) { 40 } else { 2_000 };
     for round in 0..6 {
         let ledger = Ledger::new(2 * ITEMS);
         let (tx, rx) = channel::<C, Tracked>(16);
@@ -303,7 +303,7 @@ pub(crate) fn each_item_is_dropped_once_when_receivers_go<C: Case>() {
                     }
                 });
                 let rx = rx.clone();
-                scope.spawn(move || drop(rx.iter().take(ITEMS / 4 + 100 * round).collect::<Vec<_>>()));
+                scope.spawn(move || drop(rx.iter().take(ITEMS / 4 + ITEMS / 20 * round).collect::<Vec<_>>()));
             }
             drop((tx, rx));
         });

@@ -29,8 +29,8 @@ fn fan_out<Q: Tested, R: Route<Item>>(workers: usize, route: R) -> (Tx<Item, Q, 
     builder.tuning(<Q as Tested>::Options::default()).route(route).build_with().unwrap()
 }
 
-/// Does jobs by drawn calls until there are no more, or so many are done. The numbers of those it has done, and of those that are left over as
-/// the dispatcher is gone.
+/// Does jobs by drawn calls until there are no more, or so many are done. The numbers of those it has done, and of
+/// those that are left over as the dispatcher is gone.
 fn work<Q: Tested>(mut worker: Rx<Item, Q>, most: usize) -> Vec<usize> {
     let mut done = Vec::new();
     while done.len() < most {
@@ -158,7 +158,8 @@ where
     });
 }
 
-/// The dispatcher goes while workers do; what is left is the workers', or is dropped, by the dispatcher if a worker has left before.
+/// The dispatcher goes while workers do; what is left is the workers', or is dropped, by the dispatcher if a worker has
+/// left before.
 fn all_go_at_once<Q: Tested>()
 where
     Rx<Item, Q>: Send,

@@ -330,8 +330,9 @@ pub(crate) fn a_close_wakes_all<D: Tested>() {
     });
 }
 
-/// Senders and receivers go as they please, and nobody closes the queue but they: no thread waits for ever, and each item was popped, came
-/// back, or is dropped with the queue. Where a receiver stays to the end, it or another has popped all.
+/// Senders and receivers go as they please, and nobody closes the queue but they: no thread waits for ever, and each
+/// item was popped, came back, or is dropped with the queue. Where a receiver stays to the end, it or another has
+/// popped all.
 pub(crate) fn handles_go_in_midstream<D: Tested>() {
     explore(|| {
         let capacity = one_of(&[1, 2, 3, 8, 64]);

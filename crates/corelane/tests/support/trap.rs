@@ -16,12 +16,13 @@ std::thread_local! {
 }
 
 impl Trap {
-    /// From now on this call of this thread is counted and gets this answer: 0, or an error number below 0. To the threads that it starts the
-    /// call is unknown. None where that cannot be done. A thread sets one, once.
+    /// From now on this call of this thread is counted and gets this answer: 0, or an error number below 0. To the
+    /// threads that it starts the call is unknown. None where that cannot be done. A thread sets one, once.
     pub(crate) fn set(call: libc::c_long, answer: libc::c_long) -> Option<&'static Self> {
         static HANDLER: Once = Once::new();
         HANDLER.call_once(|| {
-            // SAFETY: a zeroed action is one; the handler touches atomics, a thread's cell without a destructor, and its own frame.
+            // SAFETY: a zeroed action is one; the handler touches atomics, a thread's cell without a destructor, and
+            // its own frame.
             unsafe {
                 let mut action: libc::sigaction = core::mem::zeroed();
                 action.sa_sigaction = answer_call as *const () as usize;
