@@ -100,11 +100,11 @@ extern crate std;
 
 #[cfg(feature = "std")]
 pub mod dispatch;
+mod end;
 pub mod error;
 #[cfg(target_has_atomic = "64")]
 pub mod handoff;
-#[cfg(target_has_atomic = "64")]
-mod link;
+mod mem;
 #[cfg(target_has_atomic = "64")]
 pub mod mpmc;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use super::route::{Load, RoundRobin, Route};
 use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::error::{ChannelError, DispatchError};
-use crate::spsc::handle::Moving;
+use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
 use crate::wait::{self, Adaptive, Parker, Strategy, Waitable};

@@ -24,14 +24,14 @@
 //! in the middle of its call holds up no `try_` call of the other end; where it may hold a lock it does.
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
+use crate::end::Control;
+#[cfg(feature = "async")]
+use crate::end::End;
+#[cfg(feature = "async")]
+use crate::end::task::Awaited;
+use crate::end::wait::{Look, look};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
-use crate::spsc::control::Control;
-#[cfg(feature = "async")]
-use crate::spsc::control::End;
-use crate::spsc::handle::{Look, look};
-#[cfg(feature = "async")]
-use crate::spsc::task::Awaited;
 use crate::sync::{Arc, Instant, full_fence, pause};
 use crate::wait::{self, Parker, Spin, Strategy, Waitable};
 use core::fmt;

@@ -1,8 +1,8 @@
 //! What a fan-out needs of the queue to one worker: a sender that never sleeps by itself, and a receiver.
 
-use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 #[cfg(feature = "async")]
-use crate::spsc::task::Awaited;
+use crate::end::task::Awaited;
+use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::spsc::{self, Consumer, Design, Options, Producer};
 use crate::wait::{Parker, Strategy, Waitable};
 use core::fmt::Debug;

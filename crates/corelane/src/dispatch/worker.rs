@@ -2,10 +2,10 @@
 
 use super::queue::{Queue, Receiver};
 use super::seat::{Desk, Leave, Seat};
+#[cfg(feature = "async")]
+use crate::end::task::Awaited;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
-#[cfg(feature = "async")]
-use crate::spsc::task::Awaited;
 use crate::sync::Arc;
 use crate::wait::{Adaptive, Strategy};
 use core::fmt;

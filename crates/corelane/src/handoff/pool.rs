@@ -43,8 +43,8 @@
 //! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of at
 //! most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
 
-use crate::link::INDEX_BITS;
-pub(super) use crate::link::{AtomicLink, Index, Link, NULL};
+use crate::mem::link::INDEX_BITS;
+pub(super) use crate::mem::link::{AtomicLink, Index, Link, NULL};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, init_slot, look, set};
 #[cfg(feature = "std")]
 use crate::wait::Token;
@@ -524,7 +524,7 @@ impl<T> Drop for Pool<T> {
         let memory = Memory(self);
         let pool = memory.0;
         // Items that were put without waiting, or whose tickets were forgotten.
-        crate::spsc::buffer::drop_all(pool.nodes(), |position| {
+        crate::mem::buffer::drop_all(pool.nodes(), |position| {
             let node = pool.node(position as Index + 1);
             let word = node.word();
             let held = word.kind() == Word::HELD || word.is_waiting() || word.is_closed();

@@ -18,7 +18,7 @@
 //!   publication.
 
 use crate::error::ChannelError;
-use crate::link::{AtomicLink, INDEX_BITS, Index, NULL};
+use crate::mem::link::{AtomicLink, INDEX_BITS, Index, NULL};
 use crate::sync::{AcqRel, Acquire, AtomicU32, Padded, Relaxed, Slot, init_slot, retry};
 use alloc::boxed::Box;
 use alloc::vec::Vec;

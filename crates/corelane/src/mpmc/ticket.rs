@@ -68,7 +68,7 @@ use super::Side;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
-use crate::spsc::buffer::{Buffer, drop_all};
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Slot, full_fence, init_slot, look, retry, set};
 use alloc::vec::Vec;
 use core::marker::PhantomData;

@@ -48,7 +48,7 @@ use super::lock::Lock;
 use super::queue::UNBOUNDED;
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
-use crate::spsc::buffer::drop_all;
+use crate::mem::buffer::drop_all;
 use crate::sync::{
     Acquire, AtomicBool, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, full_fence, init_slot,
     retry,

@@ -35,7 +35,7 @@ pub mod mcring_callback;
 pub mod mcring_timer;
 
 use crate::error::ChannelError;
-use crate::spsc::buffer::Buffer;
+use crate::mem::buffer::Buffer;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;

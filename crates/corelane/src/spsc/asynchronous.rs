@@ -113,13 +113,14 @@
 //! and the executor's scheduling on both; a thread of its own that spins for a moment has shorter round trips. Between tasks of
 //! one thread nothing has to cross cores, and a `VecDeque` in a `RefCell` does.
 
-use super::control::End;
 use super::design::{Design, RawConsumer, RawProducer};
-use super::handle::{Consumer, Peeked, Producer, Reserved, Waited};
+use super::handle::{Consumer, Peeked, Producer, Reserved};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
-pub use super::task::BUDGET;
-use super::task::{Awaited, POLLED_AGAIN, Polls};
+use crate::end::End;
+pub use crate::end::task::BUDGET;
+use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
+use crate::end::wait::Waited;
 use crate::error::{Closed, TryPopError, TryPushError};
 use crate::wait::Adaptive;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! The slots of the queues without shared indices: beside each item stands a flag that says whether it is there.
 
-use super::buffer::{Buffer, drop_all};
 use crate::error::ChannelError;
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{Acquire, AtomicU8, AtomicUsize, Relaxed, Release, Slot, init_slot};
 use core::marker::PhantomData;
 

@@ -1,7 +1,7 @@
 //! What an algorithm has to provide. Everything of the contract that is the same for every queue (waiting, time-outs,
 //! closing, batches, guards, drops of handles) is written once, in [`handle`](super::handle), over these traits.
 
-use super::control::Control;
+use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot};
 use core::fmt::Debug;

@@ -44,8 +44,8 @@
 //! The capacity times the item's size plus one byte, rounded up to the item's alignment.
 
 use super::cells::{Cell, Cells, prefix};
-use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot, spin_loop};
 use core::fmt;

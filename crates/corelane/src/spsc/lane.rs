@@ -85,10 +85,10 @@
 //! With a capacity of 1024 three workers did 0.9, with 512 and 8192 the same.
 
 use super::blocks::{Block, Notes, Place, Run, leave, position};
-use super::buffer::{Buffer, drop_all};
-use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};
+use crate::end::Control;
 use crate::error::ChannelError;
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;

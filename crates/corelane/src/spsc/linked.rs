@@ -75,13 +75,13 @@
 //! each end and the cached ones.
 
 use super::blocks::{Block, Notes, Place, Run, leave, position};
-use super::buffer::drop_all;
-use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::handle::Options;
-use super::segments::{Contents, Pool, Segment, Turn};
 use super::stats::{NoStats, Recorder};
+use crate::end::Control;
 use crate::error::ChannelError;
+use crate::mem::buffer::drop_all;
+use crate::mem::segments::{Contents, Pool, Segment, Turn};
 use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell};
 use crate::wait::{Adaptive, Strategy};
 use core::fmt;

@@ -161,18 +161,13 @@ use tuning;
 #[cfg(feature = "async")]
 pub mod asynchronous;
 mod blocks;
-pub(crate) mod buffer;
 mod cells;
-pub(crate) mod control;
 mod design;
-pub(crate) mod handle;
-mod segments;
+mod handle;
 #[cfg(not(loom))] // Loom's cells are more than their contents.
 mod slices;
 mod slots;
 pub mod stats;
-#[cfg(feature = "async")]
-pub(crate) mod task;
 
 pub mod bqueue;
 pub mod fastflow;
@@ -190,7 +185,7 @@ pub use asynchronous::{AsyncConsumer, AsyncProducer};
 pub use bqueue::BQueue;
 pub use design::Design;
 pub use fastforward::FastForward;
-pub use handle::{Consumer, Options, Peeked, Producer, Reserved, channel_with};
+pub use handle::{Consumer, IntoIter, Iter, Options, Peeked, Producer, Reserved, channel_with};
 pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};
 pub use linked::Linked;

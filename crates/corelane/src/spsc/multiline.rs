@@ -39,9 +39,9 @@
 //!
 //! The next power of two of the capacity, times the item's size.
 
-use super::control::Control;
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::slots::Slots;
+use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot};
 use core::fmt;

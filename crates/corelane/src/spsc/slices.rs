@@ -18,11 +18,11 @@
 //! assert_eq!(consumer.pop(), Ok(b'p'));
 //! ```
 
-use super::buffer::drop_all;
 use super::design::{Design, RawConsumer, RawProducer};
 use super::handle::{Consumer, Producer};
 use super::stats::Recorder;
 use crate::error::{Closed, TryPopError, TryPushError};
+use crate::mem::buffer::drop_all;
 use crate::wait::{Adaptive, Strategy};
 use core::fmt;
 use core::mem::MaybeUninit;

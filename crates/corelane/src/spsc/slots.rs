@@ -1,7 +1,7 @@
 //! The ring of slots of the index queues: items side by side, found by a position that counts up and wraps around.
 
-use super::buffer::{Buffer, drop_all};
 use crate::error::ChannelError;
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{Slot, init_slot};
 use core::marker::PhantomData;
 

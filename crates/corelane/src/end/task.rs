@@ -1,8 +1,8 @@
 //! A task's wait at the end of a queue: what the futures of `spsc` and of `dispatch` have in common. The protocol is in
 //! [`asynchronous`](super::asynchronous), "How it works".
 
-use super::control::End;
-use super::handle::{Look, Waited, look};
+use super::End;
+use super::wait::{Look, Waited, look};
 use crate::sync::{Instant, heavy_barrier, parks_are_bounded};
 use core::task::{Context, Poll, ready};
 use std::time::Duration;

@@ -1,4 +1,36 @@
-//! What both ends of every queue share beside the items: who is parked, who has closed, who is gone.
+//! What an end of a queue is, whatever the family: who is parked, who has closed, who is gone.
+//!
+//! # Closing
+//!
+//! Either end closes by `close` or by being dropped.
+//!
+//! A producer that closes can push no more, so a consumer that sees the flag, looks again and still finds nothing has
+//! drained the queue.
+//!
+//! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted, without
+//! a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked consumer:
+//! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and
+//!    decides by a compare-exchange that the seal lies behind that item: it will never look further;
+//! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
+//!    what it has just published. If it is the first, these items are accepted, and it publishes no more; the consumer,
+//!    whose note may be older, takes note once more. If the consumer was the first, the producer takes back what lies
+//!    behind the seal. Nobody else will ever touch that.
+//!
+//! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer
+//! that has decided takes nothing back, because the consumer may still be looking for the last item.
+//!
+//! The edges, all of `sealed_by`, which is changed once:
+//! - the producer decides, release → the consumer's failed compare-exchange or load, acquire: where the seal lies, and
+//!   all that was published before, are visible to the second note;
+//! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is
+//!   visible, and the consumer's look for the last item comes before the producer takes anything back.
+//!
+//! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the
+//! consumer takes note. What that means for an item is said in the [module](crate::spsc#closing).
+
+#[cfg(feature = "async")]
+pub(crate) mod task;
+pub(crate) mod wait;
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store};
 #[cfg(feature = "std")]

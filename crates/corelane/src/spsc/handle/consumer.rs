@@ -1,0 +1,578 @@
+//! The receiving end.
+
+use super::{NotSync, aside};
+#[cfg(feature = "std")]
+use crate::end::wait::look;
+use crate::end::wait::{Look, Waited, wait_until};
+#[cfg(feature = "std")]
+use crate::error::PopTimeoutError;
+use crate::error::{Closed, TryPopError};
+use crate::spsc::design::{Design, RawConsumer};
+use crate::spsc::lane::Lane;
+use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
+#[cfg(feature = "std")]
+use crate::sync::Instant;
+use crate::wait::{Adaptive, Strategy};
+#[cfg(feature = "std")]
+use crate::wait::{Parker, Waitable};
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+#[cfg(feature = "std")]
+use std::time::Duration;
+
+/// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
+///
+/// Dropping it closes the queue; what is inside is dropped with the last handle.
+pub struct Consumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
+    /// As the producer's.
+    pub(in crate::spsc) raw: ManuallyDrop<D::Consumer>,
+    pub(super) wait: W,
+    pub(in crate::spsc) stats: S,
+    pub(super) one_thread: NotSync,
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
+    /// Pops the oldest item. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is closed
+    /// and everything it had accepted has been popped.
+    #[doc(alias = "try_recv")]
+    #[doc(alias = "poll")]
+    #[doc(alias = "dequeue")]
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
+        if !self.raw.is_readable() {
+            self.look_again()?;
+        }
+        self.take_as(Ok)
+    }
+
+    /// Takes the first item; there is one.
+    #[inline(always)]
+    pub(in crate::spsc) fn take(&mut self) -> T {
+        self.take_as(|item| item)
+    }
+
+    /// Takes the first item right into what the caller returns: a large one is copied once.
+    #[inline(always)]
+    fn take_as<R>(&mut self, wrap: impl FnOnce(T) -> R) -> R {
+        // SAFETY: one item is readable; it is read before its slot is released.
+        unsafe {
+            let wrapped = (*self.raw.slot(0)).with(|slot| wrap((*slot).assume_init_read()));
+            self.raw.release(1);
+            self.stats.popped(1);
+            wrapped
+        }
+    }
+
+    /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
+    #[inline(always)]
+    fn look_again(&mut self) -> Result<(), TryPopError> {
+        let closed = self.is_closed();
+        if closed && aside(self, |end| end.raw.is_readable()) {
+            return Ok(());
+        }
+        self.stats.empty();
+        Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
+    }
+
+    /// The oldest item, in place, if there is one. Never waits. It stays in the queue unless it is
+    /// [popped](Peeked::pop).
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError> {
+        if !self.raw.is_readable() {
+            self.look_again()?;
+        }
+        Ok(Peeked { consumer: self })
+    }
+
+    /// Pops up to `max` items and appends them to `items`. Never waits. Returns how many: 0 only if `max` is 0.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(8);
+    /// producer.push_slice(&[1, 2, 3]).unwrap();
+    /// let mut items = vec![0];
+    /// assert_eq!(consumer.try_pop_batch(&mut items, 2), Ok(2));
+    /// assert_eq!(items, [0, 1, 2]);
+    /// ```
+    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        self.at_least_one(max, |end| end.pop_some(items, max))
+    }
+
+    /// Pops up to `max` items and gives them to `each`, one by one. Never waits. Returns how many: 0 only if `max` is
+    /// 0.
+    ///
+    /// A batch without a copy in between: an item goes from its slot to the call. The producer gets slots back in runs,
+    /// of up to 32 items or as from single pops, and when this returns. If `each` panics, the item that it was given is
+    /// popped, and those that it was not given are still inside.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = corelane::spsc::channel(8);
+    /// tx.push_slice(&[1, 2, 3]).unwrap();
+    /// let mut sum = 0;
+    /// assert_eq!(rx.try_pop_each(usize::MAX, |item| sum += item), Ok(3));
+    /// assert_eq!(sum, 6);
+    /// ```
+    pub fn try_pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, TryPopError> {
+        self.at_least_one(max, |end| end.give_some(max, &mut each))
+    }
+
+    /// Pops items into the slice until it is full or the queue empty; the rest of the slice is unchanged. Never waits.
+    /// Returns how many: 0 only if the slice is empty.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
+    where
+        T: Copy,
+    {
+        self.at_least_one(items.len(), |end| end.fill_some(items))
+    }
+
+    /// Pops by `some`, which is 0 if there is nothing.
+    #[inline(always)]
+    fn at_least_one(&mut self, max: usize, mut some: impl FnMut(&mut Self) -> usize) -> Result<usize, TryPopError> {
+        loop {
+            let popped = some(self);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            self.look_again()?;
+        }
+    }
+
+    /// As many as there are, up to `max`.
+    #[inline(always)]
+    pub(crate) fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize {
+        let mut popped = 0;
+        while popped < max {
+            let run = self.raw.readable().min(max - popped);
+            if run == 0 {
+                break;
+            }
+            items.reserve(run);
+            let room = items.spare_capacity_mut();
+            let most = room.len().min(max - popped);
+            // SAFETY: there is room for so many behind the vector's own items, and the vector owns what comes there.
+            let run = unsafe {
+                let run = self.raw.release_moved(room.as_mut_ptr(), most);
+                items.set_len(items.len() + run);
+                run
+            };
+            self.stats.popped(run);
+            popped += run;
+        }
+        popped
+    }
+
+    /// As many as there are, up to `max`.
+    #[inline(always)]
+    pub(crate) fn give_some(&mut self, max: usize, each: &mut impl FnMut(T)) -> usize {
+        let mut popped = 0;
+        while popped < max {
+            let run = self.raw.release_each(max - popped, each);
+            if run == 0 {
+                break;
+            }
+            self.stats.popped(run);
+            popped += run;
+        }
+        popped
+    }
+
+    #[inline(always)]
+    fn fill_some(&mut self, items: &mut [T]) -> usize
+    where
+        T: Copy,
+    {
+        let mut popped = 0;
+        while popped < items.len() {
+            let room = &mut items[popped..];
+            // SAFETY: the slice has room for so many.
+            let run = unsafe { self.raw.release_moved(room.as_mut_ptr().cast(), room.len()) };
+            if run == 0 {
+                break;
+            }
+            self.stats.popped(run);
+            popped += run;
+        }
+        popped
+    }
+
+    /// Number of items inside: a lower bound, and at most [`capacity`](Self::capacity). The producer can only raise it. May
+    /// take a logarithmic number of looks at the ring.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// True if there is nothing to pop. If it is false it stays so until this consumer pops. Unlike a pop that finds
+    /// nothing, it does not tell the producer of slots that were freed.
+    pub fn is_empty(&self) -> bool {
+        self.raw.len() == 0
+    }
+
+    /// The largest number of items the queue can hold.
+    pub fn capacity(&self) -> usize {
+        self.raw.capacity()
+    }
+
+    /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits is woken.
+    ///
+    /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
+    pub fn close(&mut self) {
+        if self.raw.control().begin_close() {
+            let end = self.raw.seal();
+            if !self.raw.control().seal(end) {
+                let end = self.raw.seal();
+                debug_assert!(
+                    self.raw.control().producer_sealed_at(end),
+                    "nothing is published behind the producer's seal"
+                );
+            }
+        }
+    }
+
+    /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
+    pub fn is_closed(&self) -> bool {
+        self.raw.control().is_closed()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
+    /// Pops the oldest item, waiting for one by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    #[doc(alias = "recv")]
+    #[inline]
+    pub fn pop(&mut self) -> Result<T, Closed> {
+        loop {
+            if self.raw.is_readable() {
+                return self.take_as(Ok);
+            }
+            self.wait_for_item()?;
+        }
+    }
+
+    /// Pops the oldest item, waiting at most this long for one. Never gives up early; how late depends on the strategy
+    /// and the scheduler.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[doc(alias = "recv_timeout")]
+    #[cfg(feature = "std")]
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            match self.try_pop() {
+                Ok(item) => return Ok(item),
+                Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(TryPopError::Empty | TryPopError::Busy) => {}
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PopTimeoutError::Closed),
+                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+            }
+        }
+    }
+
+    /// Waits for at least one item by the queue's strategy, then pops up to `max` and appends them to `items`. Returns
+    /// how many: 0 only if `max` is 0.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
+        self.wait_for_one(max, |end| end.pop_some(items, max))
+    }
+
+    /// As [`pop_batch`](Self::pop_batch), but waits at most this long for the first item. Never gives up early.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_batch_timeout(
+        &mut self,
+        items: &mut Vec<T>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let popped = self.pop_some(items, max);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PopTimeoutError::Closed),
+                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+            }
+        }
+    }
+
+    /// As [`try_pop_each`](Self::try_pop_each), but waits for the first item by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Closed> {
+        self.wait_for_one(max, |end| end.give_some(max, &mut each))
+    }
+
+    /// As [`try_pop_slice`](Self::try_pop_slice), but waits for the first item by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_slice(&mut self, items: &mut [T]) -> Result<usize, Closed>
+    where
+        T: Copy,
+    {
+        self.wait_for_one(items.len(), |end| end.fill_some(items))
+    }
+
+    /// The oldest item, in place; waits for one by the queue's strategy. It stays in the queue unless it is
+    /// [popped](Peeked::pop).
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, Closed> {
+        self.wait_for_item()?;
+        Ok(Peeked { consumer: self })
+    }
+
+    /// The items in order, as [`pop`](Self::pop) returns them: it waits for each, and ends once the queue is closed and
+    /// drained.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(8);
+    /// producer.push_slice(&[1, 2, 3]).unwrap();
+    /// assert_eq!(consumer.iter().next(), Some(1));
+    /// drop(producer);
+    /// assert_eq!(consumer.into_iter().sum::<i32>(), 5);
+    /// ```
+    pub fn iter(&mut self) -> Iter<'_, T, D, W, S> {
+        Iter(self)
+    }
+
+    /// Pops by `some`, which is 0 if there is nothing.
+    #[inline(always)]
+    fn wait_for_one(&mut self, max: usize, mut some: impl FnMut(&mut Self) -> usize) -> Result<usize, Closed> {
+        loop {
+            let popped = some(self);
+            if popped > 0 || max == 0 {
+                return Ok(popped);
+            }
+            self.wait_for_item()?;
+        }
+    }
+
+    /// Waits until there is an item to pop.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_item(&mut self) -> Result<(), Closed> {
+        #[cfg(feature = "std")]
+        let waited = self.wait(None);
+        #[cfg(not(feature = "std"))]
+        let waited = self.wait();
+        match waited {
+            Waited::Closed => Err(Closed(())),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+        aside(self, |end| {
+            let wait = end.wait.clone();
+            wait_until(
+                end,
+                1,
+                &wait,
+                #[cfg(feature = "std")]
+                deadline,
+            )
+        })
+    }
+}
+
+impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
+    /// What this end has counted: pops, empty, waits, batches.
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Drop for Consumer<T, D, W, S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: this is the last use.
+        unsafe { self.raw.retire() };
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("design", &core::any::type_name::<D>())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The items of a queue in order, see [`Consumer::iter`].
+pub struct Iter<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for Iter<'_, T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Iter").field(self.0).finish()
+    }
+}
+
+/// The items of a queue in order, with its receiving end: see [`Consumer::iter`].
+pub struct IntoIter<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(Consumer<T, D, W, S>);
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.pop().ok()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for IntoIter<T, D, W, S> {}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IntoIter").field(&self.0).finish()
+    }
+}
+
+impl<T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Consumer<T, D, W, S> {
+    type Item = T;
+    type IntoIter = IntoIter<T, D, W, S>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter(self)
+    }
+}
+
+impl<'a, T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a mut Consumer<T, D, W, S> {
+    type Item = T;
+    type IntoIter = Iter<'a, T, D, W, S>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The oldest item of the queue, in place; see [`Consumer::peek`].
+pub struct Peeked<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
+    consumer: &'a mut Consumer<T, D, W, S>,
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Peeked<'_, T, D, W, S> {
+    /// Pops the item.
+    pub fn pop(self) -> T {
+        self.consumer.take()
+    }
+
+    /// Pops the item and drops it where it is.
+    pub fn release(self) {
+        /// Frees the slot, also when the item's drop panics.
+        struct Release<'a, T, D: Design<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>);
+        impl<T, D: Design<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {
+            fn drop(&mut self) {
+                // SAFETY: an item was readable, and it has been dropped.
+                unsafe { self.0.raw.release(1) };
+                self.0.stats.popped(1);
+            }
+        }
+        let release = Release(self.consumer);
+        // SAFETY: the item is readable, and its slot is released after this drops it once.
+        unsafe { (*release.0.raw.slot(0)).with_mut(|slot| (*slot).assume_init_drop()) };
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Deref for Peeked<'_, T, D, W, S> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: one item is readable, and it stays where it is until this guard is used up.
+        unsafe { (*self.consumer.raw.slot(0)).with(|slot| (*slot).assume_init_ref()) }
+    }
+}
+
+/// The item can be changed in place before it is taken.
+impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: one item is readable, and only the consumer's thread reaches it until it is released.
+        unsafe { (*self.consumer.raw.slot(0)).with_mut(|slot| (*slot).assume_init_mut()) }
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peeked").finish_non_exhaustive()
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
+    fn is_ready(&mut self, _: usize) -> bool {
+        self.raw.is_readable()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn waits(&mut self) {
+        self.stats.waited();
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::sealed::Sealed for Consumer<T, D, W, S> {}
+
+#[cfg(feature = "std")]
+impl<T, D: Design<T>, W, S: Recorder> Waitable for Consumer<T, D, W, S> {
+    fn ready(&mut self, room: usize) -> bool {
+        look(self, room).is_some()
+    }
+
+    fn arm(&self, _: usize) {
+        self.raw.control().consumer.arm();
+    }
+
+    fn disarm(&self) {
+        self.raw.control().consumer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.raw.control().consumer.parker()
+    }
+}

@@ -1,0 +1,413 @@
+//! The consumer's handle and what it lends: the oldest message, and one after the other.
+
+use super::ALIGN;
+#[cfg(feature = "std")]
+use super::Reader;
+use super::body::{Body, EMPTY, UNLIMITED, Word, header, position};
+use super::rx::Rx;
+use crate::end::wait::{Look, Waited, wait_until};
+#[cfg(feature = "std")]
+use crate::error::PopTimeoutError;
+use crate::error::{Closed, TryPopError};
+use crate::spsc::design::Shared;
+use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
+#[cfg(feature = "std")]
+use crate::sync::Instant;
+use crate::sync::{Acquire, Arc};
+use crate::wait::{Adaptive, Strategy};
+#[cfg(feature = "std")]
+use crate::wait::{Parker, Waitable};
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::ptr;
+#[cfg(feature = "std")]
+use std::time::Duration;
+
+/// The receiving end. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
+///
+/// What `try_pop` and the like return is lent by the queue: it stays where it is until the consumer is used again.
+pub struct Consumer<W = Adaptive, S: Recorder = NoStats> {
+    /// As the producer's.
+    pub(super) raw: ManuallyDrop<Rx>,
+    pub(super) wait: W,
+    pub(super) stats: S,
+    pub(super) one_thread: PhantomData<Cell<()>>,
+}
+
+impl<W, S: Recorder> Consumer<W, S> {
+    /// Pops the oldest message. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` only if every message whose push returned before this call has been popped. `Closed` only once the queue
+    /// is closed and everything it had accepted has been popped.
+    #[inline]
+    pub fn try_pop(&mut self) -> Result<&[u8], TryPopError> {
+        let mut found = self.next();
+        if found == EMPTY {
+            found = self.look_again()?;
+        }
+        Ok(self.take(found))
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> usize {
+        #[cfg(loom)]
+        self.raw.lent.clear();
+        self.raw.next()
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, found: usize) -> &[u8] {
+        self.stats.popped(1);
+        self.raw.take(found)
+    }
+
+    /// Tells Empty from Closed. A producer that closed may have pushed between our look and its flag: so another look.
+    #[inline(always)]
+    fn look_again(&mut self) -> Result<usize, TryPopError> {
+        let closed = self.is_closed();
+        if closed {
+            let found = self.next();
+            if found != EMPTY {
+                return Ok(found);
+            }
+        }
+        self.stats.empty();
+        Err(if closed { TryPopError::Closed } else { TryPopError::Empty })
+    }
+
+    /// The oldest message, if there is one. Never waits. It stays in the queue unless it is
+    /// [released](Peeked::release).
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop).
+    pub fn try_peek(&mut self) -> Result<Peeked<'_, W, S>, TryPopError> {
+        let mut found = self.next();
+        if found == EMPTY {
+            found = self.look_again()?;
+        }
+        Ok(self.peeked(found))
+    }
+
+    /// The message whose header was found.
+    fn peeked(&mut self, found: usize) -> Peeked<'_, W, S> {
+        let message = self.raw.at;
+        // SAFETY: the header was found there. The slice is used only as long as the guard borrows the consumer.
+        let bytes = unsafe { core::ptr::from_ref(self.raw.lend(message, found - 1)) };
+        Peeked { consumer: self, bytes, found }
+    }
+
+    /// Pops messages one after the other, at most `max` of them and only those that lie in one segment, and lends them
+    /// all for as long as the iterator's borrow lasts. Never waits. It yields at least one if `max` is not 0, and most
+    /// of the time all there are.
+    ///
+    /// # Errors
+    /// As for [`try_pop`](Self::try_pop), if there is none.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// assert_eq!(producer.try_push_batch(&["a", "few", "words"]), Ok(3));
+    /// let words: Vec<&[u8]> = consumer.try_pop_batch(10).unwrap().collect();
+    /// assert_eq!(words, [&b"a"[..], b"few", b"words"]);
+    /// ```
+    pub fn try_pop_batch(&mut self, max: usize) -> Result<Messages<'_, W, S>, TryPopError> {
+        // Leaves the segment now, if it is to be left, and not while messages of it are lent.
+        if max > 0 && self.next() == EMPTY {
+            self.look_again()?;
+        }
+        Ok(Messages { left: max, popped: 0, consumer: self })
+    }
+
+    /// Bytes that the messages inside take up, each its length rounded up to 8 plus 8: a lower bound. The producer can
+    /// only raise it. Looks at each message of one segment.
+    pub fn bytes(&self) -> usize {
+        self.raw.end().wrapping_sub(self.raw.position()) * ALIGN
+    }
+
+    /// True if there is nothing to pop. If it is false it stays so until this consumer pops.
+    pub fn is_empty(&self) -> bool {
+        self.raw.end() == self.raw.position()
+    }
+
+    /// The [limit](super::Tuning::limit), rounded down to whole words.
+    pub fn limit(&self) -> Option<usize> {
+        let limit = self.raw.shared.body.limit;
+        (limit != UNLIMITED).then(|| limit * ALIGN)
+    }
+
+    /// Closes the queue: every message accepted before can still be popped, none is accepted after. A producer that
+    /// waits is woken. Looks at each message of one segment.
+    ///
+    /// What becomes of a message that is pushed beside it: see [closing](crate::spsc#closing).
+    pub fn close(&mut self) {
+        if self.raw.shared.control.begin_close() {
+            let end = self.raw.seal();
+            if !self.raw.shared.control.seal(end) {
+                let end = self.raw.seal();
+                debug_assert!(
+                    self.raw.shared.control.producer_sealed_at(end),
+                    "nothing is published behind the producer's seal"
+                );
+            }
+        }
+    }
+
+    /// True once either end has closed or the producer is gone. Then it stays so. There may still be messages to pop.
+    pub fn is_closed(&self) -> bool {
+        self.raw.shared.control.is_closed()
+    }
+}
+
+impl<W: Strategy, S: Recorder> Consumer<W, S> {
+    /// Pops the oldest message, waiting for one by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    #[inline]
+    pub fn pop(&mut self) -> Result<&[u8], Closed> {
+        let found = self.await_message()?;
+        Ok(self.take(found))
+    }
+
+    #[inline(always)]
+    pub(super) fn await_message(&mut self) -> Result<usize, Closed> {
+        loop {
+            let found = self.next();
+            if found != EMPTY {
+                return Ok(found);
+            }
+            self.wait_for_message()?;
+        }
+    }
+
+    /// Pops the oldest message, waiting at most this long for one. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` once the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<&[u8], PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let found = self.next();
+            if found != EMPTY {
+                return Ok(self.take(found));
+            }
+            match self.wait(deadline) {
+                Waited::Ready => {}
+                Waited::Closed => return Err(PopTimeoutError::Closed),
+                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+            }
+        }
+    }
+
+    /// The oldest message; waits for one by the queue's strategy. It stays in the queue unless it is
+    /// [released](Peeked::release).
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn peek(&mut self) -> Result<Peeked<'_, W, S>, Closed> {
+        let found = self.await_message()?;
+        Ok(self.peeked(found))
+    }
+
+    /// As [`try_pop_batch`](Self::try_pop_batch), but waits for the first message by the queue's strategy.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn pop_batch(&mut self, max: usize) -> Result<Messages<'_, W, S>, Closed> {
+        if max > 0 {
+            self.await_message()?;
+        }
+        Ok(Messages { left: max, popped: 0, consumer: self })
+    }
+
+    /// Waits until there is a message to pop.
+    ///
+    /// # Errors
+    /// `Closed` once the queue is closed and everything it had accepted has been popped.
+    pub fn wait_for_message(&mut self) -> Result<(), Closed> {
+        #[cfg(feature = "std")]
+        let waited = self.wait(None);
+        #[cfg(not(feature = "std"))]
+        let waited = self.wait();
+        match waited {
+            Waited::Closed => Err(Closed(())),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+        let wait = self.wait.clone();
+        wait_until(
+            self,
+            1,
+            &wait,
+            #[cfg(feature = "std")]
+            deadline,
+        )
+    }
+
+    /// This end as a source of bytes: the messages one behind the other, without bounds between them. It waits for
+    /// messages, and ends when the queue is closed and drained.
+    #[cfg(feature = "std")]
+    pub fn reader(&mut self) -> Reader<'_, W, S> {
+        Reader { consumer: self, read: 0 }
+    }
+}
+
+impl<W> Consumer<W, Counting> {
+    /// What this end has counted: pops, empty, waits, batches.
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
+    }
+}
+
+impl<W, S: Recorder> Drop for Consumer<W, S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let at = self.raw.at;
+        #[cfg(loom)]
+        drop(core::mem::take(&mut self.raw.lent));
+        // SAFETY: the last use of this half, so its share of the queue is taken out once.
+        retire_consumer(unsafe { ptr::read(&self.raw.shared) }, at);
+    }
+}
+
+/// By value, as all that is cold (step 7 of the module).
+#[cold]
+#[inline(never)]
+fn retire_consumer(shared: Arc<Shared<Body>>, at: *mut Word) {
+    // SAFETY: the consumer, which stands in its segment, is the one that reaches this.
+    let segment = shared.body.reader.with(|reader| unsafe { (*reader).segment });
+    shared.control.close_by_consumer(position(segment, at));
+}
+
+impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("limit", &self.limit())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The oldest message of the queue; see [`Consumer::peek`].
+pub struct Peeked<'a, W = Adaptive, S: Recorder = NoStats> {
+    consumer: &'a mut Consumer<W, S>,
+    bytes: *const [u8],
+    found: usize,
+}
+
+// SAFETY: the pointer is a shared reference into a segment of the queue, for as long as the consumer is borrowed; the
+// consumer may move to another thread, and so may this.
+unsafe impl<W: Send, S: Recorder> Send for Peeked<'_, W, S> {}
+
+impl<W, S: Recorder> Peeked<'_, W, S> {
+    /// Pops the message.
+    pub fn release(self) {
+        self.consumer.take(self.found);
+    }
+}
+
+impl<W, S: Recorder> Deref for Peeked<'_, W, S> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: lent by the consumer, which nobody uses while this guard borrows it.
+        unsafe { &*self.bytes }
+    }
+}
+
+impl<W, S: Recorder> fmt::Debug for Peeked<'_, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peeked").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// Messages popped one after the other; see [`Consumer::pop_batch`]. What is not taken from it stays in the queue.
+pub struct Messages<'a, W = Adaptive, S: Recorder = NoStats> {
+    consumer: &'a mut Consumer<W, S>,
+    left: usize,
+    popped: usize,
+}
+
+impl<'a, W, S: Recorder> Iterator for Messages<'a, W, S> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let raw = &mut self.consumer.raw;
+        if self.left == 0 || (raw.at >= raw.stop && raw.is_over()) {
+            return None;
+        }
+        // SAFETY: where this side stands there is a header.
+        let found = unsafe { header(raw.at) }.load(Acquire);
+        if found as isize <= 0 {
+            // The end of what is there or of the segment, which stays while its messages are lent.
+            self.left = 0;
+            return None;
+        }
+        self.left -= 1;
+        self.popped += 1;
+        let bytes = core::ptr::from_ref(raw.take(found));
+        // SAFETY: the bytes stay until the consumer looks for a message beyond this segment, which it does not while
+        // the iterator borrows it for 'a.
+        Some(unsafe { &*bytes })
+    }
+}
+
+impl<W, S: Recorder> Drop for Messages<'_, W, S> {
+    fn drop(&mut self) {
+        if self.popped > 0 {
+            self.consumer.stats.popped(self.popped);
+        }
+    }
+}
+
+impl<W, S: Recorder> fmt::Debug for Messages<'_, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl<W, S: Recorder> Look for Consumer<W, S> {
+    fn is_ready(&mut self, _: usize) -> bool {
+        self.next() != EMPTY
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn waits(&mut self) {
+        self.stats.waited();
+    }
+}
+
+#[cfg(feature = "std")]
+impl<W, S: Recorder> crate::wait::sealed::Sealed for Consumer<W, S> {}
+
+#[cfg(feature = "std")]
+impl<W, S: Recorder> Waitable for Consumer<W, S> {
+    fn ready(&mut self, room: usize) -> bool {
+        crate::end::wait::look(self, room).is_some()
+    }
+
+    fn arm(&self, _: usize) {
+        self.raw.shared.control.consumer.arm();
+    }
+
+    fn disarm(&self) {
+        self.raw.shared.control.consumer.disarm();
+    }
+
+    fn parker(&self) -> &Parker {
+        self.raw.shared.control.consumer.parker()
+    }
+}

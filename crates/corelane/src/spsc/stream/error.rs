@@ -1,0 +1,51 @@
+//! Why a message was not pushed.
+
+use core::fmt;
+
+/// Why a message was not pushed, or no room for it reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PushError {
+    /// The limit leaves no room for it now. The consumer may make room at any time.
+    Full,
+    /// The limit still left no room for it when the time was up.
+    Timeout,
+    /// More than the limit leaves in an empty queue.
+    TooLarge,
+    /// The allocator refused the memory.
+    NoMemory,
+    /// The consumer is gone or has closed the queue: no later push will succeed.
+    Closed,
+}
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full => "the queue is full",
+            Self::Timeout => "the time was up before there was room for the message",
+            Self::TooLarge => "the message is larger than the queue's limit",
+            Self::NoMemory => "no memory for the message",
+            Self::Closed => "the queue is closed",
+        })
+    }
+}
+
+impl core::error::Error for PushError {}
+
+/// Why [`Producer::push_batch`](super::Producer::push_batch) did not push all messages, and how many it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PushBatchError {
+    /// The messages that were pushed: the first ones.
+    pub pushed: usize,
+    /// Why the next one was not: `TooLarge`, `NoMemory` or `Closed`.
+    pub reason: PushError,
+}
+
+impl fmt::Display for PushBatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {} messages: {}", self.pushed, self.reason)
+    }
+}
+
+impl core::error::Error for PushBatchError {}

@@ -1,0 +1,110 @@
+//! Both ends as what the standard library calls a sink and a source of bytes.
+
+use super::body::EMPTY;
+use super::{Consumer, Producer, PushError, Reserved};
+use crate::spsc::stats::{NoStats, Recorder};
+use crate::wait::{Adaptive, Strategy};
+use core::fmt;
+
+/// A sink of bytes; see [`Producer::writer`]. What cannot be pushed is an error of the kind `BrokenPipe`,
+/// `OutOfMemory`, or `FileTooLarge` beyond the limit.
+pub struct Writer<'a, W = Adaptive, S: Recorder = NoStats> {
+    pub(super) producer: &'a mut Producer<W, S>,
+}
+
+impl<W: Strategy, S: Recorder> std::io::Write for Writer<'_, W, S> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        use std::io::{Error, ErrorKind};
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        self.producer.push(bytes).map_err(|error| {
+            let kind = match error {
+                PushError::Closed => ErrorKind::BrokenPipe,
+                PushError::NoMemory => ErrorKind::OutOfMemory,
+                PushError::TooLarge => ErrorKind::FileTooLarge,
+                PushError::Full | PushError::Timeout => ErrorKind::WouldBlock,
+            };
+            Error::new(kind, error)
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<W, S: Recorder> fmt::Debug for Writer<'_, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+/// A source of bytes; see [`Consumer::reader`]. Of a message that was read in part, dropping it pops the rest.
+pub struct Reader<'a, W = Adaptive, S: Recorder = NoStats> {
+    pub(super) consumer: &'a mut Consumer<W, S>,
+    /// Bytes read of the oldest message.
+    pub(super) read: usize,
+}
+
+impl<W: Strategy, S: Recorder> std::io::BufRead for Reader<'_, W, S> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        loop {
+            let Ok(found) = self.consumer.await_message() else { return Ok(&[]) };
+            if self.read < found - 1 {
+                let message = self.consumer.raw.at;
+                // SAFETY: the header was found there.
+                return Ok(unsafe { &self.consumer.raw.lend(message, found - 1)[self.read..] });
+            }
+            self.consumer.take(found);
+            self.read = 0;
+        }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.read += amount;
+    }
+}
+
+impl<W: Strategy, S: Recorder> std::io::Read for Reader<'_, W, S> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        use std::io::BufRead;
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let there = self.fill_buf()?;
+        let count = there.len().min(bytes.len());
+        bytes[..count].copy_from_slice(&there[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<W, S: Recorder> Drop for Reader<'_, W, S> {
+    fn drop(&mut self) {
+        if self.read > 0 {
+            let found = self.consumer.next();
+            if found != EMPTY {
+                self.consumer.take(found);
+            }
+        }
+    }
+}
+
+impl<W, S: Recorder> fmt::Debug for Reader<'_, W, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// Appends; there is no more room where `write` returns 0.
+impl<W, S: Recorder> std::io::Write for Reserved<'_, W, S> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(self.append(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

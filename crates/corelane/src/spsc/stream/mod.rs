@@ -1,0 +1,236 @@
+//! An unbounded queue of byte messages of any length, the bytes inside the queue.
+//!
+//! Source: the case study on FastFlow's queue, its `ff_queue`: "if one needs to stream the data, do stream the data".
+//! The sketch in the text has the layout; closing, waiting, the byte limit, batches and memory that is given back are
+//! ours.
+//!
+//! ```
+//! use corelane::spsc::stream;
+//!
+//! let (mut producer, mut consumer) = stream::channel();
+//! producer.push(b"whole").unwrap();
+//!
+//! // In place: whoever fills memory fills the queue's own.
+//! let mut reserved = producer.reserve(100).unwrap();
+//! assert_eq!((reserved.append(b"in "), reserved.append(b"parts")), (3, 5));
+//! reserved.commit_written().unwrap();
+//!
+//! assert_eq!(consumer.pop().unwrap(), b"whole");
+//! assert_eq!(&*consumer.peek().unwrap(), b"in parts");
+//! assert_eq!(consumer.try_pop().unwrap(), b"in parts");
+//! ```
+//!
+//! # How it works
+//!
+//! 1. A segment is a run of 8-byte words. A message is a header word and its bytes behind it, rounded up to words; so
+//!    its bytes are aligned to [`ALIGN`].
+//! 2. A header is 0 where nothing is published yet, or the message's length plus one. The producer writes the message
+//!    and a 0 into the header behind it, and then its own header: after that the message can be read. So a message
+//!    costs one publication and no shared index, the header lies in the cache line of the bytes, and nothing is ever
+//!    cleared beyond the next word.
+//! 3. The consumer reads the header where it stands, one branch a message, and steps over the message.
+//! 4. A message that does not fit into the rest of a segment goes to the next one: the producer takes the oldest that
+//!    the consumer has left, or a new one, links it, and writes a header that says so. A message larger than a segment
+//!    gets one of its own. The consumer follows, and gives the segment it leaves back or frees it, as in
+//!    [`linked`](super::linked).
+//! 5. A batch is written message by message, but the first header last: one publication shows all of it.
+//! 6. With a limit the producer counts words and learns from `consumed` of those that were popped, which the consumer
+//!    publishes for every eighth of the limit and before it says Empty. What it may still write is folded into the end
+//!    of the segment, and what the consumer may read before it publishes or is sealed into one pointer, so there is
+//!    still one comparison on each side.
+//! 7. What happens once a segment or less is done in a call that gets an end's place by value and gives it back, as in
+//!    the [`lane`](super::lane): a handle whose address no call ever gets lives in registers.
+//!
+//! # Why it is so
+//!
+//! Three ways to publish, measured beside each other: 5 to 20 bytes a message, filled in place and checked, segments of
+//! 64 KiB, on 2 CPUs of an AMD EPYC (Zen 3) sharing a level-3 cache; medians:
+//!
+//! | | M messages/s | round trip, ns |
+//! |---|---|---|
+//! | a header that is its own flag (here) | 125 | 120 |
+//! | the same, and the producer's exact position in a word of its own | 119 | 121 |
+//! | that word alone, cached by the consumer | 114 | 145 |
+//!
+//! That was with handles whose state calls reached by address. In registers (step 7) it makes 143 where it made 103 to
+//! 118, in one process and in turns: each message waited for the last one's place to come back from memory. What is
+//! left is mostly the messages' own work: to choose, copy and check them without any queue, each thread in memory of
+//! its own, makes 188.
+//!
+//! The word would answer at once what [`close`](Consumer::close) and [`bytes`](Consumer::bytes) now look for in the
+//! producer's segment, header by header. They are rare, and each message would pay.
+//!
+//! # Data or pointers?
+//!
+//! The case study's question, answered by `corelane-bench run messages` on the same machine: one thread pushes, another
+//! pops and checks; medians of 7 rounds, M messages a second. A box is allocated by one thread and freed by the other.
+//!
+//! | bytes | in the queue | boxes by `linked` | boxes by the best other unbounded queue | bytes by rtrb, bounded |
+//! |---|---|---|---|---|
+//! | 5 to 20 | 142 | 11 | 8 | 101 |
+//! | 64 | 57 | 11 | 8 | 32 |
+//! | 256 | 30 | 3 | 3 | 24 |
+//! | 1024 | 27 | 2 | 2 | 14 |
+//! | 4096 | 8 | 1 | 2 | 4 |
+//!
+//! So data, wherever the message has to be made anyway: not the queue, the allocation is what costs. Pointers where the
+//! data is there already and stays: a pointer through a lane takes 2 to 3 ns, whatever it points to.
+//!
+//! # Synchronization
+//!
+//! - A header, store-release (producer) → load-acquire (consumer): the bytes behind it, the 0 behind those, and
+//!   everything written before it are there when it is read. A link is stored before the header that says to follow it.
+//! - `tail`, store-release (producer) → load-acquire (consumer): as in [`linked`](super::linked), and stored before the
+//!   same header.
+//! - A segment on its way back: as in [`linked`](super::linked).
+//! - `consumed`, store-release (consumer) → load-acquire (producer): what was done before a pop is visible after the
+//!   push that it made room for. Nothing in here needs that: memory is reused only by segments.
+//! - Parking and closing: see [`crate::wait`]. A producer that finds the queue closed takes back what lies behind the
+//!   seal.
+//!
+//! # Progress
+//!
+//! Wait-free but for the allocator, see [`linked`](super::linked). `close` and `bytes` of the consumer look at each
+//! message of one segment.
+//!
+//! # When to use it, and when not
+//!
+//! For anything that is bytes already, or soon will be: records, packets, log lines, serialised requests; and for small
+//! items of mixed types. Not to hand a large buffer on that a next stage only reads: that copies where a pointer would
+//! do; send boxes through a [`lane`](super::lane) or [`linked`](super::linked).
+//!
+//! # Memory
+//!
+//! 8 bytes and the length rounded up to 8 a message. Segments as in [`linked`](super::linked): two at first, at most
+//! [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is left.
+
+mod body;
+mod consumer;
+mod error;
+#[cfg(feature = "std")]
+mod io;
+mod producer;
+mod rx;
+mod tx;
+
+use super::design::Shared;
+use super::handle::Options;
+use super::stats::Recorder;
+use crate::end::Control;
+use crate::error::ChannelError;
+use crate::mem::segments::Pool;
+use crate::sync::{AtomicPtr, AtomicUsize, Padded, Relaxed, UnsafeCell};
+use crate::wait::Strategy;
+use body::{Body, EMPTY, PopSide, PushSide, UNLIMITED, Word, first_word, header, last_word, run_end};
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use rx::Rx;
+use tx::Tx;
+
+pub use consumer::{Consumer, Messages, Peeked};
+pub use error::{PushBatchError, PushError};
+#[cfg(feature = "std")]
+pub use io::{Reader, Writer};
+pub use producer::{Producer, Reserved};
+
+/// Every message's bytes start at a multiple of this.
+pub const ALIGN: usize = 8;
+
+super::tuning! {
+    /// How memory is held, and how much.
+    pub struct Tuning {
+        /// Bytes in a segment, rounded up to whole words. At least 1; by default 64 KiB.
+        segment(bytes: usize),
+        /// How many segments that nobody uses are kept. At least 1; by default 4.
+        cached(segments: usize),
+        /// The most bytes that messages inside may take up, each its length rounded up to 8 plus 8. At least 16; by
+        /// default there is no limit but memory.
+        limit(bytes: usize),
+    }
+}
+
+const SEGMENT_BYTES: usize = 64 * 1024;
+const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// Makes a queue with the defaults.
+///
+/// # Panics
+/// Where [`try_channel`] returns an error.
+#[track_caller]
+pub fn channel() -> (Producer, Consumer) {
+    try_channel().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Makes a queue with the defaults.
+///
+/// # Errors
+/// No memory.
+pub fn try_channel() -> Result<(Producer, Consumer), ChannelError> {
+    channel_with(Options::default())
+}
+
+/// Makes a queue.
+///
+/// # Errors
+/// Segments of nothing, none to be cached, a limit that no message fits in, or no memory.
+#[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
+pub fn channel_with<W: Strategy, S: Recorder>(
+    options: Options<Tuning, W, S>,
+) -> Result<(Producer<W, S>, Consumer<W, S>), ChannelError> {
+    let Tuning { segment, cached, limit } = options.tuning;
+    if segment == Some(0) || cached == Some(0) {
+        return Err(ChannelError::BadSegment);
+    }
+    let limit = limit.map_or(UNLIMITED, |bytes| (bytes / ALIGN).min(UNLIMITED));
+    if limit < 2 {
+        return Err(ChannelError::ZeroCapacity);
+    }
+    // Room for a message of a word at least, and for the header behind it.
+    let words = segment.unwrap_or(SEGMENT_BYTES).div_ceil(ALIGN).max(3);
+    let bytes = words.checked_mul(size_of::<Word>()).ok_or(ChannelError::TooLarge)?;
+    let pool = Pool::new(bytes, cached.unwrap_or(CACHED))?;
+    let segment = pool.allocate_touched()?;
+    let start = options.start;
+    let release_every = if limit == UNLIMITED { UNLIMITED } else { limit / 8 };
+    let body = Body {
+        pool,
+        limit,
+        release_every,
+        consumed: Padded(AtomicUsize::new(start)),
+        tail: Padded(AtomicPtr::new(segment)),
+        writer: Padded(UnsafeCell::new(PushSide { segment, turn: 0 })),
+        reader: Padded(UnsafeCell::new(PopSide { segment, turn: 0, released: start, sealed: None })),
+    };
+    // From here on the body frees the first segment.
+    let spare = body.pool.allocate_touched()?;
+    let turn = body.pool.keep_first(spare);
+    let first = first_word(segment);
+    // SAFETY: the segment is alive, and nobody else knows it nor the body.
+    let stop = unsafe {
+        (*segment).base.store(start, Relaxed);
+        header(first).store(EMPTY, Relaxed);
+        body.reader.with_mut(|reader| {
+            (*reader).turn = turn;
+            body.stop(&*reader)
+        })
+    };
+    #[cfg(feature = "std")]
+    let control = Control::new(options.producer_parker, options.consumer_parker);
+    #[cfg(not(feature = "std"))]
+    let control = Control::new();
+    // A clone that panics leaves no queue behind: from the handles on nothing does.
+    let wait = options.wait.clone();
+    let shared = Shared::new(control, body);
+    let end = run_end(first, last_word(segment), limit);
+    let tx = Tx { at: first, end, halted: false, shared: shared.clone() };
+    let rx = Rx {
+        at: first,
+        stop,
+        #[cfg(loom)]
+        lent: alloc::vec::Vec::new(),
+        shared,
+    };
+    let (tx, rx) = (ManuallyDrop::new(tx), ManuallyDrop::new(rx));
+    let producer = Producer { raw: tx, wait, stats: S::default(), one_thread: PhantomData };
+    Ok((producer, Consumer { raw: rx, wait: options.wait, stats: S::default(), one_thread: PhantomData }))
+}
