@@ -220,6 +220,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
         }
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
         self.batch_head = self.head;

@@ -197,6 +197,7 @@ unsafe impl<T: Send> RawProducer<T> for FastForwardProducer<T> {
         }
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
     }

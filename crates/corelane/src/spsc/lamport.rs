@@ -126,6 +126,7 @@ unsafe impl<T: Send> RawProducer<T> for LamportProducer<T> {
         self.shared.body.write.store(self.write, Relaxed);
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
     }

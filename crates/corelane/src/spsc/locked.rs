@@ -212,6 +212,7 @@ unsafe impl<T: Send> RawProducer<T> for LockedProducer<T> {
         self.shared.body.lock.with(|indices| indices.write = self.write);
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
         self.room = 0;

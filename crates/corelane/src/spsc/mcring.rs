@@ -201,6 +201,7 @@ unsafe impl<T: Send> RawProducer<T> for McRingProducer<T> {
         self.shared.body.write.store(self.next_write, Relaxed);
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
         self.limit = self.next_write;

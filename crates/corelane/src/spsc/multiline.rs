@@ -191,6 +191,7 @@ unsafe impl<T: Send> RawProducer<T> for MultiLineProducer<T> {
         self.shared.body.next_head.store(self.next_head, Relaxed);
     }
 
+    #[inline(always)]
     fn halt(&mut self) {
         self.halted = true;
         self.limit = self.next_head;
