@@ -24,7 +24,7 @@ const HANDOFF: &str = "hand-off";
 const ABOVE: &str = "above the queues";
 
 /// In the table's order.
-pub(crate) const ROWS: [Row; 24] = [
+pub(crate) const ROWS: [Row; 25] = [
     spsc(
         "lane",
         [
@@ -112,6 +112,8 @@ pub(crate) const ROWS: [Row; 24] = [
     ),
     // One thread alone exchanges nothing: no sequences.
     handoff("exchanger", ["handoff exchanger::", "", "handoff history::exchanger", "loom_handoff exchanger::"]),
+    // Ends of all families.
+    above("select", ["select", "", "", "loom_select"]),
     above("dispatch", ["dispatch", "dispatch +sequences::random", "dispatch +::history::histories", "loom_dispatch"]),
     // Its queue is called by its threads alone, and the callers of a pool see what becomes of tasks: no sequences, no histories.
     above("pool", ["pool", "", "", "loom_pool"]),
@@ -120,7 +122,7 @@ pub(crate) const ROWS: [Row; 24] = [
 /// What Miri is not asked, by words in the names of a target's tests. It takes a thousand times as long as the machine:
 /// thousands of items, histories or races take minutes. And what a sleeping thread costs is no question to it. What is
 /// made smaller for Miri, by `cfg!(miri)`, leaves the list.
-const TOO_LONG: [(&str, &str); 7] = [
+const TOO_LONG: [(&str, &str); 8] = [
     (
         "contract",
         "-::order:: -::ring:: -::model:: -::history:: -::capacity:: -random_calls -len_is_a_bound -races \
@@ -153,6 +155,7 @@ const TOO_LONG: [(&str, &str); 7] = [
          -what_is_not_dispatched \
          -keys_are_spread -leave_moves",
     ),
+    ("select", "-several_selects -both_directions -of_two_wake_ups"),
     // One starts another program, which Miri cannot.
     (
         "pool",

@@ -28,7 +28,7 @@ use crate::state_report::StateReport;
 use core_affinity::CoreId;
 use corelane::error::{ChannelError, TryPopError};
 use corelane::spsc::{self, Consumer, Design, Options};
-use corelane::wait::{self, Adaptive, Parker};
+use corelane::wait::{Adaptive, Select};
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
@@ -313,19 +313,16 @@ impl Stages<'_> {
         damage: impl FnMut(usize, S::Error),
     ) -> Result<Report, PlanError> {
         let analyzers = self.plan.analyzers;
-        // The Dispatcher waits for one queue at a time, each SubAnalyzer for slots or orders; the MainAnalyzer for all of its.
-        let main_parker = Parker::new();
         let mut slot_ends = Vec::with_capacity(analyzers);
         let mut report_ends = Vec::with_capacity(analyzers + 1);
         for _ in 0..analyzers {
-            let parker = Parker::new();
-            let options = Options::new().tuning(slot_tuning.clone()).consumer_parker(&parker);
+            let options = Options::new().tuning(slot_tuning.clone());
             let ends = spsc::channel_with::<Slot, D, Adaptive, _>(self.plan.capacity, options);
-            slot_ends.push(ends.and_then(|ends| share::ends(ends, &parker)).map_err(PlanError::Queue)?);
+            slot_ends.push(ends.and_then(share::ends).map_err(PlanError::Queue)?);
         }
         // The last is the Dispatcher's.
         for _ in 0..=analyzers {
-            let options = Options::new().tuning(report_tuning.clone()).consumer_parker(&main_parker);
+            let options = Options::new().tuning(report_tuning.clone());
             report_ends.push(
                 spsc::channel_with::<StateReport, D, Adaptive, _>(self.plan.capacity, options)
                     .map_err(PlanError::Queue)?,
@@ -419,17 +416,18 @@ fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
 }
 
 /// The third stage, until all queues are drained: takes state reports from one after the other.
-fn main_analysis<D: Design<StateReport>>(
-    settings: &Settings,
-    mut queues: Vec<Consumer<StateReport, D>>,
-) -> MainAnalyzer {
+fn main_analysis<D: Design<StateReport>>(settings: &Settings, queues: Vec<Consumer<StateReport, D>>) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
     let mut batch = [StateReport::default(); REPORTS];
-    while !queues.is_empty() {
-        wait::any(&mut queues, &Adaptive, None);
-        queues.retain_mut(|queue| {
-            let popped = queue.try_pop_slice(&mut batch);
+    let mut select = Select::new();
+    let mut queues: Vec<_> = queues.into_iter().map(|queue| select.add(queue)).collect();
+    while select.wait().is_some() {
+        queues.retain(|&queue| {
+            let popped = select[queue].try_pop_slice(&mut batch);
             batch[..popped.unwrap_or(0)].iter().for_each(|&report| main.state_report(report));
+            if popped == Err(TryPopError::Closed) {
+                select.remove(queue);
+            }
             popped != Err(TryPopError::Closed)
         });
     }
@@ -466,9 +464,7 @@ mod tests {
     fn the_dispatcher_stops_when_another_stage_has_panicked() {
         let capture = synth::capture(Config { packets: 10_000, ..Config::default() }).unwrap();
         for (sub_panics, main_panics, expected) in [(true, false, 3), (false, true, 3), (false, false, 11)] {
-            let parker = Parker::new();
-            let slots = spsc::channel_with(100_000, Options::new().consumer_parker(&parker)).unwrap();
-            let (outlet, inlet) = share::ends::<Lane>(slots, &parker).unwrap();
+            let (outlet, inlet) = share::ends::<Lane>(spsc::channel(100_000)).unwrap();
             let (reports, reports_in) = spsc::channel(64);
             let (settings, run) = (Settings::default(), Run::new());
             let shares = Shares::new(Sharing::Fixed, &settings, &run, vec![outlet], reports);

@@ -38,7 +38,7 @@ use crate::slot::{PARTITIONS, Slot, analyzer_of};
 use crate::state_report::StateReport;
 use corelane::error::{ChannelError, TryPushError};
 use corelane::spsc::{self, Consumer, Design, Producer};
-use corelane::wait::{self, Adaptive, Parker, Waitable};
+use corelane::wait::Select;
 use std::time::{Duration, Instant};
 
 /// Whether partitions move while packets flow. The report does not depend on it.
@@ -126,14 +126,12 @@ pub(crate) struct Outlet<D: Design<Slot>> {
     waited: Duration,
 }
 
-/// Both ends, around a queue of slots whose consumer has this parker.
+/// Both ends, around a queue of slots.
 pub(crate) fn ends<D: Design<Slot>>(
     (slots, slots_in): (Producer<Slot, D>, Consumer<Slot, D>),
-    parker: &Parker,
 ) -> Result<(Outlet<D>, Inlet<D>), ChannelError> {
     // The Dispatcher gives an order when all before it have been read, see `look`, and awaits one answer at a time.
-    let options = spsc::Options::default().consumer_parker(parker);
-    let (orders, orders_in) = spsc::lane::channel_with(1, options)?;
+    let (orders, orders_in) = spsc::try_channel(1)?;
     let (returns_out, returns) = spsc::try_channel(1)?;
     let outlet = Outlet { slots, orders, returns, sent: 0, waited: Duration::ZERO };
     Ok((outlet, Inlet { slots: slots_in, orders: orders_in, returns: returns_out }))
@@ -364,20 +362,23 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
 pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
     settings: &Settings,
     run: &Run,
-    mut inlet: Inlet<D>,
+    inlet: Inlet<D>,
     mut reports: Producer<StateReport, D>,
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
+    let mut inlets = Select::new();
+    let (slots_in, orders) = (inlets.add(inlet.slots), inlets.add(inlet.orders));
+    let mut returns = inlet.returns;
     let mut analyzer = SubAnalyzer::new(settings, run);
     let mut batch = [Slot::default(); BATCH];
     let mut processed = 0;
     loop {
-        wait::any(&mut [&mut inlet.slots as &mut dyn Waitable, &mut inlet.orders], &Adaptive, None);
-        let closed = inlet.slots.is_closed();
+        inlets.wait();
+        let closed = inlets[slots_in].is_closed();
         loop {
-            let popped = inlet.slots.try_pop_slice(&mut batch).unwrap_or(0);
+            let popped = inlets[slots_in].try_pop_slice(&mut batch).unwrap_or(0);
             let mut slots = &batch[..popped];
-            while let Ok(order) = inlet.orders.try_peek()
+            while let Ok(order) = inlets[orders].try_peek()
                 && order.place <= processed + slots.len() as u64
             {
                 let order = order.pop();
@@ -385,7 +386,7 @@ pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
                 analyzer.process(before);
                 processed = order.place;
                 slots = behind;
-                obey(&mut analyzer, order.wish, &mut inlet.returns);
+                obey(&mut analyzer, order.wish, &mut returns);
             }
             analyzer.process(slots);
             processed += slots.len() as u64;
@@ -431,7 +432,7 @@ fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Produc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane::spsc::{Lane, Options};
+    use corelane::spsc::Lane;
     use std::thread;
 
     #[test]
@@ -443,9 +444,7 @@ mod tests {
 
     /// How long a Dispatcher waited, as it counts it, for an Analyzer that rests first.
     fn wait_for_partitions(nap: Duration) -> Duration {
-        let parker = Parker::new();
-        let slots = spsc::channel_with(64, Options::new().consumer_parker(&parker)).unwrap();
-        let (outlet, mut inlet) = ends::<Lane>(slots, &parker).unwrap();
+        let (outlet, mut inlet) = ends::<Lane>(spsc::channel(64)).unwrap();
         let (reports, _reports) = spsc::channel(64);
         let (settings, run) = (Settings::default(), Run::new());
         let mut shares = Shares::new(Sharing::Even, &settings, &run, vec![outlet], reports);

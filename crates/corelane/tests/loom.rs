@@ -19,7 +19,7 @@ mod ledger;
 use corelane::Barrier;
 use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
-use corelane::wait::{self, Park, Parker, Spin, Strategy};
+use corelane::wait::{Park, Select, Spin, Strategy};
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -662,44 +662,40 @@ mod models {
     }
 
     /// One sleep for two queues: a push to either ends it.
-    pub(super) fn one_parker_serves_two_queues<D: Tested>() {
+    pub(super) fn one_sleep_serves_two_queues<D: Tested>() {
         fn model<D: Tested, const TO: usize>() {
-            let parker = Parker::new();
-            let (mut producers, mut consumers) = (Vec::new(), Vec::new());
-            for _ in 0..2 {
-                let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
-                let (producer, consumer) = spsc::channel_with::<usize, D, _, _>(1, options).unwrap();
+            let (mut producers, mut consumers) = (Vec::new(), Select::with(Park));
+            let keys = [0, 1].map(|_| {
+                let (producer, consumer) = queue_from::<usize, D, _>(0, 1, Park);
                 producers.push(producer);
-                consumers.push(consumer);
-            }
+                consumers.add(consumer)
+            });
             let pusher = thread::spawn(move || {
                 producers[TO].try_push(5).unwrap();
                 producers
             });
-            assert_eq!(wait::any(&mut consumers, &Park, None), Some(TO));
-            assert_eq!(consumers[TO].try_pop(), Ok(5));
+            assert_eq!(consumers.wait().unwrap(), keys[TO]);
+            assert_eq!(consumers[keys[TO]].try_pop(), Ok(5));
             drop(pusher.join().unwrap());
         }
         explore(3, model::<D, 0>);
         explore(3, model::<D, 1>);
     }
 
-    pub(super) fn one_parker_serves_two_threads<D: Tested>() {
+    pub(super) fn one_sleep_serves_two_threads<D: Tested>() {
         explore(2, || {
-            let parker = Parker::new();
-            let mut consumers = Vec::new();
+            let (mut consumers, mut keys) = (Select::with(Park), Vec::new());
             let pushers = [0, 1].map(|item| {
-                let options = Options::new().tuning(Default::default()).wait(Park).consumer_parker(&parker);
-                let (mut producer, consumer) = spsc::channel_with::<usize, D, _, _>(1, options).unwrap();
-                consumers.push(consumer);
+                let (mut producer, consumer) = queue_from::<usize, D, _>(0, 1, Park);
+                keys.push(consumers.add(consumer));
                 thread::spawn(move || {
                     producer.try_push(item).unwrap();
                     producer
                 })
             });
             for _ in 0..2 {
-                let ready = wait::any(&mut consumers, &Park, None).unwrap();
-                assert_eq!(consumers[ready].try_pop(), Ok(ready));
+                let ready = consumers.wait().unwrap().index();
+                assert_eq!(consumers[keys[ready]].try_pop(), Ok(ready));
             }
             for pusher in pushers {
                 drop(pusher.join().unwrap());
@@ -1586,8 +1582,8 @@ designs! {
         a_late_release_wakes_the_parked_producer,
         two_free_slots_wake_the_producer_that_waits_for_them,
         an_empty_queue_wakes_the_producer_that_waits_for_all_of_it,
-        one_parker_serves_two_queues,
-        one_parker_serves_two_threads,
+        one_sleep_serves_two_queues,
+        one_sleep_serves_two_threads,
         what_was_pushed_is_never_held_back,
         what_was_pushed_behind_popped_blocks_is_never_held_back,
         what_was_popped_is_free,
@@ -1619,8 +1615,8 @@ designs! {
         producer_goes_while_the_consumer_parks,
         a_push_wakes_the_parked_consumer,
         a_push_behind_popped_blocks_wakes_the_parked_consumer,
-        one_parker_serves_two_queues,
-        one_parker_serves_two_threads,
+        one_sleep_serves_two_queues,
+        one_sleep_serves_two_threads,
         what_was_pushed_is_never_held_back,
         what_was_pushed_behind_popped_blocks_is_never_held_back,
     ]

@@ -9,6 +9,8 @@
 mod explore;
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/task.rs"]
+mod task;
 
 use corelane::Barrier;
 use corelane::dispatch::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Mpmc, Queue};
@@ -18,13 +20,13 @@ use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport
 use corelane::wait::Park;
 use explore::explore_with;
 use ledger::{Item, Ledger};
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
+use task::{Task, block_on, poll};
 
 /// Explores a model in which nobody parks.
 fn explore(preemptions: usize, model: fn()) {
@@ -35,45 +37,6 @@ fn explore(preemptions: usize, model: fn()) {
 fn explore_with_parks(preemptions: usize, model: fn()) {
     explore_with(Barrier::Fences, preemptions, model);
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
-}
-
-/// An executor of one task: a thread that sleeps while it is pending.
-#[derive(Default)]
-struct Task {
-    woken: Mutex<bool>,
-    changed: Condvar,
-    /// Loom does not see it.
-    wakes: AtomicUsize,
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.wakes.fetch_add(1, Relaxed);
-        *self.woken.lock().unwrap() = true;
-        self.changed.notify_one();
-    }
-}
-
-fn poll<F: Future + Unpin>(task: &Arc<Task>, future: &mut F) -> Poll<F::Output> {
-    Pin::new(future).poll(&mut Context::from_waker(&Waker::from(task.clone())))
-}
-
-fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
-    let task = Arc::new(Task::default());
-    loop {
-        if let Poll::Ready(output) = poll(&task, &mut future) {
-            return output;
-        }
-        let mut woken = task.woken.lock().unwrap();
-        if *woken {
-            // It asked to be polled again: somebody else has to get on first.
-            thread::yield_now();
-        }
-        while !*woken {
-            woken = task.changed.wait(woken).unwrap();
-        }
-        *woken = false;
-    }
 }
 
 /// A design under test.

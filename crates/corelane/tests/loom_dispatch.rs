@@ -178,7 +178,7 @@ fn a_join_gets_what_is_undone() {
 fn results_make_room_for_jobs() {
     explore(1, || {
         let (mut dispatcher, mut workers) = Builder::new(1).capacity(1).wait(Park).build::<usize>().unwrap();
-        let mut results: Collector<usize, Lane, Park> = dispatcher.collector(1);
+        let mut results: Collector<usize, Lane, Park> = Collector::with(1, Park);
         let (mut worker, mut producer) = (workers.remove(0), results.add().unwrap());
         let thread = thread::spawn(move || {
             for job in &mut worker {

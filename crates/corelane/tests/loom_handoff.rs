@@ -8,14 +8,18 @@
 
 #[path = "support/explore.rs"]
 mod explore;
+#[path = "support/first.rs"]
+mod first;
 #[path = "support/ledger.rs"]
 mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
-use corelane::handoff::{CancelToken, Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit, select};
+use corelane::handoff::{CancelToken, Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
+use corelane::wait::Park;
 use explore::explore_with;
+use first::first;
 use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
@@ -385,12 +389,12 @@ mod models {
     /// A thread sleeps for two requests; a put comes to either, or the queue of one is closed. It wakes, and then sleeps for the other alone.
     pub(super) fn a_select_is_woken(mode: Mode) {
         explore([1, 2], move || {
-            let ((first, ledger), (second, _)) = (queue(mode), queue(mode));
+            let ((one, ledger), (two, _)) = (queue(mode), queue(mode));
             let item = ledger.item(0);
-            let mut tickets = [first.reserve_take(), second.reserve_take()];
-            let putter = spawn(&second, move |queue| queue.try_put(item).is_ok());
-            let closer = spawn(&first, |queue| queue.close());
-            let ready = select(&mut tickets, &WaitLimit::new()).unwrap();
+            let mut tickets = [one.reserve_take(), two.reserve_take()];
+            let putter = spawn(&two, move |queue| queue.try_put(item).is_ok());
+            let closer = spawn(&one, |queue| queue.close());
+            let ready = first(&mut tickets, &Park, None).unwrap();
             let outcome = tickets[ready].try_followup().unwrap().map(|item| item.read());
             assert_eq!(outcome, [Err(Closed(())), Ok(0)][ready]);
             let [zero, one] = tickets;
@@ -411,7 +415,7 @@ mod models {
             let mut tickets = [queue.reserve_take()];
             let item = ledger.item(0);
             let putter = spawn(&queue, move |queue| queue.try_put(item).is_ok());
-            let decided = select(&mut tickets, &WaitLimit::new().timeout(NOW)).is_some();
+            let decided = first(&mut tickets, &Park, Some(NOW)).is_some();
             let [ticket] = tickets;
             let taken = ticket.abort().map(|item| item.read());
             assert!(!decided || taken.is_some());

@@ -74,7 +74,7 @@ fn michael_scott_uses_memory_again_after_a_burst() {
 
 #[test]
 fn memory_that_is_refused_gives_the_item_back() {
-    // The first wait of a thread makes its parker, which it keeps.
+    // The first wait of a thread makes its place to sleep, which it keeps.
     make::<u64, Ticket>(1).unwrap().pop_timeout(WARM_UP).unwrap_err();
     let before = LIVE.get();
     let queue = make::<Page, MichaelScott>(7).unwrap();
@@ -168,7 +168,7 @@ fn calls_allocate_nothing<D: Design<u64>>() {
     let queue = make::<u64, D>(100).unwrap();
     let (mut batch, mut items) = (Vec::with_capacity(100), Vec::with_capacity(100));
     let wait = || queue.pop_timeout(Duration::from_micros(10)).unwrap_err();
-    // The first wait of a thread makes its parker, the first of a queue its list.
+    // The first wait of a thread makes its place to sleep, the first of a queue its list.
     queue.pop_timeout(WARM_UP).unwrap_err();
     let before = CALLS.get();
     for _ in 0..100 {

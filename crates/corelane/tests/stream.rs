@@ -3,6 +3,8 @@
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "support/first.rs"]
+mod first;
 #[path = "support/histories.rs"]
 mod histories;
 #[path = "support/one_to_one.rs"]
@@ -14,7 +16,8 @@ mod watchdog;
 use corelane::error::{ChannelError, Closed, PopTimeoutError, TryPopError};
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{self, Counting, NoStats, Options};
-use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
+use corelane::wait::{Adaptive, Park, Select, Selectable, Spin, Strategy, Yield};
+use first::first;
 use histories::{Clock, Event, Gate, is_linearizable};
 use one_to_one::{OneToOne, Step};
 use std::collections::VecDeque;
@@ -759,17 +762,14 @@ fn timed_calls_are_neither_early_nor_for_ever() {
 #[test]
 fn a_stream_and_a_lane_are_waited_for_together() {
     watchdog::guard(|| {
-        let parker = Parker::new();
-        let tuning = Tuning::default();
         let (mut bytes, mut from_bytes) =
-            stream::channel_with::<_, NoStats>(Options::new().tuning(tuning).wait(Park).consumer_parker(&parker))
-                .unwrap();
-        let (mut items, mut from_items) =
-            spsc::lane::channel_with::<u64, _, NoStats>(5, Options::new().wait(Park).consumer_parker(&parker)).unwrap();
+            stream::channel_with::<_, NoStats>(Options::new().tuning(Tuning::default()).wait(Park)).unwrap();
+        let (mut items, mut from_items) = spsc::channel::<u64>(5);
         for turn in 0..20 {
             thread::scope(|scope| {
-                let sleeper = scope
-                    .spawn(|| wait::any(&mut [&mut from_bytes as &mut dyn Waitable, &mut from_items], &Park, None));
+                let sleeper = scope.spawn(|| {
+                    first(&mut [&mut from_bytes as &mut (dyn Selectable + Send), &mut from_items], &Park, None)
+                });
                 if turn % 4 == 0 {
                     thread::sleep(NAP);
                 }
@@ -786,7 +786,27 @@ fn a_stream_and_a_lane_are_waited_for_together() {
                 assert!(from_items.try_pop().is_ok());
             }
         }
-        assert_eq!(wait::any(&mut [&mut bytes], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+        assert_eq!(first(&mut [&mut bytes], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+    });
+}
+
+#[test]
+fn a_producer_is_waited_for_until_a_message_of_so_many_bytes_fits() {
+    watchdog::guard(|| {
+        let (mut tx, mut rx) = queue(1000, Some(256));
+        while tx.try_push(&[0; 16]).is_ok() {}
+        let mut select = Select::with(Park);
+        let tx = select.add_for(tx, 100);
+        assert_eq!(select.try_wait(), None);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(NAP);
+                while rx.pop().is_ok() {}
+            });
+            assert_eq!(select.wait().unwrap(), tx);
+            assert_eq!(select[tx].try_push(&[1; 100]), Ok(()));
+            drop(select);
+        });
     });
 }
 

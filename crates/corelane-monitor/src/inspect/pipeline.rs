@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::{Progress, Source};
 use corelane::spsc::{self, Consumer, Design, Options, Producer};
-use corelane::wait::{self, Adaptive, Parker};
+use corelane::wait::{Adaptive, Select};
 use corelane_net::capture::Record;
 use std::sync::OnceLock;
 use std::thread;
@@ -114,11 +114,9 @@ impl Stages<'_> {
         out: impl FnMut(&[u8]) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         let count = items.len();
-        // Each stage waits for its items, the output stage for the harvests of all.
-        let output_parker = Parker::new();
         let mut harvests = Vec::with_capacity(count);
         for _ in 0..count {
-            let options = Options::new().tuning(harvest_tuning.clone()).consumer_parker(&output_parker);
+            let options = Options::new().tuning(harvest_tuning.clone());
             let capacity = self.plan.capacity.min(HARVESTS);
             harvests.push(spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options).map_err(PlanError::Queue)?);
         }
@@ -307,19 +305,20 @@ fn output<D: Design<Harvest>>(
 ) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
     let mut merge = Merge::new(queues.len());
-    let mut queues: Vec<(usize, Consumer<Harvest, D>)> = queues.into_iter().enumerate().collect();
-    while !queues.is_empty() {
-        wait_for(&mut queues);
-        queues.retain_mut(|(stage, queue)| {
-            let closed = queue.is_closed();
+    let mut select = Select::new();
+    let mut queues: Vec<_> = queues.into_iter().map(|queue| select.add(queue)).enumerate().collect();
+    while select.wait().is_some() {
+        queues.retain(|&(stage, queue)| {
+            let closed = select[queue].is_closed();
             // Empty, or closed, which was asked before.
-            let _ = queue.try_pop_each(usize::MAX, |Harvest { lines, reports, passed }| {
+            let _ = select[queue].try_pop_each(usize::MAX, |Harvest { lines, reports, passed }| {
                 reports.into_iter().for_each(|report| main.state_report(report));
-                merge.add(*stage, lines, passed);
+                merge.add(stage, lines, passed);
             });
             if closed {
                 // Also one that has panicked.
-                merge.add(*stage, Default::default(), u64::MAX);
+                merge.add(stage, Default::default(), u64::MAX);
+                select.remove(queue);
             }
             !closed
         });
@@ -331,10 +330,4 @@ fn output<D: Design<Harvest>>(
         }
     }
     main
-}
-
-fn wait_for<D: Design<Harvest>>(queues: &mut [(usize, Consumer<Harvest, D>)]) {
-    let mut all: Vec<&mut dyn wait::Waitable> =
-        queues.iter_mut().map(|(_, queue)| queue as &mut dyn wait::Waitable).collect();
-    wait::any(&mut all, &Adaptive, None);
 }

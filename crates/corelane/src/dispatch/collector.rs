@@ -1,9 +1,10 @@
 //! Results back: a queue from each worker to one thread, which takes from all of them in turn.
 
+use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, TryPopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
 use crate::sync::Instant;
-use crate::wait::{self, Adaptive, Parker, Strategy, Waitable};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
 use core::fmt;
 use std::time::Duration;
 use std::vec::Vec;
@@ -51,7 +52,6 @@ pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = Adaptive> {
     left: usize,
     capacity: usize,
     wait: W,
-    parker: Parker,
 }
 
 impl<A: Send> Collector<A> {
@@ -64,12 +64,8 @@ impl<A: Send> Collector<A> {
 impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// For queues of this capacity, with another way to wait, or another design.
     pub fn with(capacity: usize, wait: W) -> Self {
-        Self::sharing(capacity, wait, Parker::new())
-    }
-
-    pub(super) fn sharing(capacity: usize, wait: W, parker: Parker) -> Self {
         let (queues, numbers) = (Vec::new(), Vec::new());
-        Self { queues, numbers, added: 0, at: 0, left: TURN, capacity, wait, parker }
+        Self { queues, numbers, added: 0, at: 0, left: TURN, capacity, wait }
     }
 
     /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers
@@ -78,7 +74,7 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// # Errors
     /// As [`spsc::channel_with`].
     pub fn add(&mut self) -> Result<Producer<A, D, W>, ChannelError> {
-        let options = Options::new().wait(self.wait.clone()).consumer_parker(&self.parker);
+        let options = Options::new().wait(self.wait.clone());
         let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
         self.queues.push(consumer);
         self.numbers.push(self.added);
@@ -126,7 +122,7 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
             match self.try_collect() {
                 Ok(result) => return Some(result),
                 Err(TryPopError::Closed) => return None,
-                Err(TryPopError::Empty | TryPopError::Busy) => wait::any(&mut self.queues, &self.wait, None),
+                Err(TryPopError::Empty | TryPopError::Busy) => self.wait_for_result(None),
             };
         }
     }
@@ -140,10 +136,9 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
             Err(TryPopError::Empty) => {
                 let deadline = Instant::now().checked_add(timeout);
                 loop {
-                    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                    let ready = wait::any(&mut self.queues, &self.wait, left);
+                    let is_ready = self.wait_for_result(deadline);
                     match self.try_collect() {
-                        Err(TryPopError::Empty) if ready.is_some() => {}
+                        Err(TryPopError::Empty) if is_ready => {}
                         done => return done,
                     }
                 }
@@ -152,9 +147,42 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
         }
     }
 
-    /// The ends to wait for.
-    pub(super) fn ends(&mut self) -> impl Iterator<Item = &mut dyn Waitable> {
-        self.queues.iter_mut().map(|queue| queue as &mut dyn Waitable)
+    /// False when the time is up.
+    fn wait_for_result(&mut self, deadline: Option<Instant>) -> bool {
+        let wait = self.wait.clone();
+        wait_for(self, &wait, deadline).is_some()
+    }
+}
+
+impl<A: Send, D: Design<A>, W: Strategy> Awaitable for Collector<A, D, W> {
+    type Found = ();
+
+    fn look(&mut self) -> Option<()> {
+        self.ready(1).then_some(())
+    }
+
+    fn arm(&mut self, sleeper: Sleeper) {
+        Selectable::arm(self, 1, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        Selectable::disarm(self, sleeper);
+    }
+}
+
+impl<A: Send, D: Design<A>, W: Strategy> select::sealed::Sealed for Collector<A, D, W> {}
+
+impl<A: Send, D: Design<A>, W: Strategy> Selectable for Collector<A, D, W> {
+    fn ready(&mut self, _: usize) -> bool {
+        self.queues.is_empty() || self.queues.iter_mut().any(|queue| queue.ready(1))
+    }
+
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.queues.iter_mut().for_each(|queue| queue.arm(1, sleeper));
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.queues.iter_mut().for_each(|queue| queue.disarm(sleeper));
     }
 }
 

@@ -6,11 +6,12 @@ use super::queue::{Queue, Receiver, Sender};
 use super::route::{Load, RoundRobin, Route};
 use super::seat::{Desk, Seat};
 use super::worker::Worker;
+use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, DispatchError};
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
-use crate::wait::{self, Adaptive, Parker, Strategy, Waitable};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
 use core::ops::Range;
 use core::{fmt, mem};
 use std::collections::VecDeque;
@@ -161,23 +162,53 @@ impl<T, Q: Queue<T>, W: Strategy> Load for Line<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> wait::sealed::Sealed for Line<T, Q, W> {}
-
-impl<T, Q: Queue<T>, W: Strategy> Waitable for Line<T, Q, W> {
-    fn ready(&mut self, room: usize) -> bool {
+impl<T, Q: Queue<T>, W: Strategy> Line<T, Q, W> {
+    /// Whether there is so much room, or the worker has left.
+    fn is_ready(&mut self, room: usize) -> bool {
         self.seat.is_left() || self.sender.ready(room)
     }
+}
 
-    fn arm(&self, room: usize) {
-        self.sender.arm(room);
+/// What a dispatcher waits for: room at some of its workers, the leave of one of them, and perhaps a result.
+struct Room<'a, T, Q: Queue<T>, W: Strategy, F, C> {
+    lines: &'a mut [Line<T, Q, W>],
+    desk: &'a Desk,
+    /// How many free slots of a line are enough.
+    room: F,
+    results: Option<&'a mut C>,
+}
+
+impl<T, Q: Queue<T>, W: Strategy, F, C> Awaitable for Room<'_, T, Q, W, F, C>
+where
+    F: Fn(&Line<T, Q, W>) -> usize,
+    C: Selectable,
+{
+    type Found = ();
+
+    fn look(&mut self) -> Option<()> {
+        let room = &self.room;
+        let is_ready = self.lines.iter_mut().any(|line| line.is_ready(room(line)))
+            || self.results.as_mut().is_some_and(|results| results.ready(1));
+        is_ready.then_some(())
     }
 
-    fn disarm(&self) {
-        self.sender.disarm();
+    fn arm(&mut self, sleeper: Sleeper) {
+        self.desk.sleeper_is(Some(sleeper));
+        for line in &mut *self.lines {
+            let room = (self.room)(line);
+            line.sender.arm(room, sleeper);
+        }
+        if let Some(results) = &mut self.results {
+            results.arm(1, sleeper);
+        }
     }
 
-    fn parker(&self) -> &Parker {
-        self.sender.parker()
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.desk.sleeper_is(None);
+        self.lines.iter_mut().for_each(|line| line.sender.disarm(sleeper));
+        if let Some(results) = &mut self.results {
+            results.disarm(sleeper);
+        }
     }
 }
 
@@ -414,14 +445,10 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     }
 
     /// As [`dispatch`](Self::dispatch), but takes results while it waits for room: for a thread that dispatches jobs
-    /// and collects their results, where workers may wait for it in turn. The collector must be this dispatcher's, see
-    /// [`collector`](Self::collector).
+    /// and collects their results, where workers may wait for it in turn.
     ///
     /// # Errors
     /// As [`dispatch`](Self::dispatch).
-    ///
-    /// # Panics
-    /// If the collector has another parker.
     pub fn dispatch_collecting<A: Send, B: Design<A>>(
         &mut self,
         job: T,
@@ -437,16 +464,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             while let Ok((worker, result)) = results.try_collect() {
                 each(worker, result);
             }
-            let lines = self.wanted(Some(&job));
-            let lines = self.lines[lines].iter_mut().map(|line| line as &mut dyn Waitable);
-            let mut ends = lines.chain(results.ends()).collect::<Vec<_>>();
-            wait::any(&mut ends, &self.wait, None);
+            let wanted = self.wanted(Some(&job));
+            let (lines, desk) = (&mut self.lines[wanted], &*self.desk);
+            let room = |_: &Line<T, Q, W>| 1;
+            wait_for(&mut Room { lines, desk, room, results: Some(results) }, &self.wait, None);
         }
-    }
-
-    /// A collector of results whose thread is this dispatcher's, with queues of this capacity.
-    pub fn collector<A: Send, B: Design<A>>(&self, capacity: usize) -> Collector<A, B, W> {
-        Collector::sharing(capacity, self.wait.clone(), self.desk.parker().clone())
     }
 
     /// Sends out what has come back from workers that left. Returns how many of those jobs are still here, because
@@ -482,7 +504,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// No memory, or what [`Builder::build`] refuses.
     pub fn add_worker(&mut self) -> Result<Worker<T, Q, W>, ChannelError> {
         self.hear();
-        let (sender, receiver) = Q::create(self.capacity, self.tuning.clone(), self.wait.clone(), self.desk.parker())?;
+        let (sender, receiver) = Q::create(self.capacity, self.tuning.clone(), self.wait.clone())?;
         let (seat, number) = (Seat::new(), self.joined);
         self.joined += 1;
         self.lines.push(Line { sender, seat: seat.clone(), number });
@@ -514,13 +536,14 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             self.wait_for_room(None, None);
         }
         self.lines.iter_mut().for_each(|line| line.sender.close());
+        let sleeper = Sleeper::of_this_thread();
         loop {
+            self.desk.sleeper_is(Some(sleeper));
             self.hear();
             if self.lines.is_empty() {
                 break;
             }
-            // News that come now have left a token.
-            self.desk.parker().park(None);
+            sleeper.park(None);
         }
         let unfinished = self.unfinished();
         if unfinished.is_nothing() { Ok(()) } else { Err(unfinished) }
@@ -534,7 +557,6 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     }
 
     /// Ready when each job would find room, wherever it is to go; or never, and why. Otherwise the lines to wait for.
-    #[cfg(feature = "async")]
     pub(super) fn look_for_room(&mut self) -> Result<Result<(), DispatchError<()>>, Range<usize>> {
         if self.is_unsettled() {
             match self.settle() {
@@ -666,8 +688,26 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             // dispatcher yields until a batch finds room, and not until half a queue is free.
             if W::PARKS { half } else { half.min(batch) }
         };
-        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        wait::any_with_room(lines, room, &self.wait, timeout);
+        let desk = &*self.desk;
+        wait_for(&mut Room { lines, desk, room, results: None::<&mut Collector<T>> }, &self.wait, deadline);
+    }
+}
+
+impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> select::sealed::Sealed for Dispatcher<T, Q, W, R> {}
+
+impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Selectable for Dispatcher<T, Q, W, R> {
+    fn ready(&mut self, _: usize) -> bool {
+        self.look_for_room().is_ok()
+    }
+
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.desk.sleeper_is(Some(sleeper));
+        self.lines.iter_mut().for_each(|line| line.sender.arm(1, sleeper));
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.desk.sleeper_is(None);
+        self.lines.iter_mut().for_each(|line| line.sender.disarm(sleeper));
     }
 }
 

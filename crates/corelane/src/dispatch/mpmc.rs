@@ -29,14 +29,13 @@ use crate::end::Control;
 use crate::end::End;
 #[cfg(feature = "async")]
 use crate::end::task::Awaited;
-use crate::end::wait::{Look, look};
+use crate::end::wait::{Look, Waited, look, wait_until};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
 use crate::sync::{Arc, Instant, full_fence, pause};
-use crate::wait::{self, Parker, Spin, Strategy, Waitable};
+use crate::wait::{Selectable, Sleeper, Spin, Strategy, select};
 use core::fmt;
 use core::marker::PhantomData;
-use core::slice;
 use std::time::Duration;
 use std::vec::Vec;
 
@@ -82,14 +81,9 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
     type Sender<W: Strategy> = MpmcSender<T, D>;
     type Receiver<W: Strategy> = MpmcReceiver<T, D, W>;
 
-    fn create<W: Strategy>(
-        capacity: usize,
-        (): (),
-        wait: W,
-        dispatcher: &Parker,
-    ) -> Result<Ends<T, Self, W>, ChannelError> {
+    fn create<W: Strategy>(capacity: usize, (): (), wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
         let queue = mpmc::queue_with(capacity, Options::new().wait(Spin))?;
-        let shared = Arc::new(Shared { queue, control: Control::new(Some(dispatcher.clone()), None) });
+        let shared = Arc::new(Shared { queue, control: Control::new() });
         let sender = MpmcSender { shared: shared.clone(), pushed: 0, batch: Vec::new() };
         Ok((sender, MpmcReceiver { shared, popped: 0, wait }))
     }
@@ -204,25 +198,21 @@ impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
     fn waits(&mut self) {}
 }
 
-impl<T: Send, D: Design<T>> wait::sealed::Sealed for MpmcSender<T, D> {}
+impl<T: Send, D: Design<T>> select::sealed::Sealed for MpmcSender<T, D> {}
 
-impl<T: Send, D: Design<T>> Waitable for MpmcSender<T, D> {
+impl<T: Send, D: Design<T>> Selectable for MpmcSender<T, D> {
     fn ready(&mut self, room: usize) -> bool {
         look(self, room).is_some()
     }
 
-    fn arm(&self, room: usize) {
+    fn arm(&mut self, room: usize, sleeper: Sleeper) {
         let end = &self.shared.control.producer;
         end.wake_at(self.wake_at(room));
-        end.arm();
+        end.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.shared.control.producer.disarm();
-    }
-
-    fn parker(&self) -> &Parker {
-        self.shared.control.producer.parker()
     }
 }
 
@@ -288,12 +278,10 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
                 Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
                 Err(TryPopError::Empty | TryPopError::Busy) => {}
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            let wait = self.wait.clone();
+            if let Waited::Timeout = wait_until(self, 1, &wait, deadline) {
                 return Err(PopTimeoutError::Timeout);
             }
-            let wait = self.wait.clone();
-            wait::any(slice::from_mut(self), &wait, left);
         }
     }
 
@@ -327,7 +315,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
 
     fn wait_for_item(&mut self) -> Result<(), Closed> {
         let wait = self.wait.clone();
-        wait::any(slice::from_mut(self), &wait, None);
+        wait_until(self, 1, &wait, None);
         // Nothing is pushed to a closed queue.
         if self.shared.queue.is_closed() && self.shared.queue.is_empty() { Err(Closed(())) } else { Ok(()) }
     }
@@ -353,23 +341,19 @@ impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
     fn waits(&mut self) {}
 }
 
-impl<T: Send, D: Design<T>, W> wait::sealed::Sealed for MpmcReceiver<T, D, W> {}
+impl<T: Send, D: Design<T>, W> select::sealed::Sealed for MpmcReceiver<T, D, W> {}
 
-impl<T: Send, D: Design<T>, W> Waitable for MpmcReceiver<T, D, W> {
+impl<T: Send, D: Design<T>, W> Selectable for MpmcReceiver<T, D, W> {
     fn ready(&mut self, room: usize) -> bool {
         look(self, room).is_some()
     }
 
-    fn arm(&self, _: usize) {
-        self.shared.control.consumer.arm();
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.shared.control.consumer.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.shared.control.consumer.disarm();
-    }
-
-    fn parker(&self) -> &Parker {
-        self.shared.control.consumer.parker()
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::end::task::Awaited;
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::spsc::{self, Consumer, Design, Options, Producer};
-use crate::wait::{Parker, Strategy, Waitable};
+use crate::wait::{Selectable, Strategy};
 use core::fmt::Debug;
 use std::time::Duration;
 use std::vec::Vec;
@@ -22,12 +22,7 @@ pub trait Queue<T>: sealed::Sealed<T> + Sized + 'static {
     type Receiver<W: Strategy>: Receiver<T>;
 
     #[doc(hidden)]
-    fn create<W: Strategy>(
-        capacity: usize,
-        tuning: Self::Tuning,
-        wait: W,
-        dispatcher: &Parker,
-    ) -> Result<Ends<T, Self, W>, ChannelError>;
+    fn create<W: Strategy>(capacity: usize, tuning: Self::Tuning, wait: W) -> Result<Ends<T, Self, W>, ChannelError>;
 }
 
 /// The two ends of a queue.
@@ -51,7 +46,7 @@ impl<E> Awaited for E {}
 /// It never says Closed: the receiver closes nothing while there is a dispatcher, see [`Seat`](super::seat::Seat).
 #[doc(hidden)]
 #[allow(private_bounds, reason = "nobody else implements it, or calls it")]
-pub trait Sender<T>: Waitable + Awaited + Send {
+pub trait Sender<T>: Selectable + Awaited + Send {
     fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
     /// Pushes as many of the `most` items at `from` as there is room for, with one synchronisation a batch where the
@@ -75,7 +70,7 @@ pub trait Sender<T>: Waitable + Awaited + Send {
 /// The worker's end.
 #[doc(hidden)]
 #[allow(private_bounds, reason = "nobody else implements it, or calls it")]
-pub trait Receiver<T>: Awaited + Send {
+pub trait Receiver<T>: Selectable + Awaited + Send {
     fn try_pop(&mut self) -> Result<T, TryPopError>;
 
     fn pop(&mut self) -> Result<T, Closed>;
@@ -101,14 +96,9 @@ impl<T: Send, D: Design<T>> Queue<T> for D {
     type Sender<W: Strategy> = Producer<T, D, W>;
     type Receiver<W: Strategy> = Consumer<T, D, W>;
 
-    fn create<W: Strategy>(
-        capacity: usize,
-        tuning: Self::Tuning,
-        wait: W,
-        dispatcher: &Parker,
-    ) -> Result<Ends<T, Self, W>, ChannelError> {
+    fn create<W: Strategy>(capacity: usize, tuning: Self::Tuning, wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
         // They share the caches of the dispatcher's CPU.
-        spsc::channel_with(capacity, Options::new().tuning(tuning).wait(wait).producer_parker(dispatcher).compact())
+        spsc::channel_with(capacity, Options::new().tuning(tuning).wait(wait).compact())
     }
 }
 

@@ -20,9 +20,10 @@
 //! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the
 //!   receiver lies on its seat before they are set. They only say that a look is worth while. The flag of the seat is
 //!   the last of the three, so a dispatcher that is told by it not to sleep finds the news.
-//! - A dispatcher that sleeps for room, or for the last worker's leave: the worker sets the flags and then unparks,
-//!   whether anybody sleeps or not. The parker's token is a read-modify-write on both sides: either the dispatcher's
-//!   last look sees the flags, or its sleep ends at once. So no barrier is needed here.
+//! - A dispatcher that sleeps for room, or for the last worker's leave: it puts its sleeper on the desk and then looks
+//!   at the flags; the worker sets the flags and then takes the sleeper. Both swap that word: either the worker comes
+//!   second, and wakes the sleeper; or the dispatcher does, and sees the flags. So no barrier is needed here. Of several
+//!   workers that come at once one takes the sleeper, with the flags of those that came before it.
 //! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a
 //!   thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the waker. Both
 //!   hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task does, and
@@ -31,9 +32,9 @@
 
 use super::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
-use crate::wait::Parker;
 #[cfg(feature = "async")]
 use crate::wait::WakerCell;
+use crate::wait::{Sleeper, SleeperCell};
 use core::any::Any;
 use core::fmt;
 use core::mem;
@@ -88,7 +89,9 @@ impl<C> Seat<C> {
         }
         desk.tell();
         self.left.store(true, Release);
-        desk.parker.unpark();
+        if let Some(sleeper) = desk.sleeper.swap(None) {
+            sleeper.unpark();
+        }
         #[cfg(feature = "async")]
         desk.wake_task();
         Ok(())
@@ -127,8 +130,8 @@ impl<C> fmt::Debug for Seat<C> {
 pub(super) struct Desk {
     /// Some worker has left. Read in each call of the dispatcher, so alone on its line.
     news: Padded<AtomicBool>,
-    /// Where the dispatcher sleeps.
-    parker: Parker,
+    /// Where the dispatcher sleeps, if it does.
+    sleeper: SleeperCell,
     /// Where its task waits.
     #[cfg(feature = "async")]
     waker: WakerCell,
@@ -138,7 +141,7 @@ impl Desk {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             news: Padded(AtomicBool::new(false)),
-            parker: Parker::new(),
+            sleeper: SleeperCell::new(),
             #[cfg(feature = "async")]
             waker: WakerCell::new(),
         })
@@ -160,8 +163,9 @@ impl Desk {
         self.news.swap(false, Acquire)
     }
 
-    pub(super) fn parker(&self) -> &Parker {
-        &self.parker
+    /// Says who sleeps until a worker leaves, or that nobody does any more. The caller looks for news after that.
+    pub(super) fn sleeper_is(&self, sleeper: Option<Sleeper>) {
+        self.sleeper.swap(sleeper);
     }
 
     /// To be called after [`tell`](Self::tell).

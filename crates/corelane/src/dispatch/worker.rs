@@ -7,7 +7,7 @@ use crate::end::task::Awaited;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
 use crate::sync::Arc;
-use crate::wait::{Adaptive, Strategy};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
@@ -226,6 +226,22 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
             }
             (jobs, how)
         })
+    }
+}
+
+impl<T, Q: Queue<T>, W: Strategy> select::sealed::Sealed for Worker<T, Q, W> {}
+
+impl<T, Q: Queue<T>, W: Strategy> Selectable for Worker<T, Q, W> {
+    fn ready(&mut self, room: usize) -> bool {
+        self.receiver.ready(room)
+    }
+
+    fn arm(&mut self, room: usize, sleeper: Sleeper) {
+        self.receiver.arm(room, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.receiver.disarm(sleeper);
     }
 }
 

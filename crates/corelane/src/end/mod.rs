@@ -33,10 +33,10 @@ pub(crate) mod task;
 pub(crate) mod wait;
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store};
-#[cfg(feature = "std")]
-use crate::wait::Parker;
 #[cfg(feature = "async")]
 use crate::wait::WakerCell;
+#[cfg(feature = "std")]
+use crate::wait::{Sleeper, SleeperCell};
 use core::fmt;
 #[cfg(feature = "async")]
 use core::task::Waker;
@@ -73,20 +73,21 @@ pub(crate) struct End {
     /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or `AWAITED`
     /// is set.
     wake_at: AtomicUsize,
+    /// Who sleeps while `PARKED` is up.
     #[cfg(feature = "std")]
-    parker: Parker,
+    sleeper: SleeperCell,
     #[cfg(feature = "async")]
     waker: WakerCell,
 }
 
 impl End {
-    fn new(#[cfg(feature = "std")] parker: Option<Parker>) -> Self {
+    fn new() -> Self {
         Self {
             state: AtomicU32::new(0),
             sealed_at: AtomicUsize::new(0),
             wake_at: AtomicUsize::new(0),
             #[cfg(feature = "std")]
-            parker: parker.unwrap_or_default(),
+            sleeper: SleeperCell::new(),
             #[cfg(feature = "async")]
             waker: WakerCell::new(),
         }
@@ -116,16 +117,12 @@ impl End {
         self.state.fetch_or(bits, Ordering::AcqRel);
     }
 
+    /// First step of a park: raises the flag, so that the other end's next publication wakes this sleeper. The caller
+    /// passes the [`heavy_barrier`], once for all ends of its wait, looks at the queue once more before it sleeps, and
+    /// takes the flag down again by [`disarm`](Self::disarm) in any case.
     #[cfg(feature = "std")]
-    pub(crate) fn parker(&self) -> &Parker {
-        &self.parker
-    }
-
-    /// First step of a park: raises the flag, so that the other end's next publication wakes this one. The caller passes the
-    /// [`heavy_barrier`], once for all ends of its wait, looks at the queue once more before it sleeps, and takes the flag down
-    /// again by [`disarm`](Self::disarm) in any case.
-    #[cfg(feature = "std")]
-    pub(crate) fn arm(&self) {
+    pub(crate) fn arm(&self, sleeper: Sleeper) {
+        self.sleeper.set(sleeper);
         self.set(PARKED);
     }
 
@@ -147,8 +144,10 @@ impl End {
     pub(crate) fn wake(&self) {
         let state = self.state.fetch_and(!(PARKED | AWAITED), Ordering::AcqRel);
         #[cfg(feature = "std")]
-        if state & PARKED != 0 {
-            self.parker.unpark();
+        if state & PARKED != 0
+            && let Some(sleeper) = self.sleeper.get()
+        {
+            sleeper.unpark();
         }
         #[cfg(feature = "async")]
         if state & AWAITED != 0 {
@@ -217,19 +216,10 @@ pub struct Control {
 }
 
 impl Control {
-    #[cfg(feature = "std")]
-    pub(crate) fn new(producer: Option<Parker>, consumer: Option<Parker>) -> Self {
-        // Registers for membarrier here rather than at the first park.
-        let _ = crate::sync::parks_are_bounded();
-        Self {
-            producer: Padded(End::new(producer)),
-            consumer: Padded(End::new(consumer)),
-            sealed_by: AtomicU32::new(UNDECIDED),
-        }
-    }
-
-    #[cfg(not(feature = "std"))]
     pub(crate) fn new() -> Self {
+        // Registers for membarrier here rather than at the first park.
+        #[cfg(feature = "std")]
+        let _ = crate::sync::parks_are_bounded();
         Self { producer: Padded(End::new()), consumer: Padded(End::new()), sealed_by: AtomicU32::new(UNDECIDED) }
     }
 

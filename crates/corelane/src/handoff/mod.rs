@@ -98,8 +98,6 @@ mod dual_stack;
 #[cfg(feature = "std")]
 mod exchanger;
 mod pool;
-#[cfg(feature = "std")]
-mod select;
 mod ticket;
 mod transfer;
 #[cfg(feature = "std")]
@@ -107,8 +105,6 @@ mod waiting;
 
 #[cfg(feature = "std")]
 pub use exchanger::Exchanger;
-#[cfg(feature = "std")]
-pub use select::{Pending, select};
 pub use ticket::{PutTicket, TakeTicket};
 pub use transfer::TransferQueue;
 #[cfg(feature = "std")]

@@ -47,7 +47,7 @@ use crate::mem::link::INDEX_BITS;
 pub(super) use crate::mem::link::{AtomicLink, Index, Link, NULL};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, init_slot, look, set};
 #[cfg(feature = "std")]
-use crate::wait::Token;
+use crate::wait::{Sleeper, SleeperCell, Token};
 use alloc::boxed::Box;
 use core::ptr;
 // Not the model's: nothing is ordered by these two, and every access to a node would be a choice for it.
@@ -193,7 +193,7 @@ pub(super) struct Node<T> {
     pub(super) token: Token,
     /// Where the owner sleeps instead, if it waits for several requests at once. The owner's, and read by who wakes it. Ordered by the word.
     #[cfg(feature = "std")]
-    sleeper: AtomicPtr<Token>,
+    sleeper: SleeperCell,
     /// When the owner was last woken; 0 if it was not since it looked.
     #[cfg(feature = "std")]
     woken_at: core::sync::atomic::AtomicU32,
@@ -214,7 +214,7 @@ impl<T> Node<T> {
             #[cfg(feature = "std")]
             {
                 (&raw mut (*node).token).write(Token::new());
-                (&raw mut (*node).sleeper).write(AtomicPtr::new(ptr::null_mut()));
+                (&raw mut (*node).sleeper).write(SleeperCell::new());
                 (&raw mut (*node).woken_at).write(core::sync::atomic::AtomicU32::new(0));
             }
             init_slot(&raw mut (*node).item);
@@ -249,19 +249,16 @@ impl<T> Node<T> {
     #[cold]
     pub(super) fn wake(&self) {
         self.woken_at.store(super::waiting::clock(), Relaxed);
-        let elsewhere = self.sleeper.load(Relaxed);
-        if elsewhere.is_null() {
-            self.token.notify();
-        } else {
-            // SAFETY: a sleeper's token exists for ever.
-            unsafe { &*elsewhere }.notify();
+        match self.sleeper.get() {
+            None => self.token.notify(),
+            Some(elsewhere) => elsewhere.unpark(),
         }
     }
 
     /// For the owner of a request: if it is still to be decided, who decides it is to wake this sleeper.
     #[cfg(feature = "std")]
     pub(super) fn park(&self, sleeper: Sleeper) {
-        self.sleeper.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
+        self.sleeper.set(sleeper);
         let word = self.word();
         if word.is_waiting() {
             // If this fails it was decided.
@@ -276,7 +273,7 @@ impl<T> Node<T> {
         if word.is_parked() {
             self.change(word, word.unparked());
         }
-        self.sleeper.store(ptr::null_mut(), Relaxed);
+        self.sleeper.clear();
     }
 
     /// When the owner was woken since it last asked.
@@ -533,56 +530,6 @@ impl<T> Drop for Pool<T> {
                 unsafe { node.drop_item() };
             }
         });
-    }
-}
-
-/// A place to sleep that is never freed, so that whoever comes late may still wake somebody there.
-#[cfg(feature = "std")]
-#[derive(Clone, Copy)]
-pub struct Sleeper(&'static Token);
-
-#[cfg(feature = "std")]
-impl core::fmt::Debug for Sleeper {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Sleeper").field(&ptr::from_ref(self.0)).finish()
-    }
-}
-
-#[cfg(feature = "std")]
-impl Sleeper {
-    pub(super) fn token(self) -> &'static Token {
-        self.0
-    }
-
-    fn new() -> Self {
-        Self(Box::leak(Box::new(Token::new())))
-    }
-
-    /// This thread's; that of a thread that has ended, if there is one.
-    #[cfg(not(any(loom, shuttle)))]
-    pub(super) fn of_this_thread() -> Self {
-        use std::sync::{Mutex, PoisonError};
-        static LEFT: Mutex<alloc::vec::Vec<Sleeper>> = Mutex::new(alloc::vec::Vec::new());
-        fn left() -> std::sync::MutexGuard<'static, alloc::vec::Vec<Sleeper>> {
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-        struct Own(Sleeper);
-        impl Drop for Own {
-            fn drop(&mut self) {
-                left().push(self.0);
-            }
-        }
-        std::thread_local! {
-            static OWN: Own = Own(left().pop().unwrap_or_else(Sleeper::new));
-        }
-        // In a thread that is about to end: one for this call.
-        OWN.try_with(|own| own.0).unwrap_or_else(|_| Self::new())
-    }
-
-    /// A model's is made in the model.
-    #[cfg(any(loom, shuttle))]
-    pub(super) fn of_this_thread() -> Self {
-        Self::new()
     }
 }
 

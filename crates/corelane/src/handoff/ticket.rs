@@ -16,7 +16,8 @@
 //!
 //! # Serving several queues
 //!
-//! A thread may hold tickets of several queues, and look at each in turn, or sleep until one is decided with [`select`](super::select):
+//! A thread may hold tickets of several queues, and look at each in turn, or sleep until one is decided, or another
+//! end is ready, with a [`Select`](crate::wait::Select):
 //!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};
@@ -32,21 +33,19 @@
 //! assert_eq!(other.abort(), None);
 //! ```
 
+#[cfg(feature = "std")]
+use super::waiting::{self, WaitLimit};
 use super::{
     Shape,
     dual::{self, Answer, Dual, Fate, Otherwise},
     each,
     pool::Index,
 };
-#[cfg(feature = "std")]
-use super::{
-    pool::Sleeper,
-    select::Pending,
-    waiting::{self, WaitLimit},
-};
 use crate::error::Closed;
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
+#[cfg(feature = "std")]
+use crate::wait::{Selectable, Sleeper, select};
 use core::fmt;
 
 /// Where a request stands, as far as its owner knows.
@@ -124,24 +123,16 @@ impl<'q, T> Ticket<'q, T> {
     }
 }
 
+/// A [`Select`](crate::wait::Select) writes into the node where it sleeps, and marks the node's word `PARKED`: who decides
+/// a request that is parked wakes its owner there.
 #[cfg(feature = "std")]
-impl<T> Pending for Ticket<'_, T> {
+impl<T> Ticket<'_, T> {
+    /// Whether a follow-up has an outcome. Never again once it was told.
     fn is_decided(&self) -> bool {
         match self.state {
             State::Waits(index) => !each!(self.shape, dual => dual.pool().node(index).word().is_waiting()),
             State::Decided(_) => true,
             State::Over => false,
-        }
-    }
-
-    fn is_spent(&self) -> bool {
-        matches!(self.state, State::Over)
-    }
-
-    fn is_next(&self) -> bool {
-        match self.state {
-            State::Waits(index) => each!(self.shape, dual => dual.is_next(index)),
-            State::Decided(_) | State::Over => false,
         }
     }
 
@@ -247,33 +238,27 @@ impl<T: Send> fmt::Debug for TakeTicket<'_, T> {
 
 /// The two kinds of ticket wait alike.
 #[cfg(feature = "std")]
-macro_rules! pending {
+macro_rules! selectable {
     ($($ticket:ident)+) => {
-        $(impl<T: Send> Pending for $ticket<'_, T> {
-            fn is_decided(&self) -> bool {
+        $(impl<T: Send> select::sealed::Sealed for $ticket<'_, T> {}
+
+        impl<T: Send> Selectable for $ticket<'_, T> {
+            fn ready(&mut self, _: usize) -> bool {
                 self.0.is_decided()
             }
 
-            fn is_spent(&self) -> bool {
-                self.0.is_spent()
-            }
-
-            fn is_next(&self) -> bool {
-                self.0.is_next()
-            }
-
-            fn arm(&self, sleeper: Sleeper) {
+            fn arm(&mut self, _: usize, sleeper: Sleeper) {
                 self.0.arm(sleeper);
             }
 
-            fn disarm(&self) {
+            fn disarm(&mut self, _: Sleeper) {
                 self.0.disarm();
             }
         })+
     };
 }
 #[cfg(feature = "std")]
-pending!(TakeTicket PutTicket);
+selectable!(TakeTicket PutTicket);
 
 /// A registered put.
 ///

@@ -3,8 +3,8 @@
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
 use crate::error::{PopTimeoutError, PushTimeoutError};
-use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, Relaxed, Release, spin_loop, yield_now};
-use crate::wait::{Token, has_one_cpu};
+use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, MutexGuard, Relaxed, Release, spin_loop, yield_now};
+use crate::wait::{Selectable, Sleeper, Token, has_one_cpu, select};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
@@ -62,17 +62,9 @@ impl<'a> WaitLimit<'a> {
         self.cancel.is_some_and(CancelToken::is_cancelled)
     }
 
-    pub(super) fn has_end(&self) -> bool {
-        self.deadline.is_some() || self.cancel.is_some()
-    }
-
     /// This time, or the deadline if that comes sooner.
     pub(super) fn sooner(&self, until: Instant) -> Instant {
         self.deadline.map_or(until, |at| at.min(until))
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.end().is_some()
     }
 
     /// Sleeps until the token is set, or the limit may have come, or sooner for no reason.
@@ -125,14 +117,20 @@ pub struct CancelToken(Arc<Cancel>);
 struct Cancel {
     cancelled: AtomicBool,
     /// Who sleeps and wants to be woken. An entry is removed by the sleeper before it goes on.
-    sleepers: Mutex<Vec<Sleeper>>,
+    sleepers: Mutex<Vec<Bed>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Sleeper(*const Token);
+/// Who is to be woken.
+#[derive(Clone, Copy, PartialEq)]
+enum Bed {
+    /// Of a request: its own node's.
+    Node(*const Token),
+    /// Of a [`Select`](crate::wait::Select).
+    Elsewhere(Sleeper),
+}
 
 // SAFETY: an address, which is only followed under the lock while the sleeper cannot leave.
-unsafe impl Send for Sleeper {}
+unsafe impl Send for Bed {}
 
 impl CancelToken {
     /// A token that is not cancelled.
@@ -142,11 +140,14 @@ impl CancelToken {
 
     /// Ends every wait with this token, those to come too.
     pub fn cancel(&self) {
-        let sleepers = self.0.sleepers.lock().expect("nothing panics under this lock");
+        let sleepers = self.0.sleepers();
         self.0.cancelled.store(true, Release);
-        for sleeper in &*sleepers {
-            // SAFETY: the sleeper removes its entry, under the lock, before its token can go.
-            unsafe { &*sleeper.0 }.notify();
+        for bed in &*sleepers {
+            match bed {
+                // SAFETY: the sleeper removes its entry, under the lock, before its token can go.
+                Bed::Node(token) => unsafe { &**token }.notify(),
+                Bed::Elsewhere(sleeper) => sleeper.unpark(),
+            }
         }
     }
 
@@ -157,19 +158,50 @@ impl CancelToken {
 
     /// Sleeps on `token` unless cancelled.
     fn sleep(&self, token: &Token, timeout: Option<Duration>) {
-        let sleeper = Sleeper(token);
-        let lock = || self.0.sleepers.lock().expect("nothing panics under this lock");
-        {
-            let mut sleepers = lock();
-            if self.is_cancelled() {
-                return;
-            }
-            sleepers.push(sleeper);
+        let bed = Bed::Node(token);
+        if self.0.add(bed) {
+            token.wait(timeout);
+            self.0.remove(bed);
         }
-        token.wait(timeout);
-        let mut sleepers = lock();
-        let at = sleepers.iter().position(|&other| other == sleeper).expect("nobody else removes it");
-        sleepers.swap_remove(at);
+    }
+}
+
+impl Cancel {
+    fn sleepers(&self) -> MutexGuard<'_, Vec<Bed>> {
+        self.sleepers.lock().expect("nothing panics under this lock")
+    }
+
+    /// Not if it is cancelled: nobody would wake who comes later.
+    fn add(&self, bed: Bed) -> bool {
+        let mut sleepers = self.sleepers();
+        let is_cancelled = self.cancelled.load(Acquire);
+        if !is_cancelled {
+            sleepers.push(bed);
+        }
+        !is_cancelled
+    }
+
+    fn remove(&self, bed: Bed) {
+        let mut sleepers = self.sleepers();
+        if let Some(at) = sleepers.iter().position(|&other| other == bed) {
+            sleepers.swap_remove(at);
+        }
+    }
+}
+
+impl select::sealed::Sealed for CancelToken {}
+
+impl Selectable for CancelToken {
+    fn ready(&mut self, _: usize) -> bool {
+        self.is_cancelled()
+    }
+
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.0.add(Bed::Elsewhere(sleeper));
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.0.remove(Bed::Elsewhere(sleeper));
     }
 }
 

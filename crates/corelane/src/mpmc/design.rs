@@ -93,6 +93,19 @@ pub trait Raw<T>: Send + Sync {
 
     fn capacity(&self) -> usize;
 
+    /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of it.
+    /// Where there is a lock, once it is free.
+    #[cfg(feature = "std")]
+    fn has_item(&self) -> bool {
+        self.len() != 0
+    }
+
+    /// Whether so many pushes would find room, as [`has_item`](Self::has_item).
+    #[cfg(feature = "std")]
+    fn has_room(&self, room: usize) -> bool {
+        self.capacity() - self.len() >= room
+    }
+
     /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever that is in the middle
     /// of. Where there is a lock, once it is free.
     #[cfg(feature = "std")]

@@ -28,6 +28,8 @@
 //! kind. So an item that is never popped and holds a handle of its own queue keeps both for ever.
 
 use super::design::Design;
+#[cfg(feature = "std")]
+use super::design::Side;
 use super::queue::{Options, Queue, queue_with};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
@@ -36,6 +38,8 @@ use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
 use crate::wait::{Adaptive, Strategy};
+#[cfg(feature = "std")]
+use crate::wait::{Selectable, Sleeper, select};
 use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
@@ -426,6 +430,30 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
         Iter { receiver: self }
     }
 }
+
+#[cfg(feature = "std")]
+macro_rules! selectable {
+    ($($name:ident $side:ident)+) => {
+        $(impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<T, D, W, S> {}
+
+        impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<T, D, W, S> {
+            fn ready(&mut self, room: usize) -> bool {
+                self.shared.queue.is_ready(Side::$side, room)
+            }
+
+            fn arm(&mut self, _: usize, sleeper: Sleeper) {
+                self.shared.queue.arm(Side::$side, sleeper);
+            }
+
+            fn disarm(&mut self, sleeper: Sleeper) {
+                self.shared.queue.disarm(Side::$side, sleeper);
+            }
+        })+
+    };
+}
+
+#[cfg(feature = "std")]
+selectable!(Sender Push Receiver Pop);
 
 /// See [`Receiver::iter`].
 #[must_use = "an iterator pops nothing by itself"]

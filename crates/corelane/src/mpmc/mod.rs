@@ -392,6 +392,8 @@ pub use design::Design;
 pub use handles::{IntoIter, Iter, Receiver, Sender, channel_with};
 pub use michael_scott::MichaelScott;
 pub use queue::{Options, Queue, UNBOUNDED, queue_with};
+#[cfg(feature = "std")]
+pub use queue::{PopSide, PushSide};
 pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
 pub use ticket::{Ticket, channel, queue, try_channel, try_queue};
 pub use two_lock::TwoLock;

@@ -18,6 +18,8 @@ use crate::sync::pause;
 #[cfg(feature = "std")]
 use crate::sync::{Instant, Padded, pause};
 use crate::wait::{Adaptive, Next, Strategy, WaitState};
+#[cfg(feature = "std")]
+use crate::wait::{Selectable, Sleeper, select};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -217,6 +219,64 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.attempt_pop_run(items, max, Stay::No)
     }
 
+    /// The side that pops, for a [`Select`](crate::wait::Select): ready when there is an item, or the queue is closed.
+    ///
+    /// ```
+    /// let queue = corelane::mpmc::queue(4);
+    /// let mut select = corelane::wait::Select::new();
+    /// let (pops, pushes) = (select.add(queue.pop_side()), select.add(queue.push_side()));
+    /// assert_eq!(select.wait().unwrap(), pushes);
+    /// queue.push(1).unwrap();
+    /// assert_eq!(select.wait().unwrap(), pops);
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn pop_side(&self) -> PopSide<'_, T, D, W, S> {
+        PopSide(self)
+    }
+
+    /// The side that pushes, for a [`Select`](crate::wait::Select): ready when there is room, or the queue is closed.
+    #[cfg(feature = "std")]
+    pub fn push_side(&self) -> PushSide<'_, T, D, W, S> {
+        PushSide(self)
+    }
+
+    /// Whether a call at this side need not wait, for so much room if it pushes.
+    #[cfg(feature = "std")]
+    pub(super) fn is_ready(&self, side: Side, room: usize) -> bool {
+        let is_ready = match side {
+            Side::Push => self.body.has_room(room),
+            Side::Pop => self.body.has_item(),
+        };
+        is_ready || self.is_closed()
+    }
+
+    /// This sleeper, of a select, is to be woken. The caller passes the heavy half of the barrier, once for all ends.
+    #[cfg(feature = "std")]
+    pub(super) fn arm(&self, side: Side, sleeper: Sleeper) {
+        self.sleepers(side).add(sleeper);
+    }
+
+    /// Takes it back. One that was woken takes nothing by that, so the next is woken in its place.
+    #[cfg(feature = "std")]
+    pub(super) fn disarm(&self, side: Side, sleeper: Sleeper) {
+        if !self.sleepers(side).remove(sleeper) {
+            self.wake_next(side);
+        }
+    }
+
+    /// Called by a thread that was woken and whose wait is over: there may be more, and no other thread was told. And a
+    /// closed queue may be at its end only now: a thread that sleeps since the close found the last item still on its
+    /// way, and this one has taken it.
+    fn wake_next(&self, side: Side) {
+        let more = match side {
+            Side::Push => self.len() < self.capacity(),
+            Side::Pop => !self.is_empty(),
+        };
+        if more || self.is_closed() {
+            self.wake(side);
+        }
+    }
+
     /// Closes the queue: no later push succeeds, threads that wait are woken. What is inside can still be popped. A
     /// queue that is closed stays closed.
     pub fn close(&self) {
@@ -310,7 +370,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     fn wake(&self, side: Side) {
         let _ = side;
         #[cfg(feature = "std")]
-        if matches!(D::Body::WAITING, Waiting::Parked) && (D::Body::MAY_BE_FULL || side == Side::Pop) {
+        if D::Body::MAY_BE_FULL || side == Side::Pop {
             self.sleepers(side).wake();
         }
     }
@@ -535,7 +595,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                     let outcome = attempt(Stay::ForLock);
                     if outcome.is_none() {
                         self.stats.slept(side);
-                        seat.parker().park(deadline);
+                        seat.sleeper().park(deadline);
                     }
                     woken = seat.leave();
                     if outcome.is_some() {
@@ -567,19 +627,44 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         core::mem::forget(on_panic);
         outcome
     }
+}
 
-    /// Called by a thread that was woken and whose wait is over: there may be more, and no other thread was told. And a
-    /// closed queue may be at its end only now: a thread that sleeps since the close found the last item still on its
-    /// way, and this one has taken it.
-    fn wake_next(&self, side: Side) {
-        let more = match side {
-            Side::Push => self.len() < self.capacity(),
-            Side::Pop => !self.is_empty(),
-        };
-        if more || self.is_closed() {
-            self.wake(side);
+#[cfg(feature = "std")]
+macro_rules! side {
+    ($($(#[$doc:meta])* $name:ident $side:ident)+) => {
+        $($(#[$doc])*
+        pub struct $name<'q, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats>(&'q Queue<T, D, W, S>);
+
+        impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<'_, T, D, W, S> {}
+
+        impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<'_, T, D, W, S> {
+            fn ready(&mut self, room: usize) -> bool {
+                self.0.is_ready(Side::$side, room)
+            }
+
+            fn arm(&mut self, _: usize, sleeper: Sleeper) {
+                self.0.arm(Side::$side, sleeper);
+            }
+
+            fn disarm(&mut self, sleeper: Sleeper) {
+                self.0.disarm(Side::$side, sleeper);
+            }
         }
-    }
+
+        impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for $name<'_, T, D, W, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(self.0).finish()
+            }
+        })+
+    };
+}
+
+#[cfg(feature = "std")]
+side! {
+    /// See [`Queue::pop_side`].
+    PopSide Pop
+    /// See [`Queue::push_side`].
+    PushSide Push
 }
 
 #[cfg(feature = "std")]

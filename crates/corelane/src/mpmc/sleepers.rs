@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //!
-//! 1. A thread that is to sleep puts its parker into the list, passes the heavy half of the asymmetric barrier, looks at the queue once
+//! 1. A thread that is to sleep puts its sleeper into the list, passes the heavy half of the asymmetric barrier, looks at the queue once
 //!    more, and sleeps if there is still nothing.
 //! 2. A thread that has changed the queue passes the light half, which is no instruction, and reads how many sleep. If
 //!    any do, it takes the one that has slept longest out of the list and wakes it. By the barrier's argument
@@ -10,7 +10,8 @@
 //! 3. One thread is woken a change, however many items it brought. A thread that finds itself taken out of the list tries again after that,
 //!    and if it gets something and leaves more behind, or finds the queue closed, it wakes the next. So of all that
 //!    sleep as many are woken as find work; and a change that woke a thread which gave up in the meantime was looked at
-//!    by that thread once more, and is not lost.
+//!    by that thread once more, and is not lost. A [`Select`](crate::wait::Select) takes nothing, so one that was woken
+//!    wakes the next in any case while there is something.
 //!
 //! # Progress
 //!
@@ -24,14 +25,14 @@
 //! - list: under its lock. A thread that is out of the list knows all that the one which took it out did before.
 
 use crate::sync::{AcqRel, AtomicU32, Mutex, heavy_barrier, load_after_store};
-use crate::wait::Parker;
+use crate::wait::Sleeper;
 use alloc::collections::VecDeque;
 
 /// The threads that sleep at one side of a queue.
 pub(super) struct Sleepers {
     /// As many as are in the list. Read after every change of the queue, written when a thread goes to sleep or is woken.
     count: AtomicU32,
-    list: Mutex<VecDeque<Parker>>,
+    list: Mutex<VecDeque<Sleeper>>,
 }
 
 impl Sleepers {
@@ -41,7 +42,7 @@ impl Sleepers {
         Self { count: AtomicU32::new(0), list: Mutex::new(VecDeque::new()) }
     }
 
-    fn list(&self) -> impl core::ops::DerefMut<Target = VecDeque<Parker>> + '_ {
+    fn list(&self) -> impl core::ops::DerefMut<Target = VecDeque<Sleeper>> + '_ {
         self.list.lock().expect("nothing panics under this lock")
     }
 
@@ -64,8 +65,8 @@ impl Sleepers {
             }
             first
         };
-        if let Some(parker) = first {
-            parker.unpark();
+        if let Some(sleeper) = first {
+            sleeper.unpark();
         }
     }
 
@@ -76,34 +77,49 @@ impl Sleepers {
             self.count.fetch_sub(list.len() as u32, AcqRel);
             core::mem::take(&mut *list)
         };
-        for parker in all {
-            parker.unpark();
+        for sleeper in all {
+            sleeper.unpark();
         }
     }
 
-    /// The caller wants to be woken. It looks at the queue once more before it sleeps on its [parker](Seat::parker).
-    pub(super) fn sit_down(&self) -> Seat<'_> {
-        let parker = own_parker();
-        {
-            let mut list = self.list();
-            list.push_back(parker.clone());
-            self.count.fetch_add(1, AcqRel);
+    /// This sleeper is to be woken. The caller passes the heavy half of the barrier, and looks at the queue once more
+    /// before it sleeps.
+    pub(super) fn add(&self, sleeper: Sleeper) {
+        let mut list = self.list();
+        list.push_back(sleeper);
+        self.count.fetch_add(1, AcqRel);
+    }
+
+    /// Takes a sleeper out of the list. False if another thread has, and has woken it, or is about to.
+    pub(super) fn remove(&self, sleeper: Sleeper) -> bool {
+        let mut list = self.list();
+        let at = list.iter().position(|other| *other == sleeper);
+        if let Some(at) = at {
+            list.remove(at);
+            self.count.fetch_sub(1, AcqRel);
         }
+        at.is_some()
+    }
+
+    /// The caller wants to be woken. It looks at the queue once more before it sleeps at its [sleeper](Seat::sleeper).
+    pub(super) fn sit_down(&self) -> Seat<'_> {
+        let sleeper = Sleeper::of_this_thread();
+        self.add(sleeper);
         heavy_barrier();
-        Seat { sleepers: self, parker, left: false }
+        Seat { sleepers: self, sleeper, left: false }
     }
 }
 
 /// A place in the list.
 pub(super) struct Seat<'a> {
     sleepers: &'a Sleepers,
-    parker: Parker,
+    sleeper: Sleeper,
     left: bool,
 }
 
 impl Seat<'_> {
-    pub(super) fn parker(&self) -> &Parker {
-        &self.parker
+    pub(super) fn sleeper(&self) -> Sleeper {
+        self.sleeper
     }
 
     /// Gives the place up. True if another thread woke this one, or was about to: it then looks at the queue once more,
@@ -114,11 +130,7 @@ impl Seat<'_> {
 
     fn give_up(&mut self) -> bool {
         self.left = true;
-        let mut list = self.sleepers.list();
-        let Some(at) = list.iter().position(|parker| parker.is(&self.parker)) else { return true };
-        list.remove(at);
-        self.sleepers.count.fetch_sub(1, AcqRel);
-        false
+        !self.sleepers.remove(self.sleeper)
     }
 }
 
@@ -129,20 +141,4 @@ impl Drop for Seat<'_> {
             self.sleepers.wake_first();
         }
     }
-}
-
-/// This thread's, for all its waits.
-#[cfg(not(any(loom, shuttle)))]
-fn own_parker() -> Parker {
-    std::thread_local! {
-        static OWN: Parker = Parker::new();
-    }
-    // In a thread that is about to end: one for this call.
-    OWN.try_with(Parker::clone).unwrap_or_default()
-}
-
-/// A model's is made in the model.
-#[cfg(any(loom, shuttle))]
-fn own_parker() -> Parker {
-    Parker::new()
 }

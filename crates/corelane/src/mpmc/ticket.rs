@@ -370,6 +370,36 @@ impl<T: Send> Raw<T> for Ring<T> {
         self.capacity
     }
 
+    #[cfg(feature = "std")]
+    fn has_item(&self) -> bool {
+        loop {
+            let head = look(&self.head);
+            if self.in_a_row(head, 1, |position| position | FILLED) != 0 {
+                return true;
+            }
+            // As long as the head stands there nobody has taken that position: there is nothing, or a push is in the
+            // middle of it, which wakes whoever sleeps when it is done.
+            if look(&self.head) == head {
+                return false;
+            }
+            retry();
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn has_room(&self, room: usize) -> bool {
+        loop {
+            let tail = look(&self.tail) & !CLOSED;
+            if room <= self.capacity && self.in_a_row(tail, room, |position| position) == room {
+                return true;
+            }
+            if look(&self.tail) & !CLOSED == tail {
+                return false;
+            }
+            retry();
+        }
+    }
+
     /// Not what a pop has taken the positions of, and has not read yet.
     #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {

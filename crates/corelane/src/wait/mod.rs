@@ -14,37 +14,47 @@
 //! Handles that name no strategy have [`Adaptive`], in every build. Without the feature `std` it spins, and the three
 //! that need a system (`Yield`, `SpinPark`, `Park`) are not there.
 //!
-//! A thread parks on a [`Parker`]. Every end of a queue has one; several ends may share one, so that a thread that serves
-//! many queues sleeps once for all of them ([`any`]).
+//! A thread that serves many queues waits for the first that is ready with a [`Select`], and sleeps once for all of
+//! them.
 //!
 //! # The park protocol
 //!
 //! Each end has a state word that only matters when it is not zero. To park, an end
-//! 1. sets the flag `PARKED` in its own word,
+//! 1. says where its thread sleeps, and sets the flag `PARKED` in its own word,
 //! 2. passes the heavy half of an asymmetric barrier (membarrier on Linux),
 //! 3. looks at the queue once more, and
-//! 4. if there is still nothing to do sleeps on its parker.
+//! 4. if there is still nothing to do sleeps there.
 //!
 //! The other end, after every publication (an item, or free slots),
 //! 1. has stored the publication,
 //! 2. passes the light half of the barrier, which is no instruction at all,
-//! 3. reads the word, and if the flag is up takes it down and wakes the parker.
+//! 3. reads the word, and if the flag is up takes it down and wakes the sleeper.
 //!
 //! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
 //! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from
 //! the moment on at which a sandbox refuses it.
 //!
-//! A task waits by the same protocol, with its waker in the parker's place: see `spsc::asynchronous` (feature `async`).
+//! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature `async`).
 
+#[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+mod poll;
 #[cfg(feature = "std")]
-mod parker;
+pub(crate) mod select;
+#[cfg(feature = "std")]
+mod sleeper;
 #[cfg(feature = "async")]
 mod waker;
 
 #[cfg(feature = "std")]
-pub use parker::Parker;
+pub use select::{Key, Ready, Select, Selectable};
+#[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+pub use select::{Readable, Writable};
+#[cfg(feature = "std")]
+pub(crate) use sleeper::Sleeper;
+#[cfg(feature = "std")]
+pub(crate) use sleeper::SleeperCell;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
-pub(crate) use parker::Token;
+pub(crate) use sleeper::Token;
 #[cfg(feature = "async")]
 pub(crate) use waker::WakerCell;
 
@@ -390,120 +400,6 @@ fn machine_has_one_cpu() -> bool {
 #[cfg(feature = "std")]
 fn names_one_cpu(list: &str) -> bool {
     list.trim_end().parse::<u32>().is_ok()
-}
-
-/// An end of a queue that a thread can wait for together with others: every producer and consumer of this crate.
-///
-/// A producer is ready when it has a free slot, a consumer when it has an item, and both when the queue is closed: take a
-/// closed queue out of the set once it is drained, or no wait will last.
-///
-/// Sealed: a wait rests on what the ends promise each other.
-///
-/// ```compile_fail
-/// # use corelane::wait::{Parker, Waitable};
-/// struct Mine(Parker);
-///
-/// impl Waitable for Mine {
-/// #     fn ready(&mut self, _: usize) -> bool { true }
-/// #     fn arm(&self, _: usize) {}
-/// #     fn disarm(&self) {}
-/// #     fn parker(&self) -> &Parker { &self.0 }
-/// }
-/// ```
-#[cfg(feature = "std")]
-pub trait Waitable: sealed::Sealed {
-    /// Whether it need not be waited for, for so many free slots if it is a producer.
-    #[doc(hidden)]
-    fn ready(&mut self, room: usize) -> bool;
-    /// Raises the flag, for so many free slots.
-    #[doc(hidden)]
-    fn arm(&self, room: usize);
-    #[doc(hidden)]
-    fn disarm(&self);
-    #[doc(hidden)]
-    fn parker(&self) -> &Parker;
-}
-
-#[cfg(feature = "std")]
-pub(crate) mod sealed {
-    pub trait Sealed {}
-
-    impl<E: Sealed + ?Sized> Sealed for &mut E {}
-}
-
-#[cfg(feature = "std")]
-impl<E: Waitable + ?Sized> Waitable for &mut E {
-    fn ready(&mut self, room: usize) -> bool {
-        (**self).ready(room)
-    }
-
-    fn arm(&self, room: usize) {
-        (**self).arm(room);
-    }
-
-    fn disarm(&self) {
-        (**self).disarm();
-    }
-
-    fn parker(&self) -> &Parker {
-        (**self).parker()
-    }
-}
-
-/// Waits until one of the ends is ready and returns the index of the first that is; `None` when the time is up first.
-///
-/// The thread sleeps once for all of them: they must share one [`Parker`]. Ends of different queues mix as
-/// `&mut dyn Waitable`.
-///
-/// # Panics
-/// If an end has another parker than the first: its wake-ups would be missed. If there is no end and no timeout.
-#[cfg(feature = "std")]
-pub fn any<E: Waitable, S: Strategy>(ends: &mut [E], strategy: &S, timeout: Option<Duration>) -> Option<usize> {
-    any_with_room(ends, |_| 1, strategy, timeout)
-}
-
-/// As [`any`], for ends of which each is ready with so many free slots.
-#[cfg(feature = "std")]
-pub(crate) fn any_with_room<E: Waitable, S: Strategy>(
-    ends: &mut [E],
-    room: impl Fn(&E) -> usize,
-    strategy: &S,
-    timeout: Option<Duration>,
-) -> Option<usize> {
-    let is_ready = |end: &mut E| {
-        let room = room(end);
-        end.ready(room)
-    };
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let parker = match ends.first() {
-        Some(first) => first.parker().clone(),
-        None => {
-            assert!(deadline.is_some(), "a wait for no queue and without a time would never end");
-            Parker::new()
-        }
-    };
-    assert!(ends.iter().all(|end| end.parker().is(&parker)), "the ends of one wait must share one parker");
-    let mut state = WaitState::new();
-    loop {
-        let ready = ends.iter_mut().position(is_ready);
-        if ready.is_some() || deadline.is_some_and(|at| Instant::now() >= at) {
-            return ready;
-        }
-        if strategy.next(&mut state) == Next::Park {
-            ends.iter().for_each(|end| end.arm(room(end)));
-            // One barrier for all flags: each was raised before it.
-            sync::heavy_barrier();
-            let ready = ends.iter_mut().position(is_ready);
-            if ready.is_none() {
-                parker.park(deadline);
-            }
-            ends.iter().for_each(E::disarm);
-            if ready.is_some() {
-                return ready;
-            }
-            state = WaitState::new();
-        }
-    }
 }
 
 #[cfg(all(test, feature = "std", target_os = "linux", not(any(loom, shuttle))))]

@@ -4,7 +4,7 @@ use crate::case::{Case, Silent, queue};
 use corelane::spsc::{
     BQueue, Consumer, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Peeked, Producer, Reserved,
 };
-use corelane::wait::{Adaptive, Parker};
+use corelane::wait::Adaptive;
 use std::cell::Cell;
 
 macro_rules! lacks {
@@ -38,7 +38,6 @@ handles_of!(Lane Lamport McRing BQueue Locked MultiLine FastForward);
 
 const _: () = {
     const fn is_shared<T: Send + Sync + Clone>() {}
-    is_shared::<Parker>();
     is_shared::<Options<(), Adaptive>>();
 };
 lacks!(Reserved<'static, u64, Lane>: Clone);

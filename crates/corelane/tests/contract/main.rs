@@ -7,7 +7,6 @@
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop, clippy::type_complexity)]
 #![cfg(not(any(loom, shuttle)))]
 
-mod any;
 mod batches;
 mod capacity;
 mod case;
@@ -15,6 +14,8 @@ mod closing;
 mod construction;
 mod drops;
 mod errors;
+#[path = "../support/first.rs"]
+mod first;
 mod guards;
 mod handles;
 #[path = "../support/histories.rs"]
@@ -31,6 +32,7 @@ mod ring;
 mod room;
 #[path = "../support/scaled.rs"]
 mod scaled;
+mod select;
 mod slices;
 mod stats;
 #[path = "../support/tracked.rs"]
@@ -181,12 +183,11 @@ macro_rules! suite_of_unbounded {
                     no_wake_up_is_lost
                     no_wake_up_is_lost_in_batches
                 }
-                any {
+                select {
                     the_first_ready_end_is_named
                     sleeps_once_for_many_queues
                     wakes_for_a_close
                     times_out
-                    different_parkers_panic
                     serves_many_queues_to_the_end
                     no_wake_up_is_lost
                 }
@@ -331,13 +332,12 @@ macro_rules! promises {
                 a_wait_that_panics_is_forgotten
                 streams_in_halves
             }
-            any {
+            select {
                 the_first_ready_end_is_named
                 sleeps_once_for_many_queues
                 wakes_for_a_close
                 times_out
                 producers_and_consumers_mix
-                different_parkers_panic
                 serves_many_queues_to_the_end
                 no_wake_up_is_lost
             }

@@ -138,7 +138,7 @@ pub(crate) fn a_wait_that_panics_is_forgotten<C: Case>() {
     assert_eq!(rx.try_pop(), Ok(0));
     // There is a free slot.
     let mut ends = [&mut tx];
-    assert_eq!(corelane::wait::any(&mut ends, &Park, Some(Duration::ZERO)), Some(0));
+    assert_eq!(crate::first::first(&mut ends, &Park, Some(Duration::ZERO)), Some(0));
     assert_eq!(tx.wait_for_room(1), Ok(()));
     tx.try_push(2).unwrap();
 }

@@ -196,7 +196,6 @@ macro_rules! bounded {
                     a_collector_waits
                     a_producer_that_is_gone_is_forgotten
                     jobs_and_results_through_one_thread
-                    another_parker_panics
                 }
             }
         }

@@ -1,10 +1,9 @@
 //! Results back.
 
 use crate::{Case, build};
-use corelane::dispatch::{Builder, Collector, channel};
+use corelane::dispatch::{Builder, Collector};
 use corelane::error::TryPopError;
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -104,7 +103,7 @@ pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
     const JOBS: u64 = 5_000;
     for capacity in [1, 3, 70] {
         let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(2).capacity(capacity));
-        let mut results = dispatcher.collector::<u64, corelane::spsc::Lane>(1);
+        let mut results = Collector::new(1);
         let mut sum = 0;
         thread::scope(|scope| {
             for mut worker in workers {
@@ -121,12 +120,4 @@ pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
         });
         assert_eq!(sum, JOBS * (JOBS + 1) / 2);
     }
-}
-
-pub(crate) fn another_parker_panics<C: Case>() {
-    let (mut dispatcher, _workers) = channel::<u64>(1, 1);
-    let mut results = Collector::<u64>::new(1);
-    let _producer = results.add().unwrap();
-    dispatcher.dispatch(0).unwrap();
-    catch_unwind(AssertUnwindSafe(|| dispatcher.dispatch_collecting(1, &mut results, |_, _| {}))).unwrap_err();
 }

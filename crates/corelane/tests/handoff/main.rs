@@ -14,6 +14,8 @@ mod baseline;
 mod cancel;
 mod close;
 mod exchanger;
+#[path = "../support/first.rs"]
+mod first;
 #[path = "../support/histories.rs"]
 mod histories;
 mod history;

@@ -1,10 +1,15 @@
 //! Reservations.
 
+use crate::first::first;
 use crate::support::{Ledger, Mode, T, timed};
 use corelane::error::{Closed, TryPushError};
-use corelane::handoff::{CancelToken, Pending, SynchronousQueue, WaitLimit, select};
+use corelane::handoff::{CancelToken, SynchronousQueue};
+use corelane::wait::{Adaptive, Select, Selectable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+
+/// An end among others of other kinds.
+type AnyEnd<'a> = &'a mut (dyn Selectable + Send);
 
 /// The sequence of section 2.2: the order is that of the requests, not of the follow-ups.
 pub(crate) fn a_ticket_keeps_its_place(mode: Mode) {
@@ -135,8 +140,7 @@ pub(crate) fn s29_two_selects_on_the_same_pair(mode: Mode) {
                     let mut put = queues[me].reserve_put((me, round));
                     let mut take = queues[1 - me].reserve_take();
                     for _ in 0..2 {
-                        let tickets: &mut [&mut dyn Pending] = &mut [&mut put, &mut take];
-                        match select(tickets, &WaitLimit::new()) {
+                        match first(&mut [&mut put as AnyEnd, &mut take], &Adaptive, None) {
                             Some(0) => assert_eq!(put.try_followup(), Some(Ok(()))),
                             _ => assert_eq!(take.try_followup(), Some(Ok((1 - me, round)))),
                         }
@@ -163,22 +167,26 @@ pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
             });
         }
         let mut next = [0; 8];
-        let mut tickets: Vec<_> = queues.iter().map(SynchronousQueue::reserve_take).collect();
-        while next.iter().any(|&item| item < ITEMS) {
-            let ready = select(&mut tickets, &WaitLimit::new()).unwrap();
-            assert_eq!(tickets[ready].try_followup(), Some(Ok((ready, next[ready]))));
+        let mut tickets = Select::new();
+        let mut keys: Vec<_> = queues.iter().map(|queue| tickets.add(queue.reserve_take())).collect();
+        while let Some(ready) = tickets.wait() {
+            let ready = ready.index();
+            let mut ticket = tickets.remove(keys[ready]).unwrap();
+            assert_eq!(ticket.try_followup(), Some(Ok((ready, next[ready]))));
             next[ready] += 1;
             if next[ready] < ITEMS {
-                tickets[ready] = queues[ready].reserve_take();
+                // In the place of the one before.
+                keys[ready] = tickets.add(queues[ready].reserve_take());
             }
         }
+        assert_eq!(next, [ITEMS; 8]);
     });
 }
 
 pub(crate) fn a_select_ends_with_its_limit(mode: Mode) {
     let queues = [(); 2].map(|()| mode.queue::<u32>());
     let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
-    let (none, took) = timed(|| select(&mut tickets, &WaitLimit::new().timeout(T)));
+    let (none, took) = timed(|| first(&mut tickets, &Adaptive, Some(T)));
     assert!(none.is_none() && took >= T, "{none:?} after {took:?}");
     let token = CancelToken::new();
     thread::scope(|scope| {
@@ -186,17 +194,17 @@ pub(crate) fn a_select_ends_with_its_limit(mode: Mode) {
             thread::sleep(T);
             token.cancel();
         });
-        assert_eq!(select(&mut tickets, &WaitLimit::new().cancel(&token)), None);
+        let [one, two] = &mut tickets;
+        assert_eq!(first(&mut [one as AnyEnd, two, &mut token.clone()], &Adaptive, None), Some(2));
     });
-    // What was decided goes before a cancellation; the others stay registered.
+    // The requests are still registered.
     queues[1].try_put(5).unwrap();
-    assert_eq!(select(&mut tickets, &WaitLimit::new().cancel(&token)), Some(1));
+    assert_eq!(first(&mut tickets, &Adaptive, None), Some(1));
     assert_eq!(tickets[1].try_followup(), Some(Ok(5)));
     queues[0].close();
-    assert_eq!(select(&mut tickets, &WaitLimit::new()), Some(0));
+    assert_eq!(first(&mut tickets, &Adaptive, None), Some(0));
     assert_eq!(tickets[0].try_followup(), Some(Err(Closed(()))));
-    assert_eq!(select(&mut tickets, &WaitLimit::new().timeout(T)), None);
-    catch_unwind(AssertUnwindSafe(|| select(&mut tickets, &WaitLimit::new()))).unwrap_err();
+    assert_eq!(first(&mut tickets, &Adaptive, Some(T)), None, "they were followed up");
 }
 
 /// A ticket that was waited for together with others can be waited for alone.
@@ -204,7 +212,7 @@ pub(crate) fn a_ticket_waits_alone_after_a_select(mode: Mode) {
     let queues = [(); 2].map(|()| mode.queue());
     thread::scope(|scope| {
         let mut tickets = queues.each_ref().map(SynchronousQueue::reserve_take);
-        assert_eq!(select(&mut tickets, &WaitLimit::new().timeout(T)), None);
+        assert_eq!(first(&mut tickets, &Adaptive, Some(T)), None);
         let [first, second] = tickets;
         scope.spawn(|| {
             for queue in &queues {

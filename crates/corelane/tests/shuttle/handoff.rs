@@ -1,8 +1,10 @@
 //! The synchronous queues: the dual queue, and the dual stack with and without elimination.
 
+use crate::first::first;
 use crate::{Item, Ledger, draw, explore, one_of, soon};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit, select};
+use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
+use corelane::wait::Park;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 
@@ -300,8 +302,8 @@ pub(crate) fn a_select_misses_nothing<M: Mode>() {
         let mut taken = Vec::new();
         while taken.len() < counts[0] + counts[1] {
             let mut tickets = [queues[0].reserve_take(), queues[1].reserve_take()];
-            let limit = if draw(0..2) == 0 { WaitLimit::new() } else { WaitLimit::new().timeout(soon()) };
-            select(&mut tickets, &limit);
+            let limit = (draw(0..2) == 0).then(soon);
+            first(&mut tickets, &Park, limit);
             taken.extend(tickets.into_iter().filter_map(|ticket| ticket.abort()).map(|item| item.id));
         }
         check(&join(putters.into()), &[taken]);

@@ -21,6 +21,8 @@ mod counted;
 mod dispatch;
 mod exchanger;
 mod fastflow;
+#[path = "../support/first.rs"]
+mod first;
 mod handoff;
 mod mpmc;
 #[path = "../support/schedules.rs"]
@@ -78,7 +80,7 @@ suites! {
         the_consumer_closes_in_midstream
         the_consumer_goes_in_midstream
         answers_are_true
-        one_parker_serves_several_queues
+        one_sleep_serves_several_queues
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::bqueue::Backtracking;
 use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
-use corelane::wait::{self as waiting, Parker, SpinPark};
+use corelane::wait::{Select, SpinPark};
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::thread;
 use std::sync::Arc;
@@ -410,16 +410,15 @@ pub(crate) fn answers_are_true<D: Tested>() {
 }
 
 /// One thread serves several queues and sleeps once for all.
-pub(crate) fn one_parker_serves_several_queues<D: Tested>() {
+pub(crate) fn one_sleep_serves_several_queues<D: Tested>() {
     explore(|| {
-        let parker = Parker::new();
         let strategy = wait();
         let count = draw(2..4);
-        let (mut consumers, pushers): (Vec<Consumer<usize, D>>, Vec<_>) = (0..count)
+        let (consumers, pushers): (Vec<Consumer<usize, D>>, Vec<_>) = (0..count)
             .map(|_| {
                 let capacity = capacity();
                 let options = Options::new().tuning(D::options(capacity)).wait(strategy);
-                let (mut producer, consumer) = spsc::channel_with(capacity, options.consumer_parker(&parker)).unwrap();
+                let (mut producer, consumer) = spsc::channel_with(capacity, options).unwrap();
                 let items = draw(0..40);
                 let pusher = thread::spawn(move || {
                     (0..items).for_each(|item| producer.push(item).unwrap());
@@ -429,11 +428,13 @@ pub(crate) fn one_parker_serves_several_queues<D: Tested>() {
             })
             .unzip();
         let mut popped = 0;
-        while !consumers.is_empty() {
-            let ready = waiting::any(&mut consumers, &strategy, None).unwrap();
-            match consumers[ready].try_pop() {
+        let mut select = Select::with(strategy);
+        let keys: Vec<_> = consumers.into_iter().map(|consumer| select.add(consumer)).collect();
+        while let Some(ready) = select.wait() {
+            let ready = keys[ready.index()];
+            match select[ready].try_pop() {
                 Ok(_) => popped += 1,
-                Err(TryPopError::Closed) => drop(consumers.remove(ready)),
+                Err(TryPopError::Closed) => drop(select.remove(ready)),
                 Err(_) => panic!("it was ready"),
             }
         }

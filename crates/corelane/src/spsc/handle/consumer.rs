@@ -14,7 +14,7 @@ use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
 #[cfg(feature = "std")]
-use crate::wait::{Parker, Waitable};
+use crate::wait::{Selectable, Sleeper};
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -556,23 +556,19 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::sealed::Sealed for Consumer<T, D, W, S> {}
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::select::sealed::Sealed for Consumer<T, D, W, S> {}
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> Waitable for Consumer<T, D, W, S> {
+impl<T, D: Design<T>, W, S: Recorder> Selectable for Consumer<T, D, W, S> {
     fn ready(&mut self, room: usize) -> bool {
         look(self, room).is_some()
     }
 
-    fn arm(&self, _: usize) {
-        self.raw.control().consumer.arm();
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.raw.control().consumer.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.raw.control().consumer.disarm();
-    }
-
-    fn parker(&self) -> &Parker {
-        self.raw.control().consumer.parker()
     }
 }

@@ -5,13 +5,11 @@ use crate::end::Control;
 use crate::error::ChannelError;
 use crate::spsc::design::{Design, Request};
 use crate::spsc::stats::{NoStats, Recorder};
-#[cfg(feature = "std")]
-use crate::wait::Parker;
 use crate::wait::{Adaptive, Strategy};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 
-/// How a queue is made: the design's own options, the wait strategy, the parkers.
+/// How a queue is made: the design's own options, the wait strategy, what it counts.
 ///
 /// ```
 /// use corelane::spsc::{Options, bqueue, lane};
@@ -29,10 +27,6 @@ pub struct Options<O = crate::spsc::lane::Tuning, W = Adaptive, S = NoStats> {
     pub(in crate::spsc) compact: bool,
     pub(in crate::spsc) start: usize,
     stats: PhantomData<S>,
-    #[cfg(feature = "std")]
-    pub(in crate::spsc) producer_parker: Option<Parker>,
-    #[cfg(feature = "std")]
-    pub(in crate::spsc) consumer_parker: Option<Parker>,
 }
 
 impl<O: Default> Options<O> {
@@ -51,52 +45,18 @@ impl<O, W, S> Options<O, W, S> {
 
     /// How both ends wait.
     pub fn wait<V: Strategy>(self, wait: V) -> Options<O, V, S> {
-        Options {
-            tuning: self.tuning,
-            wait,
-            compact: self.compact,
-            start: self.start,
-            stats: self.stats,
-            #[cfg(feature = "std")]
-            producer_parker: self.producer_parker,
-            #[cfg(feature = "std")]
-            consumer_parker: self.consumer_parker,
-        }
+        Options { tuning: self.tuning, wait, compact: self.compact, start: self.start, stats: self.stats }
     }
 
     /// What both ends count: [`Counting`](crate::spsc::Counting) makes them offer `stats()`.
     pub fn stats<R: Recorder>(self) -> Options<O, W, R> {
-        Options {
-            tuning: self.tuning,
-            wait: self.wait,
-            compact: self.compact,
-            start: self.start,
-            stats: PhantomData,
-            #[cfg(feature = "std")]
-            producer_parker: self.producer_parker,
-            #[cfg(feature = "std")]
-            consumer_parker: self.consumer_parker,
-        }
+        Options { tuning: self.tuning, wait: self.wait, compact: self.compact, start: self.start, stats: PhantomData }
     }
 
     /// What [`lane::Tuning::compact`](crate::spsc::lane::Tuning::compact) asks of a lane, where the design may be any.
     #[cfg(feature = "std")]
     pub(crate) fn compact(mut self) -> Self {
         self.compact = true;
-        self
-    }
-
-    /// The parker of the producer's end, to be shared with other queues of the same thread.
-    #[cfg(feature = "std")]
-    pub fn producer_parker(mut self, parker: &Parker) -> Self {
-        self.producer_parker = Some(parker.clone());
-        self
-    }
-
-    /// The parker of the consumer's end, to be shared with other queues of the same thread.
-    #[cfg(feature = "std")]
-    pub fn consumer_parker(mut self, parker: &Parker) -> Self {
-        self.consumer_parker = Some(parker.clone());
         self
     }
 
@@ -124,9 +84,6 @@ pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     if capacity > isize::MAX as usize / 2 {
         return Err(ChannelError::TooLarge);
     }
-    #[cfg(feature = "std")]
-    let control = Control::new(options.producer_parker, options.consumer_parker);
-    #[cfg(not(feature = "std"))]
     let control = Control::new();
     let request =
         Request { capacity, compact: options.compact, tuning: &options.tuning, control, start: options.start };

@@ -15,7 +15,7 @@ use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
 #[cfg(feature = "std")]
-use crate::wait::{Parker, Waitable};
+use crate::wait::{Selectable, Sleeper};
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -504,25 +504,26 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::sealed::Sealed for Producer<T, D, W, S> {}
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::select::sealed::Sealed for Producer<T, D, W, S> {}
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> Waitable for Producer<T, D, W, S> {
+impl<T, D: Design<T>, W, S: Recorder> Selectable for Producer<T, D, W, S> {
     fn ready(&mut self, room: usize) -> bool {
         look(self, room).is_some()
     }
 
-    fn arm(&self, room: usize) {
+    fn arm(&mut self, room: usize, sleeper: Sleeper) {
         let end = &self.raw.control().producer;
         end.wake_at(self.raw.position().wrapping_add(room).wrapping_sub(self.raw.capacity()));
-        end.arm();
+        end.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.raw.control().producer.disarm();
     }
 
-    fn parker(&self) -> &Parker {
-        self.raw.control().producer.parker()
+    fn needs(&self, slots: usize) -> usize {
+        assert!(slots <= self.capacity(), "a queue never has more free slots than its capacity");
+        slots
     }
 }

@@ -16,7 +16,7 @@ use crate::sync::Instant;
 use crate::sync::{Acquire, Arc};
 use crate::wait::{Adaptive, Strategy};
 #[cfg(feature = "std")]
-use crate::wait::{Parker, Waitable};
+use crate::wait::{Selectable, Sleeper};
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -391,23 +391,19 @@ impl<W, S: Recorder> Look for Consumer<W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::sealed::Sealed for Consumer<W, S> {}
+impl<W, S: Recorder> crate::wait::select::sealed::Sealed for Consumer<W, S> {}
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> Waitable for Consumer<W, S> {
+impl<W, S: Recorder> Selectable for Consumer<W, S> {
     fn ready(&mut self, room: usize) -> bool {
         crate::end::wait::look(self, room).is_some()
     }
 
-    fn arm(&self, _: usize) {
-        self.raw.shared.control.consumer.arm();
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.raw.shared.control.consumer.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.raw.shared.control.consumer.disarm();
-    }
-
-    fn parker(&self) -> &Parker {
-        self.raw.shared.control.consumer.parker()
     }
 }

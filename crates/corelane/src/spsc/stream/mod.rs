@@ -214,9 +214,6 @@ pub fn channel_with<W: Strategy, S: Recorder>(
             body.stop(&*reader)
         })
     };
-    #[cfg(feature = "std")]
-    let control = Control::new(options.producer_parker, options.consumer_parker);
-    #[cfg(not(feature = "std"))]
     let control = Control::new();
     // A clone that panics leaves no queue behind: from the handles on nothing does.
     let wait = options.wait.clone();

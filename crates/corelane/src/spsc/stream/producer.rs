@@ -14,7 +14,7 @@ use crate::sync::Instant;
 use crate::sync::{Arc, Relaxed, Release};
 use crate::wait::{Adaptive, Strategy};
 #[cfg(feature = "std")]
-use crate::wait::{Parker, Waitable};
+use crate::wait::{Selectable, Sleeper};
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -472,26 +472,28 @@ impl<W, S: Recorder> Look for Producer<W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::sealed::Sealed for Producer<W, S> {}
+impl<W, S: Recorder> crate::wait::select::sealed::Sealed for Producer<W, S> {}
 
-/// Ready for a message of no bytes, which needs one word.
+/// `need` is in words.
 #[cfg(feature = "std")]
-impl<W, S: Recorder> Waitable for Producer<W, S> {
+impl<W, S: Recorder> Selectable for Producer<W, S> {
     fn ready(&mut self, need: usize) -> bool {
         crate::end::wait::look(self, need).is_some()
     }
 
-    fn arm(&self, need: usize) {
+    fn arm(&mut self, need: usize, sleeper: Sleeper) {
         let end = &self.raw.control().producer;
         end.wake_at(self.raw.position().wrapping_add(need).wrapping_sub(self.raw.shared.body.limit));
-        end.arm();
+        end.arm(sleeper);
     }
 
-    fn disarm(&self) {
+    fn disarm(&mut self, _: Sleeper) {
         self.raw.control().producer.disarm();
     }
 
-    fn parker(&self) -> &Parker {
-        self.raw.control().producer.parker()
+    fn needs(&self, bytes: usize) -> usize {
+        let need = words(bytes);
+        assert!(need <= self.raw.shared.body.limit, "a message that is longer than the bound never finds room");
+        need
     }
 }

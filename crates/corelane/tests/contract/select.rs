@@ -1,39 +1,39 @@
 //! One thread that waits for many queues.
 
-use crate::case::{Case, Random, Rx, Tx, fill, options, queue, queue_with};
+use crate::case::{Case, Random, Rx, Tx, fill, queue};
+use crate::first::first;
 use crate::scaled::at_most;
 use crate::waiting::{ROUNDS, SLACK};
 use corelane::error::TryPopError;
-use corelane::wait::{self, Adaptive, Park, Parker, Spin, Strategy, Waitable, Yield};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use corelane::wait::{Adaptive, Park, Select, Selectable, Spin, Strategy, Yield};
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// An end among others of other kinds.
+type AnyEnd<'a> = &'a mut (dyn Selectable + Send);
+
 const NAP: Duration = Duration::from_millis(8);
 
-/// Queues whose consumers share a parker.
 fn queues<C: Case>(count: usize, capacity: usize) -> (Vec<Tx<u64, C>>, Vec<Rx<u64, C>>) {
-    let parker = Parker::new();
-    let options = options::<C, _>(capacity, Adaptive).consumer_parker(&parker);
-    (0..count).map(|_| queue_with::<u64, C, _>(capacity, options.clone())).unzip()
+    (0..count).map(|_| queue::<u64, C>(capacity)).unzip()
 }
 
 pub(crate) fn the_first_ready_end_is_named<C: Case>() {
     let (mut tx, mut rx) = queues::<C>(4, 5);
-    assert_eq!(wait::any(&mut rx, &Spin, Some(Duration::ZERO)), None);
+    assert_eq!(first(&mut rx, &Spin, Some(Duration::ZERO)), None);
     tx[2].push(1).unwrap();
-    assert_eq!(wait::any(&mut rx, &Park, None), Some(2));
+    assert_eq!(first(&mut rx, &Park, None), Some(2));
     tx[1].push(1).unwrap();
-    assert_eq!(wait::any(&mut rx, &Park, None), Some(1));
-    assert_eq!(wait::any(&mut tx[..1], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
+    assert_eq!(first(&mut rx, &Park, None), Some(1));
+    assert_eq!(first(&mut tx[..1], &Park, Some(Duration::ZERO)), Some(0), "a producer with room is ready");
 }
 
 fn sleep_and_wake<C: Case, W: Strategy + Sync>(wait: &W) {
     for ready in 0..3 {
         let (mut tx, mut rx) = queues::<C>(3, 5);
         thread::scope(|scope| {
-            let sleeper = scope.spawn(|| wait::any(&mut rx, wait, None));
+            let sleeper = scope.spawn(|| first(&mut rx, wait, None));
             thread::sleep(NAP);
             tx[ready].push(1).unwrap();
             assert_eq!(sleeper.join().unwrap(), Some(ready));
@@ -51,7 +51,7 @@ pub(crate) fn sleeps_once_for_many_queues<C: Case>() {
 pub(crate) fn wakes_for_a_close<C: Case>() {
     let (mut tx, mut rx) = queues::<C>(3, 5);
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| wait::any(&mut rx, &Park, None));
+        let sleeper = scope.spawn(|| first(&mut rx, &Park, None));
         thread::sleep(NAP);
         tx[1].close();
         assert_eq!(sleeper.join().unwrap(), Some(1));
@@ -59,7 +59,7 @@ pub(crate) fn wakes_for_a_close<C: Case>() {
     assert_eq!(rx[1].try_pop(), Err(TryPopError::Closed));
     rx.remove(1);
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| wait::any(&mut rx, &Park, None));
+        let sleeper = scope.spawn(|| first(&mut rx, &Park, None));
         thread::sleep(NAP);
         drop(tx.remove(2));
         assert_eq!(sleeper.join().unwrap(), Some(1));
@@ -71,71 +71,64 @@ pub(crate) fn times_out<C: Case>() {
     let time = Duration::from_millis(15);
     for ends in [0, 3] {
         let since = Instant::now();
-        assert_eq!(wait::any(&mut rx[..ends], &Park, Some(time)), None);
+        assert_eq!(first(&mut rx[..ends], &Park, Some(time)), None);
         let took = since.elapsed();
         assert!(took >= time && took <= time + SLACK, "{took:?}");
     }
-    catch_unwind(AssertUnwindSafe(|| wait::any(&mut rx[..0], &Park, None))).unwrap_err();
+    assert_eq!(first(&mut rx[..0], &Park, None), None, "no end would ever be ready");
 }
 
 pub(crate) fn producers_and_consumers_mix<C: Case>() {
-    let parker = Parker::new();
-    let both = options::<C, _>(1, Park).consumer_parker(&parker).producer_parker(&parker);
-    let (mut other_tx, mut rx) = queue_with::<u64, C, _>(1, both.clone());
-    let (mut tx, mut other_rx) = queue_with::<u64, C, _>(1, both);
+    let (mut other_tx, mut rx) = queue::<u64, C>(1);
+    let (mut tx, mut other_rx) = queue::<u64, C>(1);
     fill(&mut tx, 0);
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| wait::any(&mut [&mut rx as &mut dyn Waitable, &mut tx], &Park, None));
+        let sleeper = scope.spawn(|| first(&mut [&mut rx as AnyEnd, &mut tx], &Park, None));
         thread::sleep(NAP);
         assert_eq!(other_rx.try_pop(), Ok(0));
         assert_eq!(sleeper.join().unwrap(), Some(1));
     });
     fill(&mut tx, 1);
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| wait::any(&mut [&mut rx as &mut dyn Waitable, &mut tx], &Park, None));
+        let sleeper = scope.spawn(|| first(&mut [&mut rx as AnyEnd, &mut tx], &Park, None));
         thread::sleep(NAP);
         other_tx.try_push(5).unwrap();
         assert_eq!(sleeper.join().unwrap(), Some(0));
     });
     assert_eq!(rx.pop(), Ok(5));
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| wait::any(&mut [&mut rx as &mut dyn Waitable, &mut tx], &Park, None));
+        let sleeper = scope.spawn(|| first(&mut [&mut rx as AnyEnd, &mut tx], &Park, None));
         thread::sleep(NAP);
         other_rx.close();
         assert_eq!(sleeper.join().unwrap(), Some(1));
     });
 }
 
-pub(crate) fn different_parkers_panic<C: Case>() {
-    let (_a, first) = queue::<u64, C>(1);
-    let (_b, second) = queue::<u64, C>(1);
-    let mut ends = [first, second];
-    catch_unwind(AssertUnwindSafe(|| wait::any(&mut ends, &Park, None))).unwrap_err();
-}
-
-/// Two threads with a ring of queues between them would show a lost wake-up of a shared parker.
 pub(crate) fn serves_many_queues_to_the_end<C: Case>() {
     const ITEMS: u64 = 5_000;
-    let (tx, mut rx) = queues::<C>(3, 4);
+    let (tx, rx) = queues::<C>(3, 4);
     thread::scope(|scope| {
         for mut tx in tx {
             scope.spawn(move || (0..ITEMS).for_each(|item| tx.push(item).unwrap()));
         }
         let mut next = vec![0; rx.len()];
-        while !rx.is_empty() {
-            let ready = wait::any(&mut rx, &Park, None).unwrap();
-            match rx[ready].try_pop() {
+        let mut select = Select::with(Park);
+        let keys: Vec<_> = rx.into_iter().map(|rx| select.add(rx)).collect();
+        while let Some(ready) = select.wait() {
+            let ready = ready.index();
+            match select[keys[ready]].try_pop() {
                 Ok(item) => {
                     assert_eq!(item, next[ready]);
                     next[ready] += 1;
                 }
                 Err(error) => {
                     assert_eq!(error, TryPopError::Closed, "it was named ready");
-                    assert_eq!(next.remove(ready), ITEMS);
-                    rx.remove(ready);
+                    assert_eq!(next[ready], ITEMS);
+                    select.remove(keys[ready]).unwrap();
                 }
             }
         }
+        assert_eq!(next, [ITEMS; 3]);
     });
 }
 
@@ -163,9 +156,11 @@ pub(crate) fn no_wake_up_is_lost<C: Case>() {
             pushed
         });
         let mut next = 0;
+        let mut select = Select::with(Park);
+        let keys = rx.iter_mut().map(|rx| select.add(rx)).collect::<Vec<_>>();
         loop {
-            let ready = wait::any(&mut rx, &Park, None).unwrap();
-            match rx[ready].try_pop() {
+            let ready = select.wait().unwrap().index();
+            match select[keys[ready]].try_pop() {
                 Ok(item) => assert_eq!(item, next),
                 // Nothing is inside, as each item is waited for.
                 Err(error) => break assert_eq!(error, TryPopError::Closed, "it was named ready"),

@@ -1,0 +1,767 @@
+//! Waiting for the first of many ends.
+//!
+//! # How it works
+//!
+//! 1. A look goes over the ends in order and stops at the first that is ready. File descriptors are asked once a look,
+//!    all by one call of `poll`, when it comes to the first of them.
+//! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends, passes
+//!    the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps: the [park
+//!    protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other end of
+//!    a queue wakes it through an `eventfd`.
+//! 3. Awake, it takes all flags down and looks. What it finds may be another end than the one that woke it.
+//! 4. An end of a queue between many threads stands in that queue's list of sleepers, and each change there wakes one
+//!    of them. A select that finds itself taken out of such a list has been woken, and may take nothing: it
+//!    wakes the next of that list, if there is still something, whatever it returns. So no wake-up ends with it.
+//! 5. A task's wait (feature `async`) leaves the flags up from one poll to the next, with a [sleeper](super::sleeper)
+//!    that has the task's waker. They are raised anew only once some end has taken its flag down.
+//!
+//! # Synchronization
+//!
+//! The edges are those of the ends. Flags that are up while the set is not waiting are taken down by whatever comes
+//! next: another wait, a removal, the drop.
+
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use super::poll::{Descriptors, Interest};
+use super::sleeper::Borrowed;
+use super::{Adaptive, Sleeper, Strategy};
+use crate::end::wait::{Awaitable, wait_for};
+use crate::sync::Instant;
+use alloc::boxed::Box;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Index, IndexMut};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+#[cfg(feature = "async")]
+use core::task::{Context, Poll};
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
+use std::vec::Vec;
+
+/// What a [`Select`] can wait for.
+///
+/// | end | is ready when |
+/// |---|---|
+/// | [`spsc::Consumer`](crate::spsc::Consumer), [`stream::Consumer`](crate::spsc::stream::Consumer) | there is an item |
+/// | [`spsc::Producer`](crate::spsc::Producer), [`stream::Producer`](crate::spsc::stream::Producer) | there is room |
+/// | [`mpmc::Receiver`](crate::mpmc::Receiver), [`Queue::pop_side`](crate::mpmc::Queue::pop_side) | there is an item |
+/// | [`mpmc::Sender`](crate::mpmc::Sender), [`Queue::push_side`](crate::mpmc::Queue::push_side) | there is room |
+/// | [`dispatch::Worker`](crate::dispatch::Worker) | there is a job |
+/// | [`dispatch::Dispatcher`](crate::dispatch::Dispatcher) | a job would find room, or a worker has panicked or all have left |
+/// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result |
+/// | [`handoff::TakeTicket`](crate::handoff::TakeTicket), [`PutTicket`](crate::handoff::PutTicket) | its request is decided |
+/// | [`handoff::CancelToken`](crate::handoff::CancelToken) | it is cancelled |
+/// | [`Readable`], [`Writable`] (Linux) | a call on the descriptor would not block |
+///
+/// An end is also ready when its queue is closed: the next call on it says so, and each wait after that names it again,
+/// until it is [removed](Select::remove). A ticket that was followed up is ready no more. So is a `&mut` of each end.
+///
+/// Sealed: a wait rests on what the ends promise each other.
+///
+/// ```compile_fail
+/// struct Mine;
+///
+/// impl corelane::wait::Selectable for Mine {}
+/// ```
+pub trait Selectable: sealed::Sealed {
+    /// Whether it need not be waited for, for so many free slots if it is a producer.
+    #[doc(hidden)]
+    fn ready(&mut self, room: usize) -> bool;
+
+    /// Raises the flag, for so many free slots, and says who sleeps.
+    #[doc(hidden)]
+    fn arm(&mut self, room: usize, sleeper: Sleeper);
+
+    /// Takes the flag down, if it is this sleeper's.
+    #[doc(hidden)]
+    fn disarm(&mut self, sleeper: Sleeper);
+
+    /// What the other two call `room`, where a caller asks for so much.
+    #[doc(hidden)]
+    fn needs(&self, amount: usize) -> usize {
+        amount
+    }
+
+    /// For what `poll` knows about.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[doc(hidden)]
+    fn descriptor(&self) -> Option<(RawFd, Interest)> {
+        None
+    }
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+
+    impl<E: Sealed + ?Sized> Sealed for &mut E {}
+}
+
+impl<E: Selectable + ?Sized> Selectable for &mut E {
+    fn ready(&mut self, room: usize) -> bool {
+        (**self).ready(room)
+    }
+
+    fn arm(&mut self, room: usize, sleeper: Sleeper) {
+        (**self).arm(room, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        (**self).disarm(sleeper);
+    }
+
+    fn needs(&self, amount: usize) -> usize {
+        (**self).needs(amount)
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn descriptor(&self) -> Option<(RawFd, Interest)> {
+        (**self).descriptor()
+    }
+}
+
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+macro_rules! descriptor {
+    ($($(#[$doc:meta])* $name:ident)+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<F>(F);
+
+        impl<F: AsFd> $name<F> {
+            /// For a descriptor that stays the same.
+            pub fn new(descriptor: F) -> Self {
+                Self(descriptor)
+            }
+
+            /// What was given to [`new`](Self::new).
+            pub fn get_ref(&self) -> &F {
+                &self.0
+            }
+
+            /// What was given to [`new`](Self::new).
+            pub fn into_inner(self) -> F {
+                self.0
+            }
+        }
+
+        impl<F: AsFd> sealed::Sealed for $name<F> {}
+
+        impl<F: AsFd> Selectable for $name<F> {
+            /// Not asked: a set asks for all of its descriptors together.
+            fn ready(&mut self, _: usize) -> bool {
+                false
+            }
+
+            fn arm(&mut self, _: usize, _: Sleeper) {}
+
+            fn disarm(&mut self, _: Sleeper) {}
+
+            fn descriptor(&self) -> Option<(RawFd, Interest)> {
+                Some((self.0.as_fd().as_raw_fd(), Interest::$name))
+            }
+        })+
+    };
+}
+
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+descriptor! {
+    /// A file descriptor to wait for until a read from it does not block: there is something, or its end, or an error.
+    /// A socket, a pipe, an `eventfd`, a timer; a file on disk is always ready.
+    ///
+    /// Linux only. The thread sleeps in `poll`; each look of the wait costs one system call for all descriptors of the
+    /// set. Whoever else reads from it may be faster, so it should be non-blocking.
+    ///
+    /// ```
+    /// # #[cfg(not(miri))]
+    /// # {
+    /// use corelane::wait::{Readable, Select};
+    /// use std::io::{Read, Write};
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// let (mut client, server) = UnixStream::pair()?;
+    /// let (mut orders, orders_in) = corelane::spsc::channel::<u32>(8);
+    /// let mut select = Select::new();
+    /// let orders_in = select.add(orders_in);
+    /// let socket = select.add(Readable::new(server));
+    ///
+    /// client.write_all(b"hello")?;
+    /// assert_eq!(select.wait().unwrap(), socket);
+    /// let mut bytes = [0; 5];
+    /// select[socket].get_ref().read_exact(&mut bytes)?;
+    /// orders.push(7).unwrap();
+    /// assert_eq!(select.wait().unwrap(), orders_in);
+    /// assert_eq!(select[orders_in].try_pop(), Ok(7));
+    /// # }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    Readable
+    /// A file descriptor to wait for until a write to it does not block, or fails. As [`Readable`].
+    Writable
+}
+
+/// The name of an end in its [`Select`], with the end's type. Copy it freely: it is a number.
+pub struct Key<E> {
+    place: Ready,
+    /// Invariant: it leads to an end that may be changed.
+    end: PhantomData<fn(E) -> E>,
+}
+
+impl<E> Clone for Key<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Key<E> {}
+
+impl<E> Key<E> {
+    /// As [`Ready::index`].
+    pub fn index(&self) -> usize {
+        self.place.index()
+    }
+}
+
+impl<E> fmt::Debug for Key<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Key").field(&self.index()).finish()
+    }
+}
+
+/// Which end is ready: to be compared with the [`Key`]s that [`Select::add`] returned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The number of the set.
+    set: usize,
+    index: u32,
+    /// How often an end was put there before.
+    version: u32,
+}
+
+impl Ready {
+    /// The ends of a set are numbered from 0 in the order in which they are added; one that is added after another was
+    /// removed takes the place of the first of those.
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
+}
+
+impl<E> From<Key<E>> for Ready {
+    fn from(key: Key<E>) -> Self {
+        key.place
+    }
+}
+
+impl<E> PartialEq<Key<E>> for Ready {
+    fn eq(&self, key: &Key<E>) -> bool {
+        *self == key.place
+    }
+}
+
+impl<E> PartialEq<Ready> for Key<E> {
+    fn eq(&self, ready: &Ready) -> bool {
+        self.place == *ready
+    }
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ready").field(&self.index).finish()
+    }
+}
+
+struct Entry<'a> {
+    /// None while the place is free.
+    end: Option<Box<dyn Selectable + Send + 'a>>,
+    /// How many free slots it is ready with, if it is a producer.
+    room: usize,
+    version: u32,
+    /// Where the descriptor is, if it is one.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    polled: Option<usize>,
+}
+
+/// Descriptors, and where the thread of a set that has some sleeps.
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+struct Polled {
+    descriptors: Descriptors,
+    sleeper: Borrowed,
+}
+
+/// A set of ends to wait for: the first that is ready is named. Any [`Selectable`] ends mix: of every family, that push
+/// and that pop, and file descriptors.
+///
+/// The set owns its ends, or borrows them where `&mut end` is added, and hands them out by their keys. It is made once
+/// and waits as often as you like; a wait allocates nothing, but for the list of sleepers of an `mpmc` queue, which
+/// grows when more threads sleep there than ever before. It is `Send`.
+///
+/// It reports that an end is ready, and takes nothing: the next `try_` call on that end succeeds, or says Closed.
+/// Between many threads (`mpmc`) another one may be faster, and the call finds nothing after all: then wait again. If
+/// the queue still has something after the wait, the next of its sleepers is woken as well.
+///
+/// Which end is named, where several are ready: the first behind the one that was named last, so each of `n` ends that
+/// is ready is named within `n` waits. A [`biased`](Self::biased) set names the first in the order of their keys.
+///
+/// ```
+/// use corelane::error::TryPopError;
+/// use corelane::wait::Select;
+///
+/// let (mut numbers_out, numbers) = corelane::spsc::channel::<u32>(8);
+/// let (letters_out, letters) = corelane::mpmc::channel::<char>(8);
+/// let mut select = Select::new();
+/// let numbers = select.add(numbers);
+/// let letters = select.add(letters);
+///
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || (0..3).for_each(|n| numbers_out.push(n).unwrap()));
+///     scope.spawn(move || "xyz".chars().for_each(|c| letters_out.push(c).unwrap()));
+///     let (mut sum, mut text) = (0, String::new());
+///     // None once the set is empty.
+///     while let Some(ready) = select.wait() {
+///         if ready == numbers {
+///             match select[numbers].try_pop() {
+///                 Ok(number) => sum += number,
+///                 Err(TryPopError::Closed) => drop(select.remove(numbers)),
+///                 Err(_) => {}
+///             }
+///         } else if ready == letters {
+///             match select[letters].try_pop() {
+///                 Ok(letter) => text.push(letter),
+///                 Err(TryPopError::Closed) => drop(select.remove(letters)),
+///                 Err(_) => {}
+///             }
+///         }
+///     }
+///     assert_eq!((sum, &*text), (3, "xyz"));
+/// });
+/// ```
+///
+/// With room for one item on each of several queues, the first that has some:
+///
+/// ```
+/// # use corelane::wait::Select;
+/// let (mut a, _a) = corelane::spsc::channel(1);
+/// let (mut b, _b) = corelane::spsc::channel(1);
+/// a.push(1).unwrap();
+/// let mut select = Select::new();
+/// select.add(&mut a);
+/// let b = select.add(&mut b);
+/// assert_eq!(select.wait().unwrap(), b);
+/// select[b].push(2).unwrap();
+/// assert_eq!(select.try_wait(), None);
+/// ```
+pub struct Select<'a, W: Strategy = Adaptive> {
+    entries: Vec<Entry<'a>>,
+    /// How many ends there are.
+    count: usize,
+    /// This set's number: a key of another one is refused.
+    set: usize,
+    /// Where a fair look begins.
+    next: usize,
+    biased: bool,
+    wait: W,
+    /// The flags are up, for this sleeper.
+    armed: Option<Sleeper>,
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    polled: Option<Polled>,
+    /// Where a task of it waits.
+    #[cfg(feature = "async")]
+    task: Option<Borrowed>,
+    /// Ready waits of a task since the last that was pending.
+    #[cfg(feature = "async")]
+    in_a_row: u32,
+}
+
+impl Select<'_> {
+    /// An empty set that waits as [`Adaptive`] does.
+    pub fn new() -> Self {
+        Self::with(Adaptive)
+    }
+}
+
+impl Default for Select<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a, W: Strategy> Select<'a, W> {
+    /// An empty set that waits in this way; the ends' own strategies are not asked.
+    ///
+    /// ```
+    /// use corelane::wait::{Select, SpinPark};
+    ///
+    /// assert!(Select::with(SpinPark::new(100)).is_empty());
+    /// ```
+    pub fn with(wait: W) -> Self {
+        // Two sets of one number would need 2^64 of them, or 2^32 on a small machine.
+        static SETS: AtomicUsize = AtomicUsize::new(0);
+        Self {
+            entries: Vec::new(),
+            count: 0,
+            set: SETS.fetch_add(1, Relaxed),
+            next: 0,
+            biased: false,
+            wait,
+            armed: None,
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            polled: None,
+            #[cfg(feature = "async")]
+            task: None,
+            #[cfg(feature = "async")]
+            in_a_row: 0,
+        }
+    }
+
+    /// From now on the first of several ready ends is named, in the order of their [indices](Ready::index): one that is
+    /// always ready keeps those behind it waiting.
+    ///
+    /// ```
+    /// # use corelane::wait::Select;
+    /// let (mut urgent_out, urgent) = corelane::spsc::channel(8);
+    /// let (mut other_out, other) = corelane::spsc::channel(8);
+    /// let mut select = Select::new().biased();
+    /// let urgent = select.add(urgent);
+    /// let other = select.add(other);
+    /// other_out.push('b').unwrap();
+    /// urgent_out.push('a').unwrap();
+    /// assert_eq!(select.wait().unwrap(), urgent);
+    /// assert_eq!(select.wait().unwrap(), urgent);
+    /// select[urgent].pop().unwrap();
+    /// assert_eq!(select.wait().unwrap(), other);
+    /// ```
+    pub fn biased(mut self) -> Self {
+        self.biased = true;
+        self
+    }
+
+    /// Puts an end, or a `&mut` of one, into the set. One that pushes is ready with room for one item; a
+    /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte.
+    ///
+    /// # Panics
+    /// If it is the first descriptor and the process can have no more of them, or if there are 2^32 ends.
+    pub fn add<E: Selectable + Send + 'a>(&mut self, end: E) -> Key<E> {
+        self.add_for(end, 1)
+    }
+
+    /// As [`add`](Self::add), for an end that pushes to be ready with so many free slots, or with room for one message
+    /// of so many bytes. Others take no notice of it, nor does a [`Dispatcher`](crate::dispatch::Dispatcher).
+    ///
+    /// ```
+    /// # use corelane::wait::Select;
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(4);
+    /// producer.push_slice(&[1, 2, 3]).unwrap();
+    /// let mut select = Select::new();
+    /// let half = select.add_for(producer, 2);
+    /// assert_eq!(select.try_wait(), None);
+    /// consumer.pop().unwrap();
+    /// assert_eq!(select.try_wait().unwrap(), half);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`add`](Self::add). If the queue never has so much room.
+    pub fn add_for<E: Selectable + Send + 'a>(&mut self, end: E, room: usize) -> Key<E> {
+        let room = end.needs(room);
+        self.disarm_all();
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        let polled = end.descriptor().map(|(fd, interest)| self.descriptors().add(fd, interest));
+        let end = Some(Box::new(end) as Box<dyn Selectable + Send + 'a>);
+        let free = self.entries.iter().position(|entry| entry.end.is_none());
+        let at = match free {
+            Some(at) => {
+                let entry = &mut self.entries[at];
+                (entry.end, entry.room) = (end, room);
+                #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+                {
+                    entry.polled = polled;
+                }
+                at
+            }
+            None => {
+                self.entries.push(Entry {
+                    end,
+                    room,
+                    version: 0,
+                    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+                    polled,
+                });
+                self.entries.len() - 1
+            }
+        };
+        self.count += 1;
+        Key { place: self.ready_at(at), end: PhantomData }
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn descriptors(&mut self) -> &mut Descriptors {
+        let polled = self.polled.get_or_insert_with(|| {
+            let sleeper = Borrowed::poll().unwrap_or_else(|error| panic!("no descriptor for a wait: {error}"));
+            let event = sleeper.sleeper().event().expect("made for it");
+            Polled { descriptors: Descriptors::new(event), sleeper }
+        });
+        &mut polled.descriptors
+    }
+
+    fn ready_at(&self, at: usize) -> Ready {
+        let index = u32::try_from(at).expect("fewer than 2^32 ends");
+        Ready { set: self.set, index, version: self.entries[at].version }
+    }
+
+    /// Takes an end out of the set. `None` if it was taken out before.
+    pub fn remove<E: Selectable>(&mut self, key: Key<E>) -> Option<E> {
+        self.end_of(key)?;
+        self.disarm_all();
+        let entry = &mut self.entries[key.index()];
+        let end = entry.end.take()?;
+        entry.version = entry.version.wrapping_add(1);
+        self.count -= 1;
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        if let (Some(at), Some(polled)) = (entry.polled.take(), &mut self.polled) {
+            polled.descriptors.remove(at);
+        }
+        // SAFETY: `end_of` says that the end is an `E`, which `add` has boxed.
+        Some(*unsafe { Box::from_raw(Box::into_raw(end).cast::<E>()) })
+    }
+
+    /// The end of this key; `None` if it was taken out. `select[key]` is the same, and panics then.
+    pub fn get_mut<E: Selectable>(&mut self, key: Key<E>) -> Option<&mut E> {
+        let end = self.end_of(key)?;
+        // SAFETY: `end_of` says that it points to an `E`, and the set is borrowed for as long as the reference lives.
+        Some(unsafe { &mut *end })
+    }
+
+    /// Where the end of this key lies, if it is still there.
+    ///
+    /// A key of this set (by its number) for this place and version was made by the `add` that put an `E` there, and
+    /// `E` is that very type: a key is invariant in it.
+    fn end_of<E>(&mut self, key: Key<E>) -> Option<*mut E> {
+        let entry = self.entries.get_mut(key.index()).filter(|entry| entry.version == key.place.version)?;
+        if key.place.set != self.set {
+            return None;
+        }
+        let end: *mut (dyn Selectable + Send + 'a) = &mut **entry.end.as_mut()?;
+        Some(end.cast::<E>())
+    }
+
+    /// How many ends there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True if there is none: a [`wait`](Self::wait) returns at once then.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Waits until an end is ready, and names it. `None` if there are no ends.
+    pub fn wait(&mut self) -> Option<Ready> {
+        if self.is_empty() {
+            return None;
+        }
+        self.wait_until(None)
+    }
+
+    /// Names an end that is ready, if there is one. Never waits.
+    pub fn try_wait(&mut self) -> Option<Ready> {
+        self.disarm_all();
+        self.look()
+    }
+
+    /// Waits until an end is ready, at most so long. `None` when the time is up: never early, even if there are no ends;
+    /// how late depends on the strategy and the scheduler.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let mut select = corelane::wait::Select::new();
+    /// let (_sender, receiver) = corelane::mpmc::channel::<u8>(1);
+    /// select.add(receiver);
+    /// assert_eq!(select.wait_timeout(Duration::from_millis(1)), None);
+    /// ```
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Ready> {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Option<Ready> {
+        self.disarm_all();
+        // Before the strategy is cloned.
+        if let Some(ready) = self.look() {
+            return Some(ready);
+        }
+        let wait = self.wait.clone();
+        wait_for(self, &wait, deadline)
+    }
+
+    /// The first end that is ready, from where this look begins.
+    #[inline]
+    fn look(&mut self) -> Option<Ready> {
+        let start = if self.biased || self.next >= self.entries.len() { 0 } else { self.next };
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        let mut asked = false;
+        let (front, back) = self.entries.split_at_mut(start);
+        let at = back.iter_mut().chain(front).position(|entry| {
+            let Some(end) = &mut entry.end else { return false };
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            if let (Some(at), Some(polled)) = (entry.polled, &mut self.polled) {
+                if !asked {
+                    polled.descriptors.ask();
+                    asked = true;
+                }
+                return polled.descriptors.is_ready(at);
+            }
+            end.ready(entry.room)
+        })?;
+        let at = start + at;
+        let at = if at < self.entries.len() { at } else { at - self.entries.len() };
+        self.next = at + 1;
+        Some(self.ready_at(at))
+    }
+
+    fn arm_all(&mut self, sleeper: Sleeper) {
+        self.armed = Some(sleeper);
+        for entry in &mut self.entries {
+            if let Some(end) = &mut entry.end {
+                end.arm(entry.room, sleeper);
+            }
+        }
+    }
+
+    #[inline]
+    fn disarm_all(&mut self) {
+        if let Some(sleeper) = self.armed.take() {
+            self.entries.iter_mut().filter_map(|entry| entry.end.as_mut()).for_each(|end| end.disarm(sleeper));
+        }
+    }
+
+    /// As [`wait`](Self::wait), for a task: a future.
+    ///
+    /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. An idle
+    /// task is not polled. Where there is no membarrier, a task that waits here is polled again and again. After 128
+    /// ready waits in a row one is pending, so that other tasks get a turn.
+    ///
+    /// # Panics
+    /// If there are file descriptors in the set. A task waits for those by its own runtime, in a `select!` beside this.
+    #[cfg(feature = "async")]
+    pub async fn wait_async(&mut self) -> Option<Ready> {
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        assert!(
+            self.entries.iter().all(|entry| entry.polled.is_none()),
+            "a task waits for file descriptors by its runtime, not by `wait_async`"
+        );
+        /// Takes the flags down when the future is dropped.
+        struct Waiting<'s, 'a, W: Strategy>(&'s mut Select<'a, W>);
+        impl<W: Strategy> Drop for Waiting<'_, '_, W> {
+            fn drop(&mut self) {
+                self.0.disarm_all();
+                if let Some(waker) = self.0.task.as_ref().and_then(|task| task.sleeper().waker()) {
+                    waker.exchange(None);
+                }
+            }
+        }
+        let waiting = Waiting(self);
+        core::future::poll_fn(|context| waiting.0.poll(context)).await
+    }
+
+    #[cfg(feature = "async")]
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Ready>> {
+        if self.is_empty() {
+            return Poll::Ready(None);
+        }
+        if let Some(ready) = self.look() {
+            self.in_a_row += 1;
+            if self.in_a_row <= crate::end::task::BUDGET {
+                return Poll::Ready(Some(ready));
+            }
+            self.in_a_row = 0;
+            self.next = ready.index();
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.in_a_row = 0;
+        let sleeper = self.task.get_or_insert_with(Borrowed::task).sleeper();
+        let waker = sleeper.waker().expect("made for it");
+        if !waker.exchange(Some(context.waker().clone())) {
+            // Who is just being woken may be the task of an earlier poll.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // Asked after the waker was put: an end that has taken its flag down and has not said so yet finds that one.
+        if sleeper.was_woken() || self.armed.is_none() {
+            self.disarm_all();
+            self.arm_all(sleeper);
+            crate::sync::heavy_barrier();
+        }
+        if let Some(ready) = self.look() {
+            return Poll::Ready(Some(ready));
+        }
+        if crate::sync::parks_are_bounded() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl<W: Strategy> Awaitable for Select<'_, W> {
+    type Found = Ready;
+
+    fn look(&mut self) -> Option<Ready> {
+        Select::look(self)
+    }
+
+    fn arm(&mut self, sleeper: Sleeper) {
+        self.arm_all(sleeper);
+    }
+
+    fn disarm(&mut self, _: Sleeper) {
+        self.disarm_all();
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn sleeper(&self) -> Sleeper {
+        match &self.polled {
+            Some(polled) => polled.sleeper.sleeper(),
+            None => Sleeper::of_this_thread(),
+        }
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn sleep(&mut self, sleeper: Sleeper, deadline: Option<Instant>) {
+        match (&mut self.polled, sleeper.event()) {
+            (Some(polled), Some(event)) => polled.descriptors.sleep(event, super::sleeper::park_limit(deadline)),
+            _ => sleeper.park(deadline),
+        }
+    }
+}
+
+impl<E: Selectable, W: Strategy> Index<Key<E>> for Select<'_, W> {
+    type Output = E;
+
+    fn index(&self, key: Key<E>) -> &E {
+        let entry = self.entries.get(key.index()).filter(|_| self.ready_at(key.index()) == key.place);
+        let end = entry.and_then(|entry| entry.end.as_deref()).expect(REMOVED);
+        // SAFETY: an `E`, by the argument of `end_of`; borrowed as long as the set is.
+        unsafe { &*ptr_of(end).cast::<E>() }
+    }
+}
+
+impl<E: Selectable, W: Strategy> IndexMut<Key<E>> for Select<'_, W> {
+    fn index_mut(&mut self, key: Key<E>) -> &mut E {
+        self.get_mut(key).expect(REMOVED)
+    }
+}
+
+const REMOVED: &str = "the end was taken out of this set, or is another set's";
+
+fn ptr_of<'a>(end: &(dyn Selectable + Send + 'a)) -> *const (dyn Selectable + Send + 'a) {
+    end
+}
+
+impl<W: Strategy> Drop for Select<'_, W> {
+    /// Flags that a forgotten future has left up come down before the ends go.
+    fn drop(&mut self) {
+        self.disarm_all();
+    }
+}
+
+impl<W: Strategy> fmt::Debug for Select<'_, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Select").field("ends", &self.count).field("biased", &self.biased).finish_non_exhaustive()
+    }
+}

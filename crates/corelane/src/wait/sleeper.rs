@@ -1,0 +1,324 @@
+//! Where a thread or a task sleeps, and what wakes it.
+//!
+//! Every wait that sleeps, in any family, does so at a [`Sleeper`]. A thread has one, for all its waits. A
+//! [`Select`](super::Select) that waits for file descriptors as well, or whose wait is a task's, borrows one of another
+//! kind: it is woken where `poll` looks, or by its waker.
+//!
+//! # How it works
+//!
+//! 1. A place to sleep is made when one is first needed, and never freed: a thread that ends leaves it to the next. So
+//!    there are as many as ever slept at once, and a waker that comes late still finds one. Whoever sleeps there by
+//!    then is woken for nothing, looks at what it waits for, and sleeps again.
+//! 2. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
+//!    Who takes the flag down reads the cell.
+//!
+//! # Synchronization
+//!
+//! - cell: ordered by the flag, which its owner raises after it has written (release) and the waker takes down before
+//!   it reads (acquire).
+//! - What the waker did before is visible to the woken: by the token, by the descriptor's write and read, or by
+//!   [`WakerCell`].
+
+#[cfg(feature = "async")]
+use super::WakerCell;
+use crate::sync::{AtomicPtr, Instant, Relaxed, parks_are_bounded};
+use alloc::boxed::Box;
+use core::fmt;
+use core::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use std::vec::Vec;
+
+pub(crate) use platform::Token;
+
+/// The longest park where a wake-up may be missed (no membarrier).
+const BOUND: Duration = Duration::from_millis(1);
+
+/// How long a park may last that is to end by then: no longer than [`BOUND`] where a wake-up may be missed. `None` is
+/// for ever.
+pub(crate) fn park_limit(deadline: Option<Instant>) -> Option<Duration> {
+    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+    if parks_are_bounded() { Some(left.map_or(BOUND, |left| left.min(BOUND))) } else { left }
+}
+
+/// Memory that a sleeper is the address of.
+struct Place {
+    token: Token,
+    kind: Kind,
+}
+
+/// How whoever sleeps there is woken, besides by the token. A place stays what it is.
+enum Kind {
+    Thread,
+    /// A thread that sleeps in `poll`, where it looks at this descriptor, too.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    Poll(super::poll::Event),
+    #[cfg(feature = "async")]
+    Task(WakerCell),
+}
+
+/// A place to sleep that is never freed.
+#[derive(Clone, Copy)]
+pub struct Sleeper(&'static Place);
+
+impl Sleeper {
+    fn new(kind: Kind) -> Self {
+        Self(Box::leak(Box::new(Place { token: Token::new(), kind })))
+    }
+
+    /// This thread's.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn of_this_thread() -> Self {
+        std::thread_local! {
+            static OWN: Borrowed = Borrowed::thread();
+        }
+        // In a thread that is about to end: one for this call.
+        OWN.try_with(|own| own.0).unwrap_or_else(|_| Self::new(Kind::Thread))
+    }
+
+    /// A model's is made in the model.
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn of_this_thread() -> Self {
+        Self::new(Kind::Thread)
+    }
+
+    /// Sleeps until [`unpark`](Self::unpark), the deadline, or sooner for no reason. An unpark that came before counts.
+    pub(crate) fn park(self, deadline: Option<Instant>) {
+        self.0.token.wait(park_limit(deadline));
+    }
+
+    /// Wakes who sleeps here, or spares the next one its sleep.
+    pub(crate) fn unpark(self) {
+        match &self.0.kind {
+            Kind::Thread => self.0.token.notify(),
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            Kind::Poll(event) => event.set(),
+            #[cfg(feature = "async")]
+            Kind::Task(waker) => {
+                self.0.token.notify();
+                waker.wake();
+            }
+        }
+    }
+
+    /// The descriptor of a sleeper that [`Borrowed::poll`] has made.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    pub(crate) fn event(self) -> Option<&'static super::poll::Event> {
+        match &self.0.kind {
+            Kind::Poll(event) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// The waker of a sleeper that [`Borrowed::task`] has made.
+    #[cfg(feature = "async")]
+    pub(crate) fn waker(self) -> Option<&'static WakerCell> {
+        match &self.0.kind {
+            Kind::Task(waker) => Some(waker),
+            _ => None,
+        }
+    }
+
+    /// Whether it was woken since this was last asked.
+    #[cfg(feature = "async")]
+    pub(crate) fn was_woken(self) -> bool {
+        self.0.token.take()
+    }
+}
+
+impl PartialEq for Sleeper {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl fmt::Debug for Sleeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sleeper").field(&ptr::from_ref(self.0)).finish()
+    }
+}
+
+/// A sleeper that nobody else sleeps at. It goes to the next one when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Borrowed(Sleeper);
+
+/// Sleepers that nobody uses.
+static FREE: Mutex<Vec<Sleeper>> = Mutex::new(Vec::new());
+
+impl Borrowed {
+    fn find(is_it: impl Fn(&Kind) -> bool) -> Option<Self> {
+        if cfg!(any(loom, shuttle)) {
+            return None;
+        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = free.iter().position(|sleeper| is_it(&sleeper.0.kind))?;
+        Some(Self(free.swap_remove(at)))
+    }
+
+    #[cfg(not(any(loom, shuttle)))]
+    fn thread() -> Self {
+        Self::find(|kind| matches!(kind, Kind::Thread)).unwrap_or_else(|| Self(Sleeper::new(Kind::Thread)))
+    }
+
+    /// For a thread that sleeps in `poll`.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    pub(crate) fn poll() -> std::io::Result<Self> {
+        match Self::find(|kind| matches!(kind, Kind::Poll(_))) {
+            Some(found) => Ok(found),
+            None => Ok(Self(Sleeper::new(Kind::Poll(super::poll::Event::new()?)))),
+        }
+    }
+
+    /// For a task.
+    #[cfg(feature = "async")]
+    pub(crate) fn task() -> Self {
+        Self::find(|kind| matches!(kind, Kind::Task(_)))
+            .unwrap_or_else(|| Self(Sleeper::new(Kind::Task(WakerCell::new()))))
+    }
+
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        self.0
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if cfg!(any(loom, shuttle)) {
+            return;
+        }
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+    }
+}
+
+/// Where an end says who sleeps for it. Its own end writes it; whoever wakes the end reads it.
+#[derive(Debug)]
+pub(crate) struct SleeperCell(AtomicPtr<Place>);
+
+impl SleeperCell {
+    /// Of an end for which nobody ever slept.
+    pub(crate) fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// To be called before the flag is raised that says that somebody sleeps.
+    pub(crate) fn set(&self, sleeper: Sleeper) {
+        self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
+    }
+
+    /// To be called when the flag is down again.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn clear(&self) {
+        self.0.store(ptr::null_mut(), Relaxed);
+    }
+
+    /// To be called by who has taken that flag down, and so sees the sleeper of it, or of a later one.
+    pub(crate) fn get(&self) -> Option<Sleeper> {
+        Self::sleeper(self.0.load(Relaxed))
+    }
+
+    /// Puts a sleeper in, or none, and takes out the one before: by a read-modify-write that both sides may make, so
+    /// that of two the second sees all that the first one's thread did before.
+    pub(crate) fn swap(&self, sleeper: Option<Sleeper>) -> Option<Sleeper> {
+        let place = sleeper.map_or(ptr::null_mut(), |sleeper| ptr::from_ref(sleeper.0).cast_mut());
+        Self::sleeper(self.0.swap(place, crate::sync::AcqRel))
+    }
+
+    fn sleeper(place: *mut Place) -> Option<Sleeper> {
+        // SAFETY: null, or the address of a place, which exists for ever (`Sleeper::new` leaks it).
+        unsafe { place.as_ref() }.map(Sleeper)
+    }
+}
+
+/// A binary token over a futex: `notify` sets it, `wait` takes it.
+///
+/// # Synchronization
+/// `notify` sets the token with release and `wait` takes it with acquire, so what the waker did before is visible to the
+/// woken. The kernel compares the word before it sleeps, so a token set between the swap and the call is not slept over.
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
+mod platform {
+    use core::sync::atomic::{
+        AtomicU32,
+        Ordering::{Acquire, Release},
+    };
+    use std::time::Duration;
+
+    pub(crate) struct Token(AtomicU32);
+
+    impl Token {
+        pub(crate) fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+
+        /// Takes the token, if it is set.
+        pub(crate) fn take(&self) -> bool {
+            self.0.swap(0, Acquire) == 1
+        }
+
+        pub(crate) fn wait(&self, timeout: Option<Duration>) {
+            if self.take() {
+                return;
+            }
+            let limit = timeout.map(|left| libc::timespec {
+                tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            });
+            let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+            // SAFETY: the word lives as long as `self`, the time (relative, for FUTEX_WAIT) as long as the call. Every
+            // outcome, an error included, is a wake-up that may be spurious.
+            unsafe {
+                libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 0, limit);
+            }
+            self.take();
+        }
+
+        pub(crate) fn notify(&self) {
+            if self.0.swap(1, Release) == 0 {
+                // SAFETY: the word lives as long as `self`.
+                unsafe {
+                    libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+                }
+            }
+        }
+    }
+}
+
+/// The same token over a mutex and a condition variable: other systems (those of 32 bits among them, where the kernel and
+/// the C library may differ about the width of a time), and the model checkers.
+#[cfg(any(not(all(target_os = "linux", target_pointer_width = "64")), loom, shuttle))]
+mod platform {
+    use crate::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    pub(crate) struct Token {
+        set: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Token {
+        pub(crate) fn new() -> Self {
+            Self { set: Mutex::new(false), changed: Condvar::new() }
+        }
+
+        pub(crate) fn wait(&self, timeout: Option<Duration>) {
+            let mut set = self.set.lock().expect("nothing panics under this lock");
+            if !*set {
+                set = match timeout {
+                    None => self.changed.wait(set).expect("nothing panics under this lock"),
+                    Some(left) => self.changed.wait_timeout(set, left).expect("nothing panics under this lock").0,
+                };
+            }
+            *set = false;
+        }
+
+        /// Takes the token, if it is set.
+        #[cfg(feature = "async")]
+        pub(crate) fn take(&self) -> bool {
+            core::mem::take(&mut *self.set.lock().expect("nothing panics under this lock"))
+        }
+
+        pub(crate) fn notify(&self) {
+            *self.set.lock().expect("nothing panics under this lock") = true;
+            self.changed.notify_one();
+        }
+    }
+}
