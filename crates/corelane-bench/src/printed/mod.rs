@@ -7,8 +7,9 @@
 //!   the stage discards. The Dispatcher looks for that when it inserts, so what it inserted last stays invisible while
 //!   it waits for something else (section 2.6, method 3).
 //!
-//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe [`McRing`]
-//! with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory, and are wanted at once.
+//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe
+//! [`McRing`](corelane::spsc::McRing) with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory,
+//! and are wanted at once.
 //!
 //! A ring takes plain data only. So a chunk's place among the items is marked by an item without it, and the chunk
 //! itself goes before that through an [unbounded lane](linked). At the end of the capture the Dispatcher injects unused
