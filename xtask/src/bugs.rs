@@ -20,7 +20,11 @@ fn files(root: &Path, target: &str) -> Vec<PathBuf> {
     let tests = match target {
         "pool" => root.join("crates/corelane-pool/tests/conformance"),
         "pool_loom" => root.join("crates/corelane-pool/tests/loom"),
-        _ => root.join("crates/corelane/tests").join(target),
+        _ => {
+            let of = |package: &str| root.join("crates").join(package).join("tests").join(target);
+            let own = of("corelane");
+            if own.exists() || own.with_extension("rs").exists() { own } else { of("corelane-papers") }
+        }
     };
     match fs::read_dir(&tests) {
         Ok(files) => files.map(|file| file.unwrap().path()).collect(),

@@ -34,7 +34,7 @@ const TARGETS: &[Target] = &[
     target("contract", "corelane", "contract", false),
     target("deadlock", "corelane", "deadlock", false),
     target("stream", "corelane", "stream", false),
-    target("fastflow", "corelane", "fastflow", false),
+    target("fastflow", "corelane-papers", "fastflow", false),
     target("properties", "corelane", "properties", false),
     target("allocation", "corelane", "allocation", false),
     target("mpmc", "corelane", "mpmc", false),
@@ -53,8 +53,10 @@ const TARGETS: &[Target] = &[
     target("loom_handoff", "corelane", "loom_handoff", true),
     target("loom_dispatch", "corelane", "loom_dispatch", true),
     Target { features: "async", ..target("loom_async", "corelane", "loom_async", true) },
+    target("loom_baselines", "corelane-papers", "loom_baselines", true),
     target("loom_pool", "corelane-pool", "loom", true),
     shuttle("shuttle", "corelane"),
+    shuttle("shuttle_papers", "corelane-papers"),
     shuttle("shuttle_pool", "corelane-pool"),
 ];
 

@@ -44,7 +44,7 @@ pub(crate) const ROWS: [Row; 25] = [
         ],
     ),
     spsc("stream", ["stream", "properties a_stream", "stream histories_", "loom streams::"]),
-    spsc("fastflow", ["fastflow", "fastflow random_sequences", "fastflow histories_", "loom fastflow::"]),
+    spsc("fastflow", ["fastflow", "fastflow random_sequences", "fastflow histories_", "loom_baselines fastflow::"]),
     spsc(
         "locked",
         ["contract locked", "contract locked:: +::model::", "contract locked +::history::", "loom locked::"],
@@ -214,6 +214,7 @@ impl Row {
     /// Shuttle's larger cases: the modules whose names begin with its own, of a row that has tests at all.
     fn scenarios(&self) -> Option<String> {
         match self.name {
+            "fastflow" => Some("shuttle_papers fastflow".to_owned()),
             "pool" => Some("shuttle_pool".to_owned()),
             name => (!self.contract.is_empty()).then(|| format!("shuttle {name}")),
         }

@@ -12,10 +12,11 @@ use std::process::Command;
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
 /// What of it the tests of queues depend on. `coherence` is the benchmarks' crate's.
-const JUDGED: [&str; 9] = [
+const JUDGED: [&str; 10] = [
     "Cargo.toml",
     "Cargo.lock",
     "crates/corelane",
+    "crates/corelane-papers",
     "crates/corelane-pool",
     "crates/corelane-bench/coherence",
     "crates/corelane-bench/data",
@@ -125,6 +126,7 @@ mod tests {
         for (file, is_judged) in [
             ("Cargo.lock", true),
             ("crates/corelane/src/a.rs", true),
+            ("crates/corelane-papers/src/a.rs", true),
             ("crates/corelane-pool/src/a.rs", true),
             ("crates/corelane-bench/tests/coherence.rs", true),
             ("crates/corelane-bench/src/experiments/a.rs", false),

@@ -5,6 +5,7 @@
 //!   machine can do;
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is what is kept of them;
+//! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
 //! - `report/` draws the page.
 
 mod args;
@@ -18,6 +19,7 @@ mod item;
 mod machine;
 mod measure;
 mod plan;
+mod printed;
 mod progress;
 mod published;
 mod raw;

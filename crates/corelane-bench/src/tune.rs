@@ -3,7 +3,7 @@
 use crate::contenders::FastForwardTuned;
 use crate::measure::Drain;
 use crate::measure::{Outcome, Setting, fan, one_by_one};
-use corelane::paper::fast_forward::Slip;
+use corelane_papers::fast_forward::Slip;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;

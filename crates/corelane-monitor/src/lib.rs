@@ -64,7 +64,7 @@ mod talkers;
 
 pub use analyzer::{PartialResult, Probe, SubAnalyzer};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Inspection, Seen, inspect, printed};
+pub use inspect::{Findings, Inspection, Seen, inspect};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::{Refused, limit_memory};
 pub use network::{Ignored, Network};
@@ -79,3 +79,10 @@ pub use source::{Progress, Source};
 pub use state_report::{Failure, StateReport, Told};
 pub use summary::Style;
 pub use talkers::{Pair, Talker, Volume};
+
+/// What `corelane-bench` may reach, to join the stages of [`inspect`](inspect()) by queues that no user is offered. No
+/// interface for anybody else: it changes without notice.
+#[doc(hidden)]
+pub mod seam {
+    pub use crate::inspect::{Chunk, Item, ItemConsumer, ItemProducer, inspect_over};
+}

@@ -32,8 +32,6 @@
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
 //! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::fastforward`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
 //!
-//! [`spsc::fastflow`] is there to be measured against.
-//!
 //! Any number of threads on both sides, and no buffer between them: [`handoff`], where a put waits for its take.
 //!
 //! | you have | take | because |
@@ -107,8 +105,9 @@ pub mod handoff;
 mod mem;
 #[cfg(target_has_atomic = "64")]
 pub mod mpmc;
+#[cfg(feature = "papers")]
 #[doc(hidden)]
-pub mod paper;
+pub mod papers;
 mod prefetch;
 pub mod spsc;
 mod sync;

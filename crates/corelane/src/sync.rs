@@ -51,19 +51,22 @@ mod cell {
     pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
+        /// As loom's.
         #[inline(always)]
-        pub(crate) const fn new(value: T) -> Self {
+        pub const fn new(value: T) -> Self {
             Self(core::cell::UnsafeCell::new(value))
         }
 
+        /// As loom's.
         #[inline(always)]
-        pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             reads(self.0.get(), 1);
             f(self.0.get())
         }
 
+        /// As loom's.
         #[inline(always)]
-        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             writes(self.0.get(), 1);
             f(self.0.get())
         }
@@ -387,6 +390,7 @@ pub(crate) fn set(word: &AtomicU64, value: u64) {
 }
 
 /// As `look`, at a pointer that may be null.
+#[cfg(feature = "papers")]
 #[inline(always)]
 pub(crate) fn look_at<T>(pointer: &AtomicPtr<T>) -> *mut T {
     #[cfg(loom)]
@@ -398,6 +402,7 @@ pub(crate) fn look_at<T>(pointer: &AtomicPtr<T>) -> *mut T {
 }
 
 /// As `set`, of a pointer that others may [`look_at`].
+#[cfg(feature = "papers")]
 #[inline(always)]
 pub(crate) fn set_to<T>(pointer: &AtomicPtr<T>, value: *mut T) {
     #[cfg(loom)]

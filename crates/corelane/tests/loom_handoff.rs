@@ -15,7 +15,6 @@ mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
 use corelane::handoff::{CancelToken, Exchanger, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
 use corelane::wait::Park;
 use explore::explore_with;
@@ -837,56 +836,5 @@ mod exchanger {
             drop(exchanger);
             ledger.assert_each_dropped_once(3);
         });
-    }
-}
-
-/// The queues that the paper compares with.
-mod baseline {
-    use super::*;
-
-    /// Two puts of one thread and two takes of another.
-    fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {
-        explore_with(Barrier::Nothing, 2, move || {
-            let (queue, ledger) = (Arc::new(make()), Ledger::default());
-            let (other, items) = (queue.clone(), ledger.clone());
-            let putter = thread::spawn(move || (0..2).for_each(|id| put(&other, items.item(id))));
-            for id in 0..2 {
-                assert_eq!(take(&queue).read(), id);
-            }
-            putter.join().unwrap();
-            drop(queue);
-            ledger.assert_each_dropped_once(2);
-        });
-    }
-
-    #[test]
-    fn naive_hands_over() {
-        hands_over(Naive::new, Naive::put, Naive::take);
-    }
-
-    #[test]
-    fn hanson_hands_over() {
-        hands_over(Hanson::new, Hanson::put, Hanson::take);
-    }
-
-    #[test]
-    fn java_five_hands_over() {
-        hands_over(|| JavaFive::new(Fairness::Fair), JavaFive::put, JavaFive::take);
-        hands_over(|| JavaFive::new(Fairness::Unfair), JavaFive::put, JavaFive::take);
-    }
-
-    #[test]
-    fn java_five_matches_against_a_time_out() {
-        for fairness in [Fairness::Fair, Fairness::Unfair] {
-            explore_with(Barrier::Nothing, 2, move || {
-                let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
-                let (other, item) = (queue.clone(), ledger.item(0));
-                let putter = thread::spawn(move || other.put_timeout(item, NOW).is_ok());
-                let taken = queue.take_timeout(NOW).is_ok();
-                assert_eq!(putter.join().unwrap(), taken);
-                drop(queue);
-                ledger.assert_each_dropped_once(1);
-            });
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::contenders::{
 use crate::item::{Block, Item};
 use corelane::handoff::{Fairness, SynchronousQueue, TakeTicket, TransferQueue};
 use corelane::mpmc;
-use corelane::paper::b_queue::{Adaptive, NoBacktracking};
+use corelane_papers::b_queue::{Adaptive, NoBacktracking};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many items a queue holds, unless a figure says otherwise.

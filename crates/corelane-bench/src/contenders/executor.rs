@@ -4,8 +4,8 @@
 //! no more to it: no results, no panics caught, no other policy.
 
 use crate::contender::{Kind, Pool, Unable};
-use corelane::handoff::baseline::JavaFive;
 use corelane::handoff::{Fairness, SynchronousQueue};
+use corelane_papers::handoff::JavaFive;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

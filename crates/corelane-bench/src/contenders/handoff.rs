@@ -2,8 +2,8 @@
 
 use crate::contender::{Kind, ManyToMany};
 use ::concurrent_queue::ConcurrentQueue;
-use corelane::handoff::baseline::{self, JavaFive};
 use corelane::handoff::{Fairness, SynchronousQueue, TransferQueue};
+use corelane_papers::handoff::{self as baseline, JavaFive};
 use std::sync::{Arc, mpsc};
 use std::thread::yield_now;
 

@@ -7,7 +7,8 @@ use bbqueue::prod_cons::framed::{FramedConsumer, FramedProducer};
 use bbqueue::traits::coordination::cas::AtomicCoord;
 use bbqueue::traits::notifier::polling::Polling;
 use bbqueue::traits::storage::BoxedSlice;
-use corelane::spsc::{self, Options, fastflow, linked, stream};
+use corelane::spsc::{self, Options, linked, stream};
+use corelane_papers::fastflow;
 use crossbeam_queue::SegQueue;
 use std::sync::{Arc, mpsc};
 

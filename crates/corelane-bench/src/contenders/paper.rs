@@ -4,10 +4,10 @@
 use crate::contender::{Ends, Kind, Pair, Unable};
 use crate::item::Item;
 use corelane::error::ChannelError;
-use corelane::paper::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
-use corelane::paper::fast_forward::{self, Baseline, Slip, Tuned};
-use corelane::paper::mcring_timer::Timer;
-use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback, mcring_timer};
+use corelane_papers::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
+use corelane_papers::fast_forward::{self, Baseline, Slip, Tuned};
+use corelane_papers::mcring_timer::Timer;
+use corelane_papers::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback, mcring_timer};
 use std::marker::PhantomData;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@ use crate::contenders::{
 };
 use crate::measure::{Setting, ring};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
-use corelane::paper::b_queue::{Adaptive, NoBacktracking, Plain};
+use corelane_papers::b_queue::{Adaptive, NoBacktracking, Plain};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "deadlock",

@@ -5,7 +5,7 @@ use crate::contenders::{BQueue, Lane, PaperBQueue};
 use crate::measure::{Metric, Outcome, Reading, Setting, loaded, lone, one_by_one};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View, far_above};
 use crate::rig::tick_rate;
-use corelane::paper::b_queue::{Adaptive, NoBacktracking, Plain};
+use corelane_papers::b_queue::{Adaptive, NoBacktracking, Plain};
 use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

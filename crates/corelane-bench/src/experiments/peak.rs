@@ -2,7 +2,7 @@
 
 use crate::contenders::{FastForward, McRingBuffer, PaperBQueue, PaperBQueueAdaptive, each_crate, each_design};
 use crate::plan::{Experiment, Parameter, Plan, Scale, View};
-use corelane::paper::b_queue::Adaptive;
+use corelane_papers::b_queue::Adaptive;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "peak",

@@ -1,4 +1,4 @@
-//! What the stages ask of a queue of items: of every design of [`corelane::spsc`], and of the rings of [`printed`](super::printed).
+//! What the stages ask of a queue of items: of every design of [`corelane::spsc`], and of those that the bench brings.
 
 use super::item::Item;
 use corelane::error::Closed;
@@ -6,7 +6,7 @@ use corelane::spsc::{Consumer, Design, Producer};
 use corelane::wait::Strategy;
 
 /// The Dispatcher's end.
-pub(super) trait ItemProducer: Send {
+pub trait ItemProducer: Send {
     /// Pushes all items, waiting for room, and leaves the vector empty. Those that a closed queue does not take are
     /// dropped: see [`is_closed`](Self::is_closed).
     fn push_all(&mut self, items: &mut Vec<Item>);
@@ -16,7 +16,7 @@ pub(super) trait ItemProducer: Send {
 }
 
 /// An application stage's end.
-pub(super) trait ItemConsumer: Send {
+pub trait ItemConsumer: Send {
     /// Waits for an item, pops up to `max` and appends them to `items`; how many, or an error once there will be none.
     fn pop_batch(&mut self, items: &mut Vec<Item>, max: usize) -> Result<usize, Closed>;
 

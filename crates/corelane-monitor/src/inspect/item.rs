@@ -6,32 +6,48 @@ use std::sync::Arc;
 
 /// One order of those that a stage follows one after the other. 32 bytes.
 ///
-/// With `()` for its chunk it is plain data, as the paper's rings ask for: see [`printed`](super::printed).
+/// With `()` for its chunk it is plain data, as the rings of the papers ask for, which the bench has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Item<C = Chunk> {
+pub enum Item<C = Chunk> {
     /// A packet, whose bytes lie in the chunk.
     Packet {
+        /// Its time.
         time_ns: u64,
+        /// Where its bytes begin.
         at: u64,
+        /// How many there are.
         len: u32,
+        /// How many there were.
         wire_len: u32,
         /// Its number less that of the last mark.
         behind: u32,
+        /// What its bytes begin with.
         link: u16,
+        /// Whose it is.
         partition: u8,
     },
     /// The chunk that the packets from here on lie in.
     Chunk(C),
     /// Time passes, before the packet of this number.
-    Mark { number: u64, time_ns: u64 },
+    Mark {
+        /// The packet's number.
+        number: u64,
+        /// The time until then.
+        time_ns: u64,
+    },
     /// The next packet has this number at least, and no time has passed. A chunk comes before it.
-    Passed { number: u64 },
+    Passed {
+        /// The packet's number, or less.
+        number: u64,
+    },
 }
 
 /// Bytes of packets, shared by the stages.
 #[derive(Clone, Debug)]
-pub(crate) enum Chunk {
+pub enum Chunk {
+    /// Those that a reader shares.
     Memory(Memory),
+    /// Those that it lends only.
     Copied(Arc<Vec<u8>>),
 }
 
@@ -66,7 +82,7 @@ impl Item {
 impl<C> Item<C> {
     /// The same order, with another thing for its chunk.
     #[inline]
-    pub(super) fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
+    pub fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
         match self {
             Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
                 Item::Packet { time_ns, at, len, wire_len, behind, link, partition }

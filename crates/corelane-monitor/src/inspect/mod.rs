@@ -43,7 +43,8 @@
 //! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the panic goes on where the
 //!   stage is joined.
 //!
-//! All of it counts on queues that show what is in them. Those of the papers as printed do not, see [`printed`]: with them it may hang.
+//! All of it counts on queues that show what is in them. Those of the papers as printed do not: with them, as the bench
+//! has them by [`inspect_over`], it may hang.
 //!
 //! Partitions do not move here (see `share.rs`): a stage has several times the Dispatcher's work, and what a conversation holds
 //! would have to move with it.
@@ -55,14 +56,15 @@ mod item;
 mod lines;
 mod merge;
 mod pipeline;
-pub mod printed;
 mod records;
 mod stage;
 mod summary;
 mod talk;
 
+pub use ends::{ItemConsumer, ItemProducer};
 pub use findings::{Findings, Seen};
-pub use pipeline::inspect;
+pub use item::{Chunk, Item};
+pub use pipeline::{inspect, inspect_over};
 
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};

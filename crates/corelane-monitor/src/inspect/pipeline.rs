@@ -14,7 +14,8 @@ use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::{Progress, Source};
-use corelane::spsc::{self, Consumer, Design, Options, Producer};
+use corelane::spsc::mcring::Tuning;
+use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
 use corelane_net::capture::Record;
 use std::sync::OnceLock;
@@ -63,12 +64,39 @@ pub fn inspect<S: Source>(
     })
 }
 
+/// As [`inspect`], with these queues of items: one a stage, and none for a single thread. From the stages to the output
+/// stage goes [`McRing`] with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory, and are wanted
+/// at once.
+///
+/// # Errors
+/// More queues than partitions, or no memory; then nothing was read.
+///
+/// # Panics
+/// If a stage panics, with its panic.
+pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
+    sources: impl IntoIterator<Item = S>,
+    settings: &Settings,
+    inspection: &Inspection,
+    queues: Vec<(P, C)>,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error),
+    out: impl FnMut(&[u8]) + Send,
+) -> Result<(Report, Findings), PlanError> {
+    let plan = &Plan { analyzers: queues.len(), ..Plan::default() };
+    plan.check()?;
+    let stages = Stages { settings, inspection, plan, pins: &Pins::new(&plan.cpus)? };
+    if queues.is_empty() {
+        return Ok(stages.alone(sources, progress, damage, out));
+    }
+    stages.join::<S, P, C, McRing>(sources, queues, Tuning::new().batch(1), progress, damage, out)
+}
+
 #[derive(Clone, Copy)]
-pub(super) struct Stages<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) inspection: &'a Inspection,
-    pub(super) plan: &'a Plan,
-    pub(super) pins: &'a Pins,
+struct Stages<'a> {
+    settings: &'a Settings,
+    inspection: &'a Inspection,
+    plan: &'a Plan,
+    pins: &'a Pins,
 }
 
 impl Stages<'_> {
@@ -104,7 +132,7 @@ impl Stages<'_> {
     }
 
     /// Joins the stages: by these queues of items, one a stage, and by queues of harvests of the design `D`.
-    pub(super) fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest>>(
+    fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest>>(
         self,
         sources: impl IntoIterator<Item = S>,
         items: Vec<(P, C)>,
@@ -157,7 +185,7 @@ impl Stages<'_> {
     }
 
     /// All stages in this thread.
-    pub(super) fn alone<S: Source>(
+    fn alone<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,

@@ -4,6 +4,5 @@ mod broken;
 mod limits;
 mod numbers;
 mod order;
-mod printed;
 mod support;
 mod truth;

@@ -10,8 +10,6 @@
 //! | an item for an item, between equals | [`Exchanger`] |
 //! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put`, and [`select`] |
 //!
-//! [`baseline`] holds what the paper compares with.
-//!
 //! Each verb means one thing in all of them:
 //!
 //! | | waits until it is done, or closed | never waits | waits at most so long |
@@ -90,8 +88,6 @@
 
 #[cfg(feature = "std")]
 mod arena;
-#[cfg(feature = "std")]
-pub mod baseline;
 mod dual;
 mod dual_queue;
 mod dual_stack;

@@ -10,7 +10,7 @@
 //! 2. The consumer compares `read` with `write`; unless they are equal it reads the item and advances `read`.
 //!
 //! Each operation loads the other side's index, so in a busy queue both indices' lines move from core to core with every
-//! item. The paper's form has both in one line ([`crate::paper::basic_ring`]); here each has its own.
+//! item. The paper's form has both in one line (`basic_ring` of `corelane-papers`); here each has its own.
 //!
 //! # Synchronization
 //!

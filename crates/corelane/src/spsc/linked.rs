@@ -1,7 +1,7 @@
 //! The lane without an end: its blocks in segments that are linked, added and used again as the queue grows and shrinks.
 //!
 //! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The case
-//! study takes FastFlow's unbounded queue ([`fastflow`](super::fastflow)) apart and rebuilds it: `next` inside the segment,
+//! study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the segment,
 //! no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one branch an
 //! operation. What lies in a segment is the [`lane`](super::lane)'s.
 //!

@@ -170,7 +170,6 @@ mod slots;
 pub mod stats;
 
 pub mod bqueue;
-pub mod fastflow;
 pub mod fastforward;
 pub mod lamport;
 pub mod lane;

@@ -10,7 +10,6 @@
 //! | S29, a thread that selects a put and a take of one queue | requests are registered one after the other, each a partner to whoever comes |
 #![cfg(not(any(loom, shuttle)))]
 
-mod baseline;
 mod cancel;
 mod close;
 mod exchanger;

@@ -1,6 +1,6 @@
 //! The exchanger.
 
-use crate::handoff::{EACH, join, spawn};
+use crate::shared::{EACH, join, spawn};
 use crate::{Ledger, draw, explore, soon};
 use corelane::error::{PushTimeoutError, TryPushError};
 use corelane::handoff::{CancelToken, Exchanger, WaitLimit};

@@ -15,36 +15,31 @@
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]
 
-mod baseline;
 #[path = "../support/counted.rs"]
 mod counted;
 mod dispatch;
 mod exchanger;
-mod fastflow;
 #[path = "../support/first.rs"]
 mod first;
 mod handoff;
 mod mpmc;
 #[path = "../support/schedules.rs"]
 mod schedules;
+#[path = "../support/shared.rs"]
+mod shared;
 mod spsc;
 mod stream;
 mod transfer;
 
 pub(crate) use counted::{Item, Ledger};
 pub(crate) use schedules::{draw, explore, one_of};
+pub(crate) use shared::soon;
 
 use corelane::wait::SpinPark;
-use std::time::Duration;
 
 /// Looks a few times before it parks, or none.
 pub(crate) fn wait() -> SpinPark {
     SpinPark::new(draw(0..4) as u32)
-}
-
-/// A time that passes soon.
-pub(crate) fn soon() -> Duration {
-    Duration::from_micros(draw(0..20) as u64)
 }
 
 /// A test for every scenario of a family and member.

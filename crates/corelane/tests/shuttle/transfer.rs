@@ -1,6 +1,6 @@
 //! The transfer queue, whose items are left behind or waited for.
 
-use crate::handoff::{EACH, check, join, spawn};
+use crate::shared::{EACH, check, join, spawn};
 use crate::{Item, Ledger, draw, explore, soon};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};

@@ -1,19 +1,19 @@
-//! `spsc::fastflow`, the baseline: pointers in order, each once, none lost with the queue.
+//! FastFlow's queue: pointers in order, each once, none lost with the queue.
 
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "support/histories.rs"]
+#[path = "../../corelane/tests/support/histories.rs"]
 mod histories;
-#[path = "support/one_to_one.rs"]
+#[path = "../../corelane/tests/support/one_to_one.rs"]
 #[expect(dead_code, reason = "it has no bound, no close and no count")]
 mod one_to_one;
-#[path = "support/sequences.rs"]
+#[path = "../../corelane/tests/support/sequences.rs"]
 mod sequences;
-#[path = "support/watchdog.rs"]
+#[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
 
 use corelane::error::ChannelError;
-use corelane::spsc::fastflow;
+use corelane_papers::fastflow;
 use histories::{Clock, Gate, is_linearizable};
 use one_to_one::{OneToOne, Step};
 use proptest::collection::vec;

@@ -1,18 +1,18 @@
 //! The paper forms do what is printed: the same answer to every call, early Full and stranded items included.
 //!
-//! An oracle says of each form, call by call, what print says. One thread alone sees every write at once, so the oracle is
-//! exact. What two threads do to each other is the business of the streams
-//! and of `tests/loom_paper.rs`; what they do to each other in a ring, of `tests/deadlock.rs`.
+//! An oracle says of each form, call by call, what print says. One thread alone sees every write at once, so the oracle
+//! is exact. What two threads do to each other is the business of the streams and of `tests/loom_paper.rs`; what they
+//! do to each other in a ring, of `tests/deadlock.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "support/watchdog.rs"]
+#[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
 
 use corelane::error::ChannelError;
-use corelane::paper::b_queue::{self, Adaptive, NoBacktracking, Parameters, Plain};
-use corelane::paper::fast_forward::{self, Slip};
-use corelane::paper::mcring_timer::{self, Signal, Timer};
-use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
+use corelane_papers::b_queue::{self, Adaptive, NoBacktracking, Parameters, Plain};
+use corelane_papers::fast_forward::{self, Slip};
+use corelane_papers::mcring_timer::{self, Signal, Timer};
+use corelane_papers::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
 use std::fmt::Debug;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -85,8 +85,8 @@ impl Oracle for Batches {
     }
 }
 
-/// The producer is granted a batch when more than a batch of slots is free. The consumer finds any item if it backtracks;
-/// if not it is granted a batch when a batch is there.
+/// The producer is granted a batch when more than a batch of slots is free. The consumer finds any item if it
+/// backtracks; if not it is granted a batch when a batch is there.
 struct Probes {
     size: usize,
     batch: usize,
@@ -157,8 +157,8 @@ fn every_answer_is_the_printed_one<T: Item>(
     assert!(dequeued > 1_000 && full > 100 && empty > 100, "{dequeued} items, {full} times full, {empty} times empty");
 }
 
-/// Every item once and in order, from thread to thread. The producer goes on until the consumer has all it counts, so that
-/// the last of them do not stay invisible.
+/// Every item once and in order, from thread to thread. The producer goes on until the consumer has all it counts, so
+/// that the last of them do not stay invisible.
 fn a_stream_arrives_in_order<T: Item>(ends: (impl Enqueue<T> + 'static, impl Dequeue<T> + 'static)) {
     so_many_arrive_in_order(100_000, ends);
 }

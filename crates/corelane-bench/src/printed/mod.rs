@@ -1,39 +1,33 @@
-//! The second analysis over MCRingBuffer as the papers print it, for experiments: **it may hang**.
+//! The monitor's second analysis over MCRingBuffer as the papers print it: **it may hang**.
 //!
 //! Section 5.3 of the B-Queue paper compares its queue with two forms of MCRingBuffer inside this pipeline (Figure 12):
 //!
 //! - MCRingBuffer(deadlock): elements of an unfinished batch stay invisible until the batch is complete;
-//! - MCRingBuffer(sane): a timer tells the Dispatcher every 10 microseconds to complete it by unused elements, which the stage discards. The Dispatcher
-//!   looks for that when it inserts, so what it inserted last stays invisible while it waits for something else
-//!   (section 2.6, method 3).
+//! - MCRingBuffer(sane): a timer tells the Dispatcher every 10 microseconds to complete it by unused elements, which
+//!   the stage discards. The Dispatcher looks for that when it inserts, so what it inserted last stays invisible while
+//!   it waits for something else (section 2.6, method 3).
 //!
-//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe [`McRing`] with batches of 1, as in
-//! the MCRingBuffer paper: harvests are few, own memory, and are wanted at once.
+//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe
+//! [`McRing`](corelane::spsc::McRing) with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory,
+//! and are wanted at once.
 //!
-//! A ring takes plain data only. So a chunk's place among the items is marked by an item without it, and the chunk itself goes before that through an
-//! [unbounded lane](linked). At the end of the capture the Dispatcher injects unused elements until all is visible.
+//! A ring takes plain data only. So a chunk's place among the items is marked by an item without it, and the chunk
+//! itself goes before that through an [unbounded lane](linked). At the end of the capture the Dispatcher injects unused
+//! elements until all is visible.
 //!
 //! # How a hang is noticed
 //!
-//! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher read nothing either, gives up, and all
-//! others with it. That happens where a stage gets less than a batch of items in 8 strides of packets, or in 16 MiB of
-//! them, which is when the Dispatcher waits until all stages have come to its mark; it also happens where a source, or
-//! who takes the events, blocks for so long.
+//! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher
+//! read nothing either, gives up, and all others with it. That happens where a stage gets less than a batch of items in
+//! 8 strides of packets, or in 16 MiB of them, which is when the Dispatcher waits until all stages have come to its
+//! mark; it also happens where a source, or who takes the events, blocks for so long.
 
-use super::Inspection;
-use super::ends::{ItemConsumer, ItemProducer};
-use super::findings::Findings;
-use super::item::{Chunk, Item};
-use super::pipeline::Stages;
-use crate::pipeline::{Pins, Plan, PlanError};
-use crate::report::Report;
-use crate::settings::Settings;
-use crate::source::{Progress, Source};
 use corelane::error::{ChannelError, Closed};
-use corelane::paper::mcring_timer::{self, Signal, Timer};
-use corelane::paper::{Dequeue, Enqueue};
-use corelane::spsc::mcring::Tuning;
-use corelane::spsc::{McRing, linked};
+use corelane::spsc::linked;
+use corelane_monitor::seam::{Chunk, Item, ItemConsumer, ItemProducer, inspect_over};
+use corelane_monitor::{Findings, Inspection, PlanError, Progress, Report, Settings, Source};
+use corelane_papers::mcring_timer::{self, Signal, Timer};
+use corelane_papers::{Dequeue, Enqueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -41,34 +35,34 @@ use std::{fmt, io, thread};
 
 /// The pipeline's rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Printed {
-    /// Application stages, as [`Plan::analyzers`].
-    pub stages: usize,
+pub(crate) struct Printed {
+    /// Application stages, as [`Plan`](corelane_monitor::Plan)'s `analyzers`.
+    pub(crate) stages: usize,
     /// Slots of a ring, which holds one element less.
-    pub slots: usize,
+    pub(crate) slots: usize,
     /// Elements after which a ring's indices are updated.
-    pub batch: usize,
+    pub(crate) batch: usize,
     /// The timer's period; `None` is the form without.
-    pub timer: Option<Duration>,
+    pub(crate) timer: Option<Duration>,
     /// Nothing moving for so long is a hang.
-    pub bound: Duration,
+    pub(crate) bound: Duration,
 }
 
 impl Printed {
     /// MCRingBuffer(deadlock) with the B-Queue paper's parameters: 2,048 slots, batches of 256. Two seconds are a hang.
-    pub const fn deadlock(stages: usize) -> Self {
+    pub(crate) const fn deadlock(stages: usize) -> Self {
         Printed { stages, slots: 2048, batch: 256, timer: None, bound: Duration::from_secs(2) }
     }
 
     /// MCRingBuffer(sane): with a timer of 10 microseconds.
-    pub const fn sane(stages: usize) -> Self {
+    pub(crate) const fn sane(stages: usize) -> Self {
         Printed { timer: Some(Timer::PAPER_PERIOD), ..Printed::deadlock(stages) }
     }
 }
 
 /// Why there is no report.
 #[derive(Debug)]
-pub enum Error {
+pub(crate) enum Error {
     /// The rings or the stages cannot be made; then nothing was read.
     Plan(PlanError),
     /// The timer's thread cannot be started; then nothing was read.
@@ -95,14 +89,15 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// As [`inspect`](crate::inspect()), over these rings. The report and the events are the same, if there are any.
+/// As [`corelane_monitor::inspect`], over these rings. The report and the events are the same, if there are any.
 ///
 /// # Errors
-/// If the rings, the stages or the timer cannot be made, and if the pipeline hangs. What `out` got before is of no use then.
+/// If the rings, the stages or the timer cannot be made, and if the pipeline hangs. What `out` got before is of no use
+/// then.
 ///
 /// # Panics
 /// If a stage panics, with its panic.
-pub fn inspect<S: Source>(
+pub(crate) fn inspect<S: Source>(
     sources: impl IntoIterator<Item = S>,
     settings: &Settings,
     inspection: &Inspection,
@@ -111,21 +106,12 @@ pub fn inspect<S: Source>(
     damage: impl FnMut(usize, S::Error),
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), Error> {
-    let plan = &Plan { analyzers: printed.stages, capacity: printed.slots, ..Plan::default() };
-    plan.check()?;
-    let pins = &Pins::new(&plan.cpus)?;
-    let stages = Stages { settings, inspection, plan, pins };
-    if plan.analyzers == 0 {
-        return Ok(stages.alone(sources, progress, damage, out));
-    }
     // One timer signals all rings, and ends with the run.
-    let timer = printed.timer.map(Timer::start).transpose().map_err(Error::Timer)?;
+    let timer = printed.timer.filter(|_| printed.stages > 0).map(Timer::start).transpose().map_err(Error::Timer)?;
     let signal = timer.as_ref().map_or_else(Signal::new, |timer| timer.signal().clone());
     let watch = &Watch { bound: printed.bound, progress, hangs: AtomicBool::new(false) };
     let rings: Result<_, _> = (0..printed.stages).map(|_| ring(printed, &signal, watch)).collect();
-    let items = rings.map_err(PlanError::Queue)?;
-    let one = Tuning::new().batch(1);
-    let found = stages.join::<S, _, _, McRing>(sources, items, one, progress, damage, out)?;
+    let found = inspect_over(sources, settings, inspection, rings.map_err(PlanError::Queue)?, progress, damage, out)?;
     if watch.hangs() { Err(Error::Hang(printed.bound)) } else { Ok(found) }
 }
 
@@ -168,7 +154,8 @@ struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// No more than this from one look to the next was spent waiting: in the rest the process was stopped, or others had the CPU.
+    /// No more than this from one look to the next was spent waiting: in the rest the process was stopped, or others
+    /// had the CPU.
     const LOOK: Duration = Duration::from_millis(10);
 
     fn new(watch: &'a Watch<'a>) -> Self {
@@ -309,7 +296,10 @@ impl Drop for Consumer<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod ends {
     use super::*;
 
     const QUICK: Printed = Printed { slots: 64, batch: 16, bound: Duration::from_millis(100), ..Printed::deadlock(1) };

@@ -1,18 +1,21 @@
 //! The synchronous queue of Java SE 5.0: a lock, and a list of waiting threads for each side.
 //!
-//! Source: Listing 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), and what its text says about the two modes.
+//! Source: Listing 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), and what its text says about the two
+//! modes.
 //!
 //! # How it works
 //!
-//! 1. A put takes the lock and looks for a take that waits. If there is one it leaves the lock, gives it the item and wakes it.
-//! 2. Otherwise it leaves a node with the item in the list of waiting puts, leaves the lock, and sleeps until a take has the item.
+//! 1. A put takes the lock and looks for a take that waits. If there is one it leaves the lock, gives it the item and
+//!    wakes it.
+//! 2. Otherwise it leaves a node with the item in the list of waiting puts, leaves the lock, and sleeps until a take
+//!    has the item.
 //! 3. A take is the same with the sides exchanged.
-//! 4. A request whose time is up is marked in its node; who finds it marked looks for the next one. Then it is taken out of its list, which
-//!    is walked under the lock.
+//! 4. A request whose time is up is marked in its node; who finds it marked looks for the next one. Then it is taken
+//!    out of its list, which is walked under the lock.
 //!
-//! The lists are queues in fair mode and stacks otherwise. In fair mode the lock, too, is first come first served, as a request's place is
-//! decided when it gets the lock: a thread that leaves the lock hands it to the one that has slept for it longest, and
-//! nobody can use it until that one has woken up. This is why fair mode was slow.
+//! The lists are queues in fair mode and stacks otherwise. In fair mode the lock, too, is first come first served, as a
+//! request's place is decided when it gets the lock: a thread that leaves the lock hands it to the one that has slept
+//! for it longest, and nobody can use it until that one has woken up. This is why fair mode was slow.
 //!
 //! # Synchronization
 //!
@@ -32,12 +35,11 @@
 //! An allocation for each request that waits.
 
 use super::NO_PANIC;
-use crate::error::{PopTimeoutError, PushTimeoutError, TryPushError};
-use crate::handoff::Fairness;
-use crate::sync::{Arc, Instant, Mutex};
-use crate::wait::Token;
-use alloc::collections::VecDeque;
-use core::fmt;
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
+use corelane::handoff::Fairness;
+use corelane::papers::{Arc, Instant, Mutex, Token};
+use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 /// One request that waits.
@@ -138,7 +140,8 @@ impl FifoLock {
 ///
 /// ```
 /// use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
-/// use corelane::handoff::{Fairness, baseline::JavaFive};
+/// use corelane::handoff::Fairness;
+/// use corelane_papers::handoff::JavaFive;
 /// use std::time::Duration;
 ///
 /// let (queue, moment) = (JavaFive::new(Fairness::Fair), Duration::from_millis(1));

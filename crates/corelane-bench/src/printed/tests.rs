@@ -1,7 +1,7 @@
-//! MCRingBuffer as printed between the Dispatcher and the application stages: the same answer, or a hang that is noticed.
+//! MCRingBuffer as printed between the Dispatcher and the application stages: the same answer, or a hang that is
+//! noticed.
 
-use crate::support::of_bytes;
-use corelane_monitor::printed::{self, Error, Printed};
+use super::{Error, Printed, inspect};
 use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::synth::Conversations;
@@ -14,15 +14,32 @@ fn of<S: Source>(source: S, printed: &Printed) -> Result<(Report, Findings, Vec<
     let mut text = Vec::new();
     let out = |lines: &[u8]| text.extend_from_slice(lines);
     let (settings, inspection, progress) = (Settings::default(), Inspection::default(), Progress::new());
-    let (report, findings) = printed::inspect([source], &settings, &inspection, printed, &progress, |_, _| {}, out)?;
-    Ok((Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..report }, findings, text))
+    let (report, findings) = inspect([source], &settings, &inspection, printed, &progress, |_, _| {}, out)?;
+    Ok((of_any_plan(report), findings, text))
+}
+
+/// The report with what alone depends on the plan left out.
+fn of_any_plan(report: Report) -> Report {
+    Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..report }
+}
+
+/// What one thread finds, over no queue at all.
+fn of_one_thread(capture: &[u8]) -> (Report, Findings, Vec<u8>) {
+    let mut text = Vec::new();
+    let out = |lines: &[u8]| text.extend_from_slice(lines);
+    let (settings, inspection, progress) = (Settings::default(), Inspection::default(), Progress::new());
+    let (reader, plan) = (Reader::from_bytes(capture.to_vec()), Plan { analyzers: 0, ..Plan::default() });
+    let reader = reader.expect("a capture");
+    let found = corelane_monitor::inspect([reader], &settings, &inspection, &plan, &progress, |_, _| {}, out);
+    let (report, findings) = found.expect("a plan");
+    (of_any_plan(report), findings, text)
 }
 
 #[test]
 fn the_answer_is_that_of_one_thread() {
     let capture = Conversations { seed: 7, conversations: 6000, trouble: 10, spoofed: 500 }.capture();
-    let alone = of_bytes(&capture, &Inspection::default(), &Plan { analyzers: 0, ..Plan::default() });
-    assert!(alone.report.packets > 10 * 4096, "several marks: {} packets", alone.report.packets);
+    let (expected, found, lines) = of_one_thread(&capture);
+    assert!(expected.packets > 10 * 4096, "several marks: {} packets", expected.packets);
     for stages in 0..=3 {
         for printed in [Printed::deadlock(stages), Printed::sane(stages)] {
             // Nothing hangs here, however slow the machine.
@@ -31,8 +48,8 @@ fn the_answer_is_that_of_one_thread() {
             let stream = Reader::from_read(io::Cursor::new(capture.clone()), None, &Options::default());
             for reader in [mapped, stream] {
                 let (report, findings, text) = of(reader.expect("a capture"), &printed).expect("no hang");
-                assert!(text == alone.text, "{printed:?}: {} and {} bytes", text.len(), alone.text.len());
-                assert_eq!((&report, &findings), (&alone.report(), &alone.findings), "{printed:?}");
+                assert!(text == lines, "{printed:?}: {} and {} bytes", text.len(), lines.len());
+                assert_eq!((&report, &findings), (&expected, &found), "{printed:?}");
             }
         }
     }
@@ -82,7 +99,7 @@ fn a_panic_of_the_output_ends_the_run() {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let reader = Reader::from_bytes(capture.clone()).expect("a capture");
             let (settings, inspection, progress) = (Settings::default(), Inspection::default(), Progress::new());
-            printed::inspect([reader], &settings, &inspection, &printed, &progress, |_, _| {}, |_| panic!("enough"))
+            inspect([reader], &settings, &inspection, &printed, &progress, |_, _| {}, |_| panic!("enough"))
         }));
         let panic = ran.expect_err("the panic goes on");
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"enough"));

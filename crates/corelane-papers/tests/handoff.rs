@@ -1,13 +1,21 @@
 //! The queues of the paper's comparison: what they promise, which is less.
 
-use crate::support::{LONG, Ledger, T, timed};
-use crate::watchdog::guard;
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "../../corelane/tests/handoff/support.rs"]
+#[expect(dead_code, reason = "the queues under test are others, and none of them can be looked into")]
+mod support;
+#[path = "../../corelane/tests/support/watchdog.rs"]
+mod watchdog;
+
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::Fairness;
-use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
+use corelane_papers::handoff::{Hanson, JavaFive, Naive};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+use support::{LONG, Ledger, T, timed};
+use watchdog::guard;
 
 /// Every item once, between several threads; a put does not return before its item is taken.
 fn hands_over<Q: Sync>(queue: Q, put: fn(&Q, usize), take: fn(&Q) -> usize) {

@@ -1,6 +1,7 @@
 //! Hanson's synchronous queue: three semaphores.
 //!
-//! Source: Listing 1 of "Scalable Synchronous Queues" (Scherer, Lea, Scott); D. R. Hanson, "C Interfaces and Implementations", 1997.
+//! Source: Listing 1 of "Scalable Synchronous Queues" (Scherer, Lea, Scott); D. R. Hanson, "C Interfaces and
+//! Implementations", 1997.
 //!
 //! # How it works
 //!
@@ -28,8 +29,8 @@
 //! One item.
 
 use super::NO_PANIC;
-use crate::sync::{Condvar, Mutex, UnsafeCell};
-use core::fmt;
+use corelane::papers::{Condvar, Mutex, UnsafeCell};
+use std::fmt;
 
 /// A counting semaphore that sleeps at once.
 struct Semaphore {
@@ -59,7 +60,7 @@ impl Semaphore {
 /// Hanson's synchronous queue. See the [module](super) for what it cannot.
 ///
 /// ```
-/// use corelane::handoff::baseline::Hanson;
+/// use corelane_papers::handoff::Hanson;
 ///
 /// let queue = Hanson::new();
 /// std::thread::scope(|scope| {
@@ -87,8 +88,8 @@ impl<T: Send> Hanson<T> {
     /// Waits for an item.
     pub fn take(&self) -> T {
         self.recv.acquire();
-        // SAFETY: the one put that `send` admitted has released `recv` once and touches the item no more; `send` admits no other
-        // before it is released below.
+        // SAFETY: the one put that `send` admitted has released `recv` once and touches the item no more; `send` admits
+        // no other before it is released below.
         let item = self.item.with_mut(|item| unsafe { (*item).take() });
         self.sync.release();
         self.send.release();

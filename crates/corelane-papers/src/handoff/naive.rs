@@ -4,8 +4,8 @@
 //!
 //! # How it works
 //!
-//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes everybody. Then it waits until
-//!    the item is gone, says that no put is under way any more, and wakes everybody.
+//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes everybody. Then it
+//!    waits until the item is gone, says that no put is under way any more, and wakes everybody.
 //! 2. A take waits until there is an item, takes it, and wakes everybody.
 //!
 //! # Synchronization
@@ -25,13 +25,13 @@
 //! One item.
 
 use super::NO_PANIC;
-use crate::sync::{Condvar, Mutex};
-use core::fmt;
+use corelane::papers::{Condvar, Mutex};
+use std::fmt;
 
 /// A synchronous queue of one monitor. See the [module](super) for what it cannot.
 ///
 /// ```
-/// use corelane::handoff::baseline::Naive;
+/// use corelane_papers::handoff::Naive;
 ///
 /// let queue = Naive::new();
 /// std::thread::scope(|scope| {

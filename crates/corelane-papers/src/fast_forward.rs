@@ -1,48 +1,52 @@
 //! FastForward as printed: NULL in a slot says that it is free; the two sides share nothing but the slots.
 //!
-//! Source: Figure 4 and Evaluation 3 of the MCRingBuffer paper (Lee, Bu, Chandranmenon) for [`Baseline`]; Figures 2 and 3 and
-//! sections 2.3 and 5.1 of the B-Queue paper (Wang, Zhang, Tang, Hua) for [`Tuned`]. Both after J. Giacomoni, T. Moseley, M.
-//! Vachharajani, "FastForward for efficient pipeline parallelism", 2008. [`crate::spsc::fastforward`] is the safe form.
+//! Source: Figure 4 and Evaluation 3 of the MCRingBuffer paper (Lee, Bu, Chandranmenon) for [`Baseline`]; Figures 2 and
+//! 3 and sections 2.3 and 5.1 of the B-Queue paper (Wang, Zhang, Tang, Hua) for [`Tuned`]. Both after J. Giacomoni, T.
+//! Moseley, M. Vachharajani, "FastForward for efficient pipeline parallelism", 2008. [`corelane::spsc::fastforward`] is
+//! the safe form.
 //!
 //! # How it works
 //!
 //! 1. `enqueue` fails if `buffer[head]` is not NULL; else it stores the value there and advances `head`.
 //! 2. `dequeue` loads `buffer[tail]` and fails if that is NULL; else it stores NULL there and advances `tail`.
-//! 3. [`Baseline`] is no more than that, and `head` and `tail` are next to each other: the MCRingBuffer paper measures it
-//!    without slip and without cache-line protection.
-//! 4. [`Tuned`] has each index on a line of its own and keeps the consumer at a distance, so that the two sides do not work
-//!    on one line of slots (temporal slipping). `adjust_slip`: when fewer than `DANGER` elements are between them the consumer
-//!    waits for `avg_time` cycles per element that is missing to `GOOD` and one more, and again, as long as the distance
-//!    grows and is below `GOOD`.
+//! 3. [`Baseline`] is no more than that, and `head` and `tail` are next to each other: the MCRingBuffer paper measures
+//!    it without slip and without cache-line protection.
+//! 4. [`Tuned`] has each index on a line of its own and keeps the consumer at a distance, so that the two sides do not
+//!    work on one line of slots (temporal slipping). `adjust_slip`: when fewer than `DANGER` elements are between them
+//!    the consumer waits for `avg_time` cycles per element that is missing to `GOOD` and one more, and again, as long
+//!    as the distance grows and is below `GOOD`.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - Slots and indices are atomics: as plain variables they would be data races, `adjust_slip`'s look at the other side's index
-//!   included.
+//! - Slots and indices are atomics: as plain variables they would be data races, `adjust_slip`'s look at the other
+//!   side's index included.
 //! - Figure 2 compares the address of the result with NULL where it means the value, as Figure 4 has it.
 //!
-//! Left open in print: who calls `adjust_slip`, and how often. Here the consumer does, before every so many elements, the
-//! first included. "Warm-up of queues before operation" is not explained; here the constructor writes every slot. Kept: a full
-//! ring has distance 0, as an empty one has.
+//! Left open in print: who calls `adjust_slip`, and how often. Here the consumer does, before every so many elements,
+//! the first included. "Warm-up of queues before operation" is not explained; here the constructor writes every slot.
+//! Kept: a full ring has distance 0, as an empty one has.
 //!
 //! # Synchronization
 //!
-//! - slot, store-release of a value (producer) → load-acquire (consumer): whatever the producer wrote before it sent the value.
-//! - slot, store-release of NULL (consumer) → load-acquire (producer): what the consumer did with the values before this one. The
-//!   ring itself would do without, as both stores are to one word; but on x86 it is so, and who recycles the memory
-//!   that values point to relies on it.
+//! - slot, store-release of a value (producer) → load-acquire (consumer): whatever the producer wrote before it sent
+//!   the value.
+//! - slot, store-release of NULL (consumer) → load-acquire (producer): what the consumer did with the values before
+//!   this one. The ring itself would do without, as both stores are to one word; but on x86 it is so, and who recycles
+//!   the memory that values point to relies on it.
 //! - `head` and `tail` order nothing: a slip may be wrong, not unsound.
 //!
 //! # What hangs, and when
 //!
-//! Nothing. Full and empty are exact, all slots hold elements, an element is there as soon as it was enqueued. `enqueue` is
-//! wait-free, and so is `dequeue`: each turn of `adjust_slip` but the last finds the distance grown.
+//! Nothing. Full and empty are exact, all slots hold elements, an element is there as soon as it was enqueued.
+//! `enqueue` is wait-free, and so is `dequeue`: each turn of `adjust_slip` but the last finds the distance grown.
 
-use super::{Array, Dequeue, Enqueue, Line, next, spin_wait};
-use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU32, AtomicUsize, Relaxed, Release};
-use core::fmt;
-use core::num::NonZero;
+use super::slots::{Array, Line, next, spin_wait};
+use super::{Dequeue, Enqueue};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicU32, AtomicUsize};
+use std::fmt;
+use std::num::NonZero;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 const NULL: usize = 0;
 
@@ -272,12 +276,12 @@ impl<V: Variant> fmt::Debug for Consumer<V> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::{CACHE_LINE, Dequeue, Enqueue};
+    use super::super::slots::CACHE_LINE;
+    use super::super::{Dequeue, Enqueue};
     use super::{Baseline, Producer, Slip, Tuned, baseline, tuned};
-    use core::cell::RefCell;
-    use core::mem::{align_of, offset_of, size_of};
-    use core::num::NonZero;
-    use std::vec::Vec;
+    use std::cell::RefCell;
+    use std::mem::{align_of, offset_of, size_of};
+    use std::num::NonZero;
 
     fn enqueue(producer: &mut Producer<Tuned>, elements: usize) {
         for _ in 0..elements {

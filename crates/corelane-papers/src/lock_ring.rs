@@ -1,17 +1,17 @@
 //! LockRingBuffer as printed: a ring under one spin lock.
 //!
-//! Source: Figure 2 and section II-D of the MCRingBuffer paper (Lee, Bu, Chandranmenon), the slowest line of its Evaluations 1
-//! and 2. [`crate::spsc::locked`] is the safe form.
+//! Source: Figure 2 and section II-D of the MCRingBuffer paper (Lee, Bu, Chandranmenon), the slowest line of its
+//! Evaluations 1 and 2. [`corelane::spsc::locked`] is the safe form.
 //!
 //! # How it works
 //!
-//! 1. Either side takes the lock, fails if the ring is full or empty, else copies the element and advances its index, and
-//!    gives the lock back.
+//! 1. Either side takes the lock, fails if the ring is full or empty, else copies the element and advances its index,
+//!    and gives the lock back.
 //! 2. The evaluation uses "a spin lock instead of a sleep-and-wait lock". Which one is not printed; here it is
 //!    test-and-test-and-set.
 //!
-//! How the paper tells full from empty is not printed either. As in its other rings one slot stays free, so `max` slots hold
-//! `max - 1` elements.
+//! How the paper tells full from empty is not printed either. As in its other rings one slot stays free, so `max` slots
+//! hold `max - 1` elements.
 //!
 //! # What differs from print, and why safety forces it
 //!
@@ -21,18 +21,21 @@
 //!
 //! # Synchronization
 //!
-//! - `lock`, store-release (who gives it back) → compare-exchange-acquire (who takes it next): all of one's accesses come before the other's.
+//! - `lock`, store-release (who gives it back) → compare-exchange-acquire (who takes it next): all of one's accesses
+//!   come before the other's.
 //!
 //! # What hangs, and when
 //!
-//! It is blocking: while a thread that holds the lock does not run, the other spins, for a whole time slice if both are on
-//! one core. Nothing hangs for ever, and a failure means full or empty.
+//! It is blocking: while a thread that holds the lock does not run, the other spins, for a whole time slice if both are
+//! on one core. Nothing hangs for ever, and a failure means full or empty.
 
-use super::{Array, Dequeue, Enqueue, next};
-use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU32, Relaxed, Release, Slot, UnsafeCell, spin_loop};
-use core::fmt;
-use core::mem::MaybeUninit;
+use super::slots::{Array, Slot, next};
+use super::{Dequeue, Enqueue};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicU32, UnsafeCell, spin_loop};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 #[repr(C, align(64))]
 struct Ring<T> {
@@ -59,7 +62,8 @@ impl<T> Ring<T> {
     fn locked<R>(&self, access: impl FnOnce(&mut Indices) -> R) -> R {
         while self.lock.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
             spin_loop();
-            // In a model this load may see for ever that the lock was taken, while the other side takes it again and again.
+            // In a model this load may see for ever that the lock was taken, while the other side takes it again and
+            // again.
             while !cfg!(loom) && self.lock.load(Relaxed) == TAKEN {
                 spin_loop();
             }
@@ -116,7 +120,8 @@ impl<T: Copy + Send> Dequeue<T> for Consumer<T> {
             if indices.read == indices.write {
                 return None;
             }
-            // SAFETY: an index is below the number of slots; the ring is not empty, so this one was written; we have the lock.
+            // SAFETY: an index is below the number of slots; the ring is not empty, so this one was written; we have
+            // the lock.
             let element = unsafe { ring.buffer.get(indices.read).with(|slot| (*slot).assume_init()) };
             indices.read = next(indices.read, ring.buffer.len);
             Some(element)
@@ -145,9 +150,9 @@ impl<T> fmt::Debug for Consumer<T> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::CACHE_LINE;
+    use super::super::slots::CACHE_LINE;
     use super::Ring;
-    use core::mem::{align_of, size_of};
+    use std::mem::{align_of, size_of};
 
     #[test]
     fn lock_and_indices_share_a_line() {

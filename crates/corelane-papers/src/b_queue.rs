@@ -1,59 +1,61 @@
 //! B-Queue as printed: NULL in a slot says that it is free, both sides probe a batch ahead, the consumer backtracks.
 //!
 //! Source: sections 3.1 to 3.3 and Figures 7, 9 and 10 of the B-Queue paper (Wang, Zhang, Tang, Hua).
-//! [`crate::spsc::bqueue`] is the safe form.
+//! [`corelane::spsc::bqueue`] is the safe form.
 //!
 //! # How it works
 //!
-//! 1. `enqueue`, when `head == batch_head`, probes `buffer[MOD(head + BATCH_SIZE)]`. If that is NULL so are all slots before it,
-//!    because they are cleared in order, and `batch_head` advances by `BATCH_SIZE`; else it fails. It writes the value to
-//!    `buffer[head]` and advances `head`.
+//! 1. `enqueue`, when `head == batch_head`, probes `buffer[MOD(head + BATCH_SIZE)]`. If that is NULL so are all slots
+//!    before it, because they are cleared in order, and `batch_head` advances by `BATCH_SIZE`; else it fails. It writes
+//!    the value to `buffer[head]` and advances `head`.
 //! 2. `dequeue`, when `tail == batch_tail`, calls `backtrack_deq`. It takes the value from `buffer[tail]`, clears the
 //!    slot, and advances `tail`.
-//! 3. `backtrack_deq` of Figure 9 ([`Plain`]) probes `buffer[MOD(tail + batch_size - 1)]`, first with `BATCH_SIZE`. If that is
-//!    not NULL so are all slots before it. Else it waits for `TICKS` cycles, halves `batch_size` and probes again, down to a
-//!    single slot, then it fails.
-//! 4. `backtrack_deq` of Figure 10 ([`Adaptive`]) starts with `batch_history`, raised by `INCREMENT` up to `BATCH_MAX`, and
-//!    keeps the batch that it found there.
+//! 3. `backtrack_deq` of Figure 9 ([`Plain`]) probes `buffer[MOD(tail + batch_size - 1)]`, first with `BATCH_SIZE`. If
+//!    that is not NULL so are all slots before it. Else it waits for `TICKS` cycles, halves `batch_size` and probes
+//!    again, down to a single slot, then it fails.
+//! 4. `backtrack_deq` of Figure 10 ([`Adaptive`]) starts with `batch_history`, raised by `INCREMENT` up to `BATCH_MAX`,
+//!    and keeps the batch that it found there.
 //! 5. With backtracking turned off ([`NoBacktracking`], for Figure 14) it probes once, for `BATCH_SIZE`.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - On success `batch_tail` is the slot after the one that was probed. Printed is the probed slot itself. A batch of one then
-//!   leaves `batch_tail == tail`, `dequeue` advances `tail` past it, and a whole lap goes by before the two meet
-//!   again: every `dequeue` until then returns a slot it never probed as a success, NULLs too, and clears what the producer
-//!   may be writing. The text has the batch end where `batch_tail` begins ("slots between tail and batch tail are safe"),
-//!   and so has the producer.
-//! - A batch of 0 and batches of the queue's size or more are refused. `enqueue` would probe the slot at `head`, or beyond, and
-//!   overwrite what was not extracted. The same holds for `BATCH_MAX`, where it would only be pointless.
+//! - On success `batch_tail` is the slot after the one that was probed. Printed is the probed slot itself. A batch of
+//!   one then leaves `batch_tail == tail`, `dequeue` advances `tail` past it, and a whole lap goes by before the two
+//!   meet again: every `dequeue` until then returns a slot it never probed as a success, NULLs too, and clears what the
+//!   producer may be writing. The text has the batch end where `batch_tail` begins ("slots between tail and batch tail
+//!   are safe"), and so has the producer.
+//! - A batch of 0 and batches of the queue's size or more are refused. `enqueue` would probe the slot at `head`, or
+//!   beyond, and overwrite what was not extracted. The same holds for `BATCH_MAX`, where it would only be pointless.
 //! - The slots are atomics, release and acquire: as plain variables they would be data races.
-//! - `INCREMENT` 0 is refused with [`Adaptive`]: the printed history starts where C starts a variable, at 0, and would stay
-//!   there.
+//! - `INCREMENT` 0 is refused with [`Adaptive`]: the printed history starts where C starts a variable, at 0, and would
+//!   stay there.
 //!
-//! Kept, although they are faults: `enqueue` fails with up to `BATCH_SIZE` slots free; a `dequeue` that fails raises the
-//! history, so a consumer that polls an empty queue ends up with the largest batch and the longest wait; an empty
+//! Kept, although they are faults: `enqueue` fails with up to `BATCH_SIZE` slots free; a `dequeue` that fails raises
+//! the history, so a consumer that polls an empty queue ends up with the largest batch and the longest wait; an empty
 //! queue costs a `dequeue` a wait for `TICKS` after every probe, the last one too.
 //!
 //! # Synchronization
 //!
-//! - slot, store-release of a value (producer) → load-acquire of the probed slot (consumer): the slots before the probed one
-//!   were written earlier, so they hold their values, and whatever the producer wrote before it sent them.
-//! - slot, store-release of NULL (consumer) → load-acquire of the probed slot (producer): the slots before the probed one
-//!   were cleared earlier, so no clearing can overtake the producer's next value in its slot.
+//! - slot, store-release of a value (producer) → load-acquire of the probed slot (consumer): the slots before the
+//!   probed one were written earlier, so they hold their values, and whatever the producer wrote before it sent them.
+//! - slot, store-release of NULL (consumer) → load-acquire of the probed slot (producer): the slots before the probed
+//!   one were cleared earlier, so no clearing can overtake the producer's next value in its slot.
 //! - `head` and `batch_head` are the producer's alone, `tail`, `batch_tail` and `batch_history` the consumer's.
 //!
 //! # What hangs, and when
 //!
-//! Each call returns, after at most log2(batch) + 1 probes and as many waits. With backtracking nothing hangs. Without it up to
-//! `BATCH_SIZE - 1` elements stay where they are until more follow, and two threads in a ring of two queues hang as
-//! with [`mcring`](super::mcring).
+//! Each call returns, after at most log2(batch) + 1 probes and as many waits. With backtracking nothing hangs. Without
+//! it up to `BATCH_SIZE - 1` elements stay where they are until more follow, and two threads in a ring of two queues
+//! hang as with [`mcring`](super::mcring).
 
-use super::{Array, Dequeue, Enqueue, Line, next, spin_wait};
-use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicUsize, Relaxed, Release, UnsafeCell};
-use core::fmt;
-use core::marker::PhantomData;
-use core::num::NonZero;
+use super::slots::{Array, Line, next, spin_wait};
+use super::{Dequeue, Enqueue};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicUsize, UnsafeCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZero;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 const NULL: usize = 0;
 
@@ -143,8 +145,8 @@ mod sealed {
         /// True if the increment must not be 0.
         const ADAPTS: bool = false;
 
-        /// `backtrack_deq`: the number of filled slots from `tail` on, 0 for a failure. `is_filled` tells of the last slot of a
-        /// batch of that size.
+        /// `backtrack_deq`: the number of filled slots from `tail` on, 0 for a failure. `is_filled` tells of the last
+        /// slot of a batch of that size.
         fn backtrack_deq(local: &mut ConsumerLocals, constants: &Constants, is_filled: impl Fn(u32) -> bool) -> u32;
     }
 }
@@ -209,8 +211,8 @@ fn halve(mut batch_size: u32, ticks: u32, is_filled: impl Fn(u32) -> bool) -> u3
     batch_size
 }
 
-/// Makes a queue of `size` slots. It takes an element only when more than `batch_size` slots are free, or left of the last
-/// batch.
+/// Makes a queue of `size` slots. It takes an element only when more than `batch_size` slots are free, or left of the
+/// last batch.
 ///
 /// # Errors
 /// No slot, too many, no memory, batches of 0 or not below `size`, or an increment of 0 where it counts.
@@ -318,9 +320,9 @@ impl<B> fmt::Debug for Consumer<B> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::CACHE_LINE;
+    use super::super::slots::CACHE_LINE;
     use super::Ring;
-    use core::mem::{align_of, offset_of};
+    use std::mem::{align_of, offset_of};
 
     #[test]
     fn each_side_has_a_line() {

@@ -1,17 +1,18 @@
 //! MCRingBuffer with deadlock prevention method 4: a consumer that finds nothing has the outgoing queues flushed.
 //!
-//! Source: section 2.6, method 4, of the B-Queue paper (Wang, Zhang, Tang, Hua); the unused elements are those of section II-B2
-//! of the MCRingBuffer paper. [`mcring_timer`](super::mcring_timer) is method 3, and says why there is no 1 and 2.
+//! Source: section 2.6, method 4, of the B-Queue paper (Wang, Zhang, Tang, Hua); the unused elements are those of
+//! section II-B2 of the MCRingBuffer paper. [`mcring_timer`](super::mcring_timer) is method 3, and says why there is no
+//! 1 and 2.
 //!
 //! # How it works
 //!
 //! 1. [`dequeue_or`](Consumer::dequeue_or) is given a callback, which it calls when it fails to get an element.
-//! 2. The callback [flushes](Producer::flush) all queues that this thread inserts into: it injects unused elements until
-//!    nothing is invisible.
+//! 2. The callback [flushes](Producer::flush) all queues that this thread inserts into: it injects unused elements
+//!    until nothing is invisible.
 //! 3. The consumer discards the unused elements.
 //!
 //! ```
-//! use corelane::paper::{Enqueue, mcring_callback};
+//! use corelane_papers::{Enqueue, mcring_callback};
 //!
 //! let (mut ask, mut asked) = mcring_callback::channel(2000, 50).unwrap();
 //! let (mut answer, mut answered) = mcring_callback::channel(2000, 50).unwrap();
@@ -35,13 +36,13 @@
 //!
 //! # What hangs, and when
 //!
-//! A ring of queues does not, as long as each thread's callback flushes each of its outgoing queues, and a batch fits into
-//! them: the paper's objection is that nobody but the program can know them. A thread that neither inserts nor polls shows nothing, so at the end of a stream
-//! the producer flushes by itself.
+//! A ring of queues does not, as long as each thread's callback flushes each of its outgoing queues, and a batch fits
+//! into them: the paper's objection is that nobody but the program can know them. A thread that neither inserts nor
+//! polls shows nothing, so at the end of a stream the producer flushes by itself.
 
 use super::{Dequeue, Enqueue, mcring};
-use crate::error::ChannelError;
-use core::fmt;
+use corelane::error::ChannelError;
+use std::fmt;
 
 /// Makes a ring of `max` slots, which holds up to `max - 1` elements, used and unused, and updates its indices every
 /// `batch_size` elements.

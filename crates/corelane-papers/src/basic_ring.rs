@@ -1,7 +1,8 @@
 //! BasicRingBuffer as printed: Lamport's ring, its two indices in one cache line.
 //!
-//! Source: Figure 3 and section II-A2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon); Figure 1 of the B-Queue paper;
-//! L. Lamport, "Proving the correctness of multiprocess programs", 1977. [`crate::spsc::lamport`] is the safe form.
+//! Source: Figure 3 and section II-A2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon); Figure 1 of the B-Queue
+//! paper; L. Lamport, "Proving the correctness of multiprocess programs", 1977. [`corelane::spsc::lamport`] is the safe
+//! form.
 //!
 //! # How it works
 //!
@@ -15,8 +16,8 @@
 //! - `read` and `write` are atomics, release and acquire: as plain variables they would be data races.
 //! - Fewer than two slots, which could never hold an element, are refused.
 //!
-//! The paper protects no cache line of this queue, so `read`, `write`, `max` and the address of the slots share one. The
-//! paper leaves that to the compiler and the allocator; here it is certain.
+//! The paper protects no cache line of this queue, so `read`, `write`, `max` and the address of the slots share one.
+//! The paper leaves that to the compiler and the allocator; here it is certain.
 //!
 //! # Synchronization
 //!
@@ -27,11 +28,13 @@
 //!
 //! Wait-free. Nothing hangs: a failure means full or empty at that moment.
 
-use super::{Array, Dequeue, Enqueue, next};
-use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU32, Relaxed, Release, Slot, UnsafeCell};
-use core::fmt;
-use core::mem::MaybeUninit;
+use super::slots::{Array, Slot, next};
+use super::{Dequeue, Enqueue};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicU32, UnsafeCell};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 #[repr(C, align(64))]
 struct Ring<T> {
@@ -118,9 +121,9 @@ impl<T> fmt::Debug for Consumer<T> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::CACHE_LINE;
+    use super::super::slots::CACHE_LINE;
     use super::Ring;
-    use core::mem::{offset_of, size_of};
+    use std::mem::{offset_of, size_of};
 
     #[test]
     fn indices_and_all_else_share_a_line() {

@@ -6,23 +6,25 @@
 //! # How it works
 //!
 //! 1. An auxiliary thread ([`Timer`]) changes a global variable ([`Signal`]) every 10 microseconds.
-//! 2. The producer looks at the variable before it inserts. If it has changed and elements are invisible, the producer injects
-//!    unused elements until the batch is complete. If the ring is full before, it goes on with its next insertion.
+//! 2. The producer looks at the variable before it inserts. If it has changed and elements are invisible, the producer
+//!    injects unused elements until the batch is complete. If the ring is full before, it goes on with its next
+//!    insertion.
 //! 3. The consumer discards the unused elements.
 //!
 //! The ring below is [`mcring`], unchanged. An unused element is `None`, so that any element can be sent; with
 //! `NonZero<usize>` that takes no more room than the element.
 //!
-//! Left open in print: how many elements are injected. The signal says "whether the queue needs a flush operation", and its
-//! period is the time in which all of a queue's elements are delivered; so one signal shows all that was inserted. The paper's
-//! variable is a flag that somebody has to take back; here it counts, so that one serves all queues of a system.
+//! Left open in print: how many elements are injected. The signal says "whether the queue needs a flush operation", and
+//! its period is the time in which all of a queue's elements are delivered; so one signal shows all that was inserted.
+//! The paper's variable is a flag that somebody has to take back; here it counts, so that one serves all queues of a
+//! system.
 //!
 //! # The other methods of section 2.6
 //!
 //! Methods 1 and 2 are not built. In method 1 the auxiliary thread inserts by itself: then there are two producers, and
 //! the ring is for one. In method 2 the timer interrupts the producer, which would have to be reentrant: a signal
-//! handler between the write of an element and the update of `nextWrite` would overwrite it. The paper says as much of both. Method
-//! 4 is [`mcring_callback`](super::mcring_callback).
+//! handler between the write of an element and the update of `nextWrite` would overwrite it. The paper says as much of
+//! both. Method 4 is [`mcring_callback`](super::mcring_callback).
 //!
 //! # What differs from print, and why safety forces it
 //!
@@ -34,17 +36,19 @@
 //!
 //! # What hangs, and when
 //!
-//! What hangs with the raw ring: two threads in a ring of two queues that have each inserted less than a batch and poll. The timer
-//! goes on, but who polls does not insert, and who does not insert does not look at the signal ("deadlock remains
-//! unsolved"). For the same reason the last elements of a stream stay invisible until the producer inserts again, or
-//! [flushes](Producer::flush) by itself.
+//! What hangs with the raw ring: two threads in a ring of two queues that have each inserted less than a batch and
+//! poll. The timer goes on, but who polls does not insert, and who does not insert does not look at the signal
+//! ("deadlock remains unsolved"). For the same reason the last elements of a stream stay invisible until the producer
+//! inserts again, or [flushes](Producer::flush) by itself.
 
-use super::{Dequeue, Enqueue, Line, mcring};
-use crate::error::ChannelError;
-use crate::sync::{Arc, AtomicUsize, Relaxed};
-use core::fmt;
+use super::slots::Line;
+use super::{Dequeue, Enqueue, mcring};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicUsize};
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(not(any(loom, shuttle)))]
 pub use timer::Timer;
 
 /// The global variable through which a timer informs producers.
@@ -147,7 +151,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(not(any(loom, shuttle)))]
 mod timer {
     use super::Signal;
     use std::io;
@@ -156,8 +160,8 @@ mod timer {
     use std::thread::{Builder, JoinHandle, sleep};
     use std::time::{Duration, Instant};
 
-    /// The auxiliary thread; it ends when this is dropped. Its wake-ups disturb whatever runs beside it, so end it before anything
-    /// else is measured.
+    /// The auxiliary thread; it ends when this is dropped. Its wake-ups disturb whatever runs beside it, so end it
+    /// before anything else is measured.
     #[derive(Debug)]
     pub struct Timer {
         signal: Signal,
@@ -214,7 +218,8 @@ mod timer {
     /// By default Linux wakes a thread up to 50 microseconds late, five of the paper's periods.
     fn wake_in_time() {
         #[cfg(target_os = "linux")]
-        // SAFETY: this option takes a number and concerns the calling thread's timers alone. If it fails they stay late.
+        // SAFETY: this option takes a number and concerns the calling thread's timers alone. If it fails they stay
+        // late.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
         }

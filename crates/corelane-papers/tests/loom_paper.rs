@@ -1,21 +1,21 @@
 //! The paper forms under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_paper`.
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-papers --test loom_paper`.
 //!
-//! Where elements lie in the queue's own slots, loom sees who accesses them. The forms whose slots are words carry the number
-//! of a parcel, memory that the producer writes before it sends the number and the consumer reads when it gets it.
-//! Parcels are used again as soon as the queue says that theirs was read: that is what the order of a NULL is for.
+//! Where elements lie in the queue's own slots, loom sees who accesses them. The forms whose slots are words carry the
+//! number of a parcel, memory that the producer writes before it sends the number and the consumer reads when it gets
+//! it. Parcels are used again as soon as the queue says that theirs was read: that is what the order of a NULL is for.
 //!
 //! A form that hangs has no model, as it has no end: see `tests/deadlock.rs`.
 #![cfg(loom)]
 
-#[path = "support/explore.rs"]
+#[path = "../../corelane/tests/support/explore.rs"]
 mod explore;
 
 use corelane::Barrier;
-use corelane::paper::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
-use corelane::paper::fast_forward::{self, Slip};
-use corelane::paper::mcring_timer::{self, Signal};
-use corelane::paper::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
+use corelane_papers::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Parameters, Plain};
+use corelane_papers::fast_forward::{self, Slip};
+use corelane_papers::mcring_timer::{self, Signal};
+use corelane_papers::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
 use explore::explore_with;
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -63,8 +63,8 @@ where
     });
 }
 
-/// The words of a queue of `slots` slots carry parcels, of which there are two more than slots: when the word before this one was
-/// accepted, the one a lap before it was dequeued, so the parcel of the one before that was read.
+/// The words of a queue of `slots` slots carry parcels, of which there are two more than slots: when the word before
+/// this one was accepted, the one a lap before it was dequeued, so the parcel of the one before that was read.
 fn parcels<P, C>(preemptions: usize, words: usize, slots: usize, queue: impl Fn() -> (P, C) + Send + Sync + 'static)
 where
     P: Enqueue<Word> + 'static,

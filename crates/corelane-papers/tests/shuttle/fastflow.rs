@@ -1,7 +1,7 @@
-//! The baseline of unbounded queues.
+//! FastFlow's queue.
 
 use crate::{Item, Ledger, draw, explore, one_of};
-use corelane::spsc::fastflow;
+use corelane_papers::fastflow;
 use shuttle::thread;
 
 /// Pointers through buffers that are used again.

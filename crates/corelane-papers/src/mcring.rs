@@ -1,15 +1,17 @@
 //! MCRingBuffer as printed: cache-line protection and batch updates of the shared indices, on both sides.
 //!
 //! Source: Figure 5 and section II-B of the MCRingBuffer paper (Lee, Bu, Chandranmenon); Figure 4 of the B-Queue paper.
-//! [`crate::spsc::mcring`] is the safe form. Without anything that flushes this is `MCRingBuffer(deadlock)` of the B-Queue
-//! paper's Figure 12.
+//! [`corelane::spsc::mcring`] is the safe form. Without anything that flushes this is `MCRingBuffer(deadlock)` of the
+//! B-Queue paper's Figure 12.
 //!
 //! # How it works
 //!
-//! 1. The control variables are four groups, each on a cache line of its own: the shared `read` and `write`; the consumer's
-//!    `localWrite`, `nextRead` and `rBatch`; the producer's `localRead`, `nextWrite` and `wBatch`; the constants.
-//! 2. `Insert` compares `NEXT(nextWrite)` with `localRead`, its guess of `read`. If they are equal it compares with `read`
-//!    itself: equal again is a failure, else the guess is refreshed. It writes the element and advances `nextWrite`.
+//! 1. The control variables are four groups, each on a cache line of its own: the shared `read` and `write`; the
+//!    consumer's `localWrite`, `nextRead` and `rBatch`; the producer's `localRead`, `nextWrite` and `wBatch`; the
+//!    constants.
+//! 2. `Insert` compares `NEXT(nextWrite)` with `localRead`, its guess of `read`. If they are equal it compares with
+//!    `read` itself: equal again is a failure, else the guess is refreshed. It writes the element and advances
+//!    `nextWrite`.
 //! 3. After every `batchSize` elements it advances `write`, which shows them to the consumer.
 //! 4. `Extract` mirrors this: it compares `nextRead` with `localWrite`, then with `write`, reads the element, and after
 //!    every `batchSize` elements advances `read`.
@@ -24,24 +26,27 @@
 //! # Synchronization
 //!
 //! - `write`, store-release (producer) → load-acquire (consumer): elements are written before they are read.
-//! - `read`, store-release (consumer) → load-acquire (producer): elements are read before their slots are written again.
-//! - Of the two loads of an index the first decides about the failure alone, so it may be relaxed. The second sees the same
-//!   value or a later one.
+//! - `read`, store-release (consumer) → load-acquire (producer): elements are read before their slots are written
+//!   again.
+//! - Of the two loads of an index the first decides about the failure alone, so it may be relaxed. The second sees the
+//!   same value or a later one.
 //!
 //! # What hangs, and when
 //!
-//! Each call is wait-free, but up to `batchSize - 1` elements stay invisible until more are inserted, for ever if there are
-//! none, and as many slots that were extracted stay occupied. Two threads in a ring of two queues, which insert only what they
-//! have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue paper). A ring of no more
-//! slots than a batch is full before its first batch is complete, so it never passes anything on. Where the
-//! elements of a stream are to arrive, send a multiple of the batch, or see [`mcring_timer`](super::mcring_timer) and
-//! [`mcring_callback`](super::mcring_callback).
+//! Each call is wait-free, but up to `batchSize - 1` elements stay invisible until more are inserted, for ever if there
+//! are none, and as many slots that were extracted stay occupied. Two threads in a ring of two queues, which insert
+//! only what they have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue
+//! paper). A ring of no more slots than a batch is full before its first batch is complete, so it never passes anything
+//! on. Where the elements of a stream are to arrive, send a multiple of the batch, or see
+//! [`mcring_timer`](super::mcring_timer) and [`mcring_callback`](super::mcring_callback).
 
-use super::{Array, Dequeue, Enqueue, Line, next};
-use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU32, Relaxed, Release, Slot, UnsafeCell};
-use core::fmt;
-use core::mem::MaybeUninit;
+use super::slots::{Array, Line, Slot, next};
+use super::{Dequeue, Enqueue};
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicU32, UnsafeCell};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 #[repr(C)]
 struct Ring<T> {
@@ -84,12 +89,12 @@ struct Constants {
     batch_size: u32,
 }
 
-// SAFETY: elements are copied from thread to thread, hence `T: Send`; the shared indices order every access to a slot, and
-// a group of local variables is its handle's alone.
+// SAFETY: elements are copied from thread to thread, hence `T: Send`; the shared indices order every access to a slot,
+// and a group of local variables is its handle's alone.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
-/// Makes a ring of `max` slots, which holds up to `max - 1` elements and updates its indices every `batch_size` elements.
-/// The paper measures 2,000 slots and batches of 1, 10 and 50.
+/// Makes a ring of `max` slots, which holds up to `max - 1` elements and updates its indices every `batch_size`
+/// elements. The paper measures 2,000 slots and batches of 1, 10 and 50.
 ///
 /// # Errors
 /// Fewer than two slots, too many, no memory, or a batch of 0.
@@ -240,9 +245,9 @@ impl<T> fmt::Debug for Consumer<T> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::super::CACHE_LINE;
+    use super::super::slots::CACHE_LINE;
     use super::{Ring, Shared};
-    use core::mem::{align_of, offset_of};
+    use std::mem::{align_of, offset_of};
 
     #[test]
     fn each_group_has_a_line_and_the_shared_indices_have_one_together() {

@@ -1,9 +1,9 @@
 //! The queues that the paper on synchronous queues compares with.
 
-use crate::handoff::{EACH, check, join, spawn};
+use crate::shared::{EACH, check, join, spawn};
 use crate::{Item, Ledger, draw, explore, one_of, soon};
 use corelane::handoff::Fairness;
-use corelane::handoff::baseline::{Hanson, JavaFive, Naive};
+use corelane_papers::handoff::{Hanson, JavaFive, Naive};
 use std::sync::Arc;
 
 fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {

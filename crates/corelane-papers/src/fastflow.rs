@@ -1,11 +1,11 @@
-//! FastFlow's unbounded queue of pointers, as the case study found it: the baseline of [`linked`](super::linked) and
-//! [`stream`](super::stream).
+//! FastFlow's unbounded queue of pointers, as the case study found it: the baseline of
+//! [`corelane::spsc::linked`] and [`corelane::spsc::stream`].
 //!
-//! Source: the case study on FastFlow's queue, its five components and its list of what could be less. Written from that
-//! text, not from FastFlow's code.
+//! Source: the case study on FastFlow's queue, its five components and its list of what could be less. Written from
+//! that text, not from FastFlow's code.
 //!
 //! ```
-//! let (mut producer, mut consumer) = corelane::spsc::fastflow::channel(1024);
+//! let (mut producer, mut consumer) = corelane_papers::fastflow::channel(1024);
 //! producer.push(Box::new("pointers only")).unwrap();
 //! assert_eq!(consumer.pop().as_deref(), Some(&"pointers only"));
 //! assert_eq!(consumer.pop(), None);
@@ -13,24 +13,25 @@
 //!
 //! # How it works
 //!
-//! 1. `PtrBuffer` (`SWSR_Ptr_Buffer`): a bounded ring of pointers in which NULL says that a slot is free, so that no index is
-//!    shared. It is set to NULL whole when it is allocated, and slot by slot as the consumer pops.
-//! 2. `ListQueue` (`dynqueue`): a linked list of nodes, which holds the buffers between the producer's and the consumer's.
+//! 1. `PtrBuffer` (`SWSR_Ptr_Buffer`): a bounded ring of pointers in which NULL says that a slot is free, so that no
+//!    index is shared. It is set to NULL whole when it is allocated, and slot by slot as the consumer pops.
+//! 2. `ListQueue` (`dynqueue`): a linked list of nodes, which holds the buffers between the producer's and the
+//!    consumer's.
 //! 3. The node cache: a `PtrBuffer` by which nodes go back to the producer.
 //! 4. The buffer cache: a `PtrBuffer` by which buffers do.
-//! 5. `Queue` (`uSWSR_Ptr_Buffer`) binds them together. The producer pushes into its buffer and takes another one from the cache
-//!    or the allocator where that is full; the consumer pops from its own, and where that is empty for good takes the next
-//!    from the list.
+//! 5. `Queue` (`uSWSR_Ptr_Buffer`) binds them together. The producer pushes into its buffer and takes another one from
+//!    the cache or the allocator where that is full; the consumer pops from its own, and where that is empty for good
+//!    takes the next from the list.
 //!
-//! A push meets six conditional branches, as the case study counts them, and so does a pop: two look for NULL, two for a full
-//! (an empty) buffer, one for a queue that was not initialised, and one for the end of the ring. From handle to
-//! message there are four steps: queue, buffer, slots, message. Which of the checks the compiler can prove away it does: a
-//! `Box` is never NULL.
+//! A push meets six conditional branches, as the case study counts them, and so does a pop: two look for NULL, two for
+//! a full (an empty) buffer, one for a queue that was not initialised, and one for the end of the ring. From handle to
+//! message there are four steps: queue, buffer, slots, message. Which of the checks the compiler can prove away it
+//! does: a `Box` is never NULL.
 //!
 //! # What differs, and why
 //!
-//! - Slots and the producer's current buffer are stored with release and loaded with acquire. The text's model is that of x86, where
-//!   plain stores and loads are. The links of the list need neither, see below.
+//! - Slots and the producer's current buffer are stored with release and loaded with acquire. The text's model is that
+//!   of x86, where plain stores and loads are. The links of the list need neither, see below.
 //! - A pointer is a `Box`: NULL cannot be pushed, and what is inside is dropped with the queue.
 //! - Refused memory gives the pointer back.
 //!
@@ -38,12 +39,13 @@
 //!
 //! # Synchronization
 //!
-//! - A slot, store-release (producer) → load-acquire (consumer): the pointer's target is written before it is read. Store-release
-//!   of NULL (consumer) → load-acquire (producer): the pointer is read before the slot is written again.
-//! - `written`, the producer's buffer, store-release (producer) → load-acquire (consumer): a consumer that finds another buffer
-//!   than its own there sees everything that was pushed into its own, so one more look says whether it is empty for good. It also
-//!   sees the link to the buffer behind its own, and that node: so links and nodes are relaxed. For what it finds is a later buffer, as its
-//!   own is not used a second time before it has left it, and to have come there it has read `written` as late as that.
+//! - A slot, store-release (producer) → load-acquire (consumer): the pointer's target is written before it is read.
+//!   Store-release of NULL (consumer) → load-acquire (producer): the pointer is read before the slot is written again.
+//! - `written`, the producer's buffer, store-release (producer) → load-acquire (consumer): a consumer that finds
+//!   another buffer than its own there sees everything that was pushed into its own, so one more look says whether it
+//!   is empty for good. It also sees the link to the buffer behind its own, and that node: so links and nodes are
+//!   relaxed. For what it finds is a later buffer, as its own is not used a second time before it has left it, and to
+//!   have come there it has read `written` as late as that.
 //! - Caches are `PtrBuffer`s: as for a slot, in the other direction.
 //!
 //! # Progress
@@ -58,17 +60,30 @@
 //!
 //! Buffers of so many pointers, a node each, two caches of 32; and what the pointers lead to.
 
-use crate::error::ChannelError;
-use crate::sync::{Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, look_at, set_to};
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::cell::Cell;
-use core::fmt;
-use core::marker::PhantomData;
-use core::ptr::null_mut;
+use corelane::error::ChannelError;
+use corelane::papers::{Arc, AtomicPtr, AtomicUsize, look_at, set_to};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Buffers and nodes kept for later. The text gives no number.
 const CACHED: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// On two cache lines of its own, as everywhere in corelane: the neighbour of a missed line is fetched along with it.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+impl<T> Deref for Padded<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// A bounded ring of pointers, from one thread to another.
 struct PtrBuffer<T> {
