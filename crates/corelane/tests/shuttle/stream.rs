@@ -26,40 +26,49 @@ fn message(number: usize, longest: usize) -> Vec<u8> {
     (0..len).map(|i| (number.wrapping_mul(31) ^ i ^ len) as u8).collect()
 }
 
-/// Pushes messages by drawn calls. Returns the number of the first that was refused as the queue is closed, or of the last.
+/// Pushes messages by drawn calls. Returns the number of the first that was refused as the queue is closed, or how many
+/// there are.
 fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, timed: bool) -> usize {
     let mut next = 0;
     while next < messages {
         let bytes = message(next, longest);
-        let pushed = match draw(0..if timed { 5 } else { 4 }) {
-            0 => producer.try_push(&bytes),
+        // And what else than Closed such a call may say where there is no room.
+        let (pushed, no_room) = match draw(0..if timed { 5 } else { 4 }) {
+            0 => (producer.try_push(&bytes), Some(PushError::Full)),
             1 => {
                 let batch =
                     (next..messages).take(draw(1..10)).map(|number| message(number, longest)).collect::<Vec<_>>();
-                next += producer.try_push_batch(&batch).unwrap_or(0);
+                let pushed = producer.try_push_batch(&batch);
+                next += pushed.unwrap_or(0);
                 if producer.is_closed() {
                     return next;
                 }
-                Err(PushError::Full)
+                assert_ne!(pushed, Ok(0), "there were some");
+                thread::yield_now();
+                match pushed {
+                    Ok(_) | Err(PushError::Full) => continue,
+                    Err(error) => panic!("{error}"),
+                }
             }
             2 => match producer.try_reserve(bytes.len() + draw(0..2).min(longest - bytes.len())) {
                 Ok(reserved) if draw(0..4) == 0 => {
                     drop(reserved);
-                    Err(PushError::Full)
+                    thread::yield_now();
+                    continue;
                 }
                 Ok(mut reserved) => {
                     reserved.append(&bytes);
-                    reserved.commit_written().map_err(|_| PushError::Closed)
+                    (reserved.commit_written().map_err(|_| PushError::Closed), None)
                 }
-                Err(error) => Err(error),
+                Err(error) => (Err(error), Some(PushError::Full)),
             },
-            4 => producer.push_timeout(&bytes, soon()),
-            _ => producer.push(&bytes),
+            4 => (producer.push_timeout(&bytes, soon()), Some(PushError::Timeout)),
+            _ => (producer.push(&bytes), None),
         };
         match pushed {
             Ok(()) => next += 1,
-            Err(PushError::Full) => thread::yield_now(),
             Err(PushError::Closed) => return next,
+            Err(error) if Some(error) == no_room => thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
     }
@@ -153,13 +162,22 @@ fn the_consumer_closes_in_midstream() {
     explore(|| {
         let ((mut producer, mut consumer), longest) = queue();
         let messages = draw(1..100);
-        let pusher = thread::spawn(move || push_all(&mut producer, messages, longest, draw(0..2) == 0));
+        let pusher = thread::spawn(move || {
+            let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
+            // Whoever was told so once is told so for ever.
+            if pushed < messages {
+                assert!(producer.is_closed());
+                assert_eq!(producer.try_push(&message(pushed, longest)), Err(PushError::Closed));
+            }
+            pushed
+        });
         let mut popped = pop_all(&mut consumer, draw(0..messages + 1), longest, false);
         consumer.close();
         while let Ok(bytes) = consumer.try_pop() {
             assert_eq!(bytes, message(popped, longest));
             popped += 1;
         }
+        assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
         assert_eq!(pusher.join().unwrap(), popped);
     });
 }
