@@ -61,7 +61,8 @@
 //! | jobs of uneven length | [`dispatch::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
 //! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
-//! Several threads on the other side: give each its own queue and let one serve them all; [`wait::any`] sleeps once for many queues.
+//! Several threads on the other side: give each its own queue and let one serve them all. A [`wait::Select`] sleeps once
+//! for many ends, of any of these queues, and for sockets and other file descriptors.
 //!
 //! # What every queue of `spsc` promises
 //!

@@ -278,7 +278,9 @@ fn of_two_wake_ups_one_is_passed_on() {
                 }
                 // One of the three has nothing yet.
                 push(2);
-                pops.map(|pop| pop.join().unwrap().unwrap());
+                for pop in pops {
+                    pop.join().unwrap().unwrap();
+                }
                 selects.join().unwrap();
             });
         }

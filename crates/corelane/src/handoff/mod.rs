@@ -8,7 +8,7 @@
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | an item for an item, between equals | [`Exchanger`] |
-//! | a request now and its outcome later, or several requests at once | [tickets](TakeTicket): `reserve_take`, `reserve_put`, and [`select`] |
+//! | a request now and its outcome later, or several at once | [tickets](TakeTicket), and [`Select`](crate::wait::Select) |
 //!
 //! Each verb means one thing in all of them:
 //!

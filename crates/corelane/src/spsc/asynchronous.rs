@@ -70,7 +70,7 @@
 //! 1. A call that finds an item, or a slot, takes it: what a `try_` call does, and no more.
 //! 2. One that does not leaves its task's waker in the one place that an end has for it, raises the flag in its end's word,
 //!    passes the heavy half of the barrier, looks once more, and is pending. That is the [park
-//!    protocol](crate::wait#the-park-protocol) with a waker in the parker's place, and the same argument: either that look
+//!    protocol](crate::wait#the-park-protocol) with a waker in the sleeper's place, and the same argument: either that look
 //!    finds what was published, or the publisher finds the flag. It takes the flag down first and the waker then, so one
 //!    wait costs one wake-up.
 //! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While it is
