@@ -11,7 +11,7 @@ use corelane::error::ChannelError;
 use corelane::spsc::{
     self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, lane, linked, stream,
 };
-use corelane::wait::{Adaptive, Park};
+use corelane::wait::{Adaptive, Park, Select};
 use std::panic::catch_unwind;
 
 type Page = [u8; 4096];
@@ -94,6 +94,29 @@ fn pushing_popping_and_waiting_allocate_nothing() {
     calls_allocate_nothing::<FastForward>();
     // As long as the segments that are kept do.
     calls_allocate_nothing::<Linked>();
+}
+
+#[test]
+fn waits_for_the_first_of_many_ends_allocate_nothing() {
+    let (mut tx, rx) = spsc::channel::<u64>(4);
+    let (sender, receiver) = corelane::mpmc::channel::<u64>(4);
+    let mut select = Select::with(Park);
+    let (rx, receiver) = (select.add(rx), select.add(receiver));
+    let mut wait = |tx: &mut spsc::Producer<u64>| {
+        assert_eq!(select.wait_timeout(std::time::Duration::from_micros(10)), None);
+        tx.push(1).unwrap();
+        sender.push(2).unwrap();
+        for _ in 0..2 {
+            let ready = select.wait().unwrap();
+            let item = if ready == rx { select[rx].try_pop() } else { select[receiver].try_pop() };
+            assert!(item.is_ok());
+        }
+    };
+    // The first wait of a thread makes its place to sleep, the first of a shared queue its list.
+    wait(&mut tx);
+    let before = CALLS.get();
+    (0..100).for_each(|_| wait(&mut tx));
+    assert_eq!(CALLS.get(), before);
 }
 
 /// Bytes of an unbounded queue's segment in these tests, less its head and rounding.

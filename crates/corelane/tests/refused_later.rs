@@ -10,7 +10,7 @@ mod trap;
 use corelane::error::{PopTimeoutError, TryPushError};
 use corelane::mpmc;
 use corelane::spsc::{self, Options};
-use corelane::wait::Park;
+use corelane::wait::{Park, Readable, Select};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -68,6 +68,50 @@ fn a_shared_park_is_bounded() {
         let before = sleeps();
         assert_eq!(queue.pop_timeout(WAIT), Err(PopTimeoutError::Timeout));
         assert!(sleeps() - before >= SLEEPS, "it slept {} times", sleeps() - before);
+    });
+}
+
+#[test]
+fn a_park_for_many_ends_is_bounded() {
+    let make = || {
+        let (_producer, consumer) = spsc::channel::<u64>(2);
+        let (sender, receiver) = mpmc::channel::<u64>(2);
+        (_producer, sender, consumer, receiver, std::os::unix::net::UnixStream::pair().unwrap())
+    };
+    alone("a_park_for_many_ends_is_bounded", make, |(_producer, _sender, consumer, receiver, (near, _far))| {
+        let mut select = Select::with(Park);
+        select.add(consumer);
+        select.add(receiver);
+        for with_descriptor in [false, true] {
+            if with_descriptor {
+                select.add(Readable::new(&near));
+            }
+            let before = sleeps();
+            assert_eq!(select.wait_timeout(WAIT), None);
+            assert!(sleeps() - before >= SLEEPS, "it slept {} times", sleeps() - before);
+        }
+    });
+}
+
+/// A task's wait for many ends goes on being polled, and finds what comes.
+#[cfg(feature = "async")]
+#[test]
+fn a_task_that_waits_for_many_ends_is_polled_again() {
+    let make = || (spsc::channel::<u64>(2), mpmc::channel::<u64>(2));
+    let name = "a_task_that_waits_for_many_ends_is_polled_again";
+    alone(name, make, |((mut producer, consumer), (_sender, receiver))| {
+        let mut select = Select::new();
+        let consumer = select.add(consumer);
+        select.add(receiver);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                producer.try_push(7).unwrap();
+                // Open for as long as the task may look.
+                std::mem::forget(producer);
+            });
+            assert_eq!(futures_executor::block_on(select.wait_async()).unwrap(), consumer);
+        });
     });
 }
 

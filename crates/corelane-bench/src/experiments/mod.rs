@@ -20,6 +20,7 @@ mod peers;
 mod pool;
 mod ring;
 mod round_trip;
+mod select;
 mod shared_core;
 mod spin;
 mod transfer;
@@ -44,6 +45,7 @@ pub(crate) const ALL: &[Experiment] = &[
     monitor_rate::EXPERIMENT,
     shared_core::EXPERIMENT,
     spin::EXPERIMENT,
+    select::EXPERIMENT,
     handoff::EXPERIMENT,
     transfer::EXPERIMENT,
     elimination::EXPERIMENT,

@@ -13,6 +13,7 @@ mod closing;
 mod crossing;
 mod dispatch;
 mod executors;
+mod select;
 mod support;
 mod turning;
 mod waking;
