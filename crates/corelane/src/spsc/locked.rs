@@ -47,12 +47,9 @@
 //!
 //! The next power of two of the capacity, times the item's size.
 
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
-use super::slots::Slots;
-use crate::end::Control;
+use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicU32, Padded, Relaxed, Release, Slot, UnsafeCell, pause};
-use core::fmt;
+use crate::sync::{Acquire, AtomicU32, Padded, Relaxed, Release, UnsafeCell, pause};
 
 /// LockRingBuffer as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,223 +108,61 @@ impl Lock {
     }
 }
 
-struct Ring<T> {
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a ring")]
+pub struct Words {
     lock: Padded<Lock>,
-    slots: Slots<T>,
-    capacity: usize,
 }
 
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: both handles are gone, so nobody needs the lock.
-        let Indices { write, read } = self.lock.indices.with(|indices| unsafe { *indices });
-        // SAFETY: what lies between the indices is published and not popped.
-        unsafe { self.slots.drop_items(read, write) };
-    }
-}
-
-impl sealed::Sealed for Locked {}
-
-impl<T: Send> Design<T> for Locked {
+// SAFETY: each critical section sees the one before it, and what came before that; both indices are exact.
+unsafe impl Algorithm for Locked {
     type Tuning = ();
-    type Producer = LockedProducer<T>;
-    type Consumer = LockedConsumer<T>;
+    type Words = Words;
+    type Writing = ();
+    type Reading = ();
 
-    fn create(request: Request<'_, ()>) -> Result<(LockedProducer<T>, LockedConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, .. } = request;
+    fn begin<T>(_: usize, start: usize, (): &()) -> Result<Begin<Self>, ChannelError> {
         let indices = UnsafeCell::new(Indices { write: start, read: start });
-        let ring = Ring {
-            lock: Padded(Lock { state: AtomicU32::new(FREE), indices }),
-            slots: Slots::new(capacity)?,
-            capacity,
-        };
-        let shared = Shared::new(control, ring);
-        let producer = LockedProducer { write: start, room: capacity, halted: false, shared: shared.clone() };
-        Ok((producer, LockedConsumer { read: start, ready: 0, sealed: false, shared }))
+        let lock = Padded(Lock { state: AtomicU32::new(FREE), indices });
+        Ok(Begin { words: Words { lock }, writing: (), reading: () })
     }
 
-    fn release_lag(_: usize, _: &()) -> usize {
+    fn release_lag(_: usize, (): &()) -> usize {
         0
     }
-}
 
-/// The producer's half.
-#[doc(hidden)]
-pub struct LockedProducer<T> {
-    /// Own copy of the shared index, which only this side changes.
-    write: usize,
-    /// Slots known to be free.
-    room: usize,
-    halted: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-impl<T> LockedProducer<T> {
-    /// Called with no slot known to be free.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.halted {
-            let ring = &self.shared.body;
-            self.room = ring.capacity - ring.lock.with(|indices| indices.write.wrapping_sub(indices.read));
-        }
-    }
-}
-
-// SAFETY: `room` counts slots that were free when the lock was held, and only this side fills them; an item is written before
-// the critical section that publishes it.
-unsafe impl<T: Send> RawProducer<T> for LockedProducer<T> {
-    #[inline(always)]
-    fn writable(&mut self) -> usize {
-        if self.room == 0 {
-            self.look();
-        }
-        self.room
+    fn freed(Words { lock }: &Words) -> usize {
+        lock.with(|indices| indices.read)
     }
 
     #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.write, n)
+    fn publish(Words { lock }: &Words, writer: &mut Writer<Self>, _: usize) -> Option<usize> {
+        Some(lock.with(|indices| {
+            indices.write = writer.position;
+            indices.read
+        }))
+    }
+
+    fn retract(Words { lock }: &Words, writer: &mut Writer<Self>) {
+        lock.with(|indices| indices.write = writer.position);
+    }
+
+    fn published_exactly(Words { lock }: &Words) -> usize {
+        lock.with(|indices| indices.write)
     }
 
     #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.write.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn publish(&mut self, n: usize) {
-        self.write = self.write.wrapping_add(n);
-        let ring = &self.shared.body;
-        let inside = ring.lock.with(|indices| {
-            indices.write = self.write;
-            self.write.wrapping_sub(indices.read)
+    fn release(Words { lock }: &Words, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
+        let write = lock.with(|indices| {
+            indices.read = reader.position;
+            indices.write
         });
-        self.room = ring.capacity - inside;
+        (true, Some(write))
     }
 
-    unsafe fn retract(&mut self, n: usize) {
-        self.write = self.write.wrapping_sub(n);
-        self.room += n;
-        self.shared.body.lock.with(|indices| indices.write = self.write);
-    }
-
-    #[inline(always)]
-    fn halt(&mut self) {
-        self.halted = true;
-        self.room = 0;
-    }
-
-    fn position(&self) -> usize {
-        self.write
-    }
-
-    fn len(&self) -> usize {
-        self.write.wrapping_sub(self.shared.body.lock.with(|indices| indices.read))
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-/// The consumer's half.
-#[doc(hidden)]
-pub struct LockedConsumer<T> {
-    /// Own copy of the shared index, which only this side changes.
-    read: usize,
-    /// Items known to be there.
-    ready: usize,
-    sealed: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-impl<T> LockedConsumer<T> {
-    /// Items that are there now.
-    fn inside(&self) -> usize {
-        self.shared.body.lock.with(|indices| indices.write).wrapping_sub(self.read)
-    }
-
-    /// Called with no item known to be there.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.sealed {
-            self.ready = self.inside();
-        }
-    }
-}
-
-// SAFETY: `ready` counts items that were published when the lock was held, and only this side takes them; an item is read before
-// the critical section that releases its slot.
-unsafe impl<T: Send> RawConsumer<T> for LockedConsumer<T> {
-    #[inline(always)]
-    fn readable(&mut self) -> usize {
-        if self.ready == 0 {
-            self.look();
-        }
-        self.ready
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.read, n)
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.read.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn release(&mut self, n: usize) {
-        self.read = self.read.wrapping_add(n);
-        let inside = self.shared.body.lock.with(|indices| {
-            indices.read = self.read;
-            indices.write.wrapping_sub(self.read)
-        });
-        // What was published behind the seal is taken back by the producer.
-        self.ready = if self.sealed { self.ready - n } else { inside };
-        self.shared.control.slots_freed(self.read);
-    }
-
-    fn position(&self) -> usize {
-        self.read
-    }
-
-    fn len(&self) -> usize {
-        if self.sealed { self.ready } else { self.inside() }
-    }
-
-    fn seal(&mut self) -> usize {
-        self.ready = self.inside();
-        self.sealed = true;
-        self.read.wrapping_add(self.ready)
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-impl<T> fmt::Debug for LockedProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockedProducer").field("write", &self.write).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for LockedConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockedConsumer").field("read", &self.read).finish_non_exhaustive()
+    fn inside(Words { lock }: &mut Words) -> (usize, usize) {
+        // SAFETY: borrowed for this alone, so nobody needs the lock.
+        let Indices { write, read } = lock.indices.with(|indices| unsafe { *indices });
+        (read, write)
     }
 }

@@ -39,12 +39,9 @@
 //!
 //! The next power of two of the capacity, times the item's size.
 
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
-use super::slots::Slots;
-use crate::end::Control;
+use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot};
-use core::fmt;
+use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
 /// MCRingBuffer as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +70,9 @@ impl Tuning {
     }
 }
 
-struct Ring<T> {
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Indices {
     /// Shared: items published, updated by the producer once a batch.
     write: Padded<AtomicUsize>,
     /// Shared: items popped, updated by the consumer once a batch.
@@ -82,254 +81,109 @@ struct Ring<T> {
     next_write: Padded<AtomicUsize>,
     /// The consumer's exact position; written once, when its handle is dropped.
     popped: AtomicUsize,
-    slots: Slots<T>,
-    capacity: usize,
+    /// Items of the producer's batch, and of the consumer's. Constants.
+    write_batch: usize,
+    read_batch: usize,
 }
 
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
-        unsafe { self.slots.drop_items(self.popped.load(Relaxed), self.next_write.load(Relaxed)) };
-    }
-}
+/// The shared index that an end updates once a batch, as it stands.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Told(usize);
 
-impl sealed::Sealed for McRing {}
-
-impl<T: Send> Design<T> for McRing {
+// SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire; when
+// both are gone `popped` and `next_write` are exact.
+unsafe impl Algorithm for McRing {
     type Tuning = Tuning;
-    type Producer = McRingProducer<T>;
-    type Consumer = McRingConsumer<T>;
+    type Words = Indices;
+    type Writing = Told;
+    type Reading = Told;
 
-    fn create(request: Request<'_, Tuning>) -> Result<(McRingProducer<T>, McRingConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning, .. } = request;
+    fn begin<T>(capacity: usize, start: usize, tuning: &Tuning) -> Result<Begin<Self>, ChannelError> {
         if tuning.batch.is_some_and(|batch| batch == 0 || batch > capacity) {
             return Err(ChannelError::BadBatch);
         }
         let (write_batch, read_batch) = tuning.batches(capacity);
-        let ring = Ring {
+        let words = Indices {
             write: Padded(AtomicUsize::new(start)),
             read: Padded(AtomicUsize::new(start)),
             next_write: Padded(AtomicUsize::new(start)),
             popped: AtomicUsize::new(start),
-            slots: Slots::new(capacity)?,
-            capacity,
+            write_batch,
+            read_batch,
         };
-        let shared = Shared::new(control, ring);
-        let producer = McRingProducer {
-            next_write: start,
-            limit: start.wrapping_add(capacity),
-            published: start,
-            batch: write_batch,
-            halted: false,
-            shared: shared.clone(),
-        };
-        let consumer = McRingConsumer {
-            next_read: start,
-            local_write: start,
-            released: start,
-            batch: read_batch,
-            sealed: false,
-            shared,
-        };
-        Ok((producer, consumer))
+        Ok(Begin { words, writing: Told(start), reading: Told(start) })
     }
 
     fn release_lag(capacity: usize, tuning: &Tuning) -> usize {
         tuning.batches(capacity).1.saturating_sub(1)
     }
-}
 
-/// The producer's half.
-#[doc(hidden)]
-pub struct McRingProducer<T> {
-    next_write: usize,
-    /// A capacity behind the consumer's `read` as it was seen last: the paper's `localRead`.
-    limit: usize,
-    /// The shared `write` as it stands.
-    published: usize,
-    batch: usize,
-    halted: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
+    #[inline(always)]
+    fn freed(words: &Indices) -> usize {
+        words.read.load(Acquire)
+    }
 
-impl<T> McRingProducer<T> {
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.halted {
-            let ring = &self.shared.body;
-            self.limit = ring.read.load(Acquire).wrapping_add(ring.capacity);
+    #[inline(always)]
+    fn publish(words: &Indices, writer: &mut Writer<Self>, _: usize) -> Option<usize> {
+        words.next_write.store(writer.position, Release);
+        if writer.position.wrapping_sub(writer.own.0) >= words.write_batch {
+            writer.own = Told(writer.position);
+            words.write.store(writer.position, Release);
         }
-    }
-}
-
-// SAFETY: slots are written only before `limit`, a capacity behind an acquired `read`; items are published with release.
-unsafe impl<T: Send> RawProducer<T> for McRingProducer<T> {
-    #[inline(always)]
-    fn writable(&mut self) -> usize {
-        if self.next_write == self.limit {
-            self.look();
-        }
-        self.limit.wrapping_sub(self.next_write)
+        None
     }
 
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.next_write, n)
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.next_write.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn publish(&mut self, n: usize) {
-        self.next_write = self.next_write.wrapping_add(n);
-        self.shared.body.next_write.store(self.next_write, Release);
-        if self.next_write.wrapping_sub(self.published) >= self.batch {
-            self.published = self.next_write;
-            self.shared.body.write.store(self.next_write, Release);
-        }
-    }
-
-    unsafe fn retract(&mut self, n: usize) {
-        self.next_write = self.next_write.wrapping_sub(n);
+    fn retract(words: &Indices, writer: &mut Writer<Self>) {
         // The consumer, which has sealed, reads neither; they are set for the drop of what is left.
-        self.published = self.next_write;
-        self.shared.body.next_write.store(self.next_write, Relaxed);
-        self.shared.body.write.store(self.next_write, Relaxed);
+        writer.own = Told(writer.position);
+        words.next_write.store(writer.position, Relaxed);
+        words.write.store(writer.position, Relaxed);
+    }
+
+    /// First the shared index, then the exact position.
+    #[inline(always)]
+    fn published(words: &Indices, from: usize) -> usize {
+        // After an exact look the shared index may be behind what was seen.
+        let write = words.write.load(Acquire);
+        if write.wrapping_sub(from) as isize > 0 { write } else { Self::published_exactly(words) }
     }
 
     #[inline(always)]
-    fn halt(&mut self) {
-        self.halted = true;
-        self.limit = self.next_write;
-    }
-
-    fn position(&self) -> usize {
-        self.next_write
-    }
-
-    fn len(&self) -> usize {
-        self.next_write.wrapping_sub(self.shared.body.read.load(Acquire))
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
+    fn published_exactly(words: &Indices) -> usize {
+        words.next_write.load(Acquire)
     }
 
     #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-/// The consumer's half.
-#[doc(hidden)]
-pub struct McRingConsumer<T> {
-    next_read: usize,
-    /// The producer's position as it was seen last.
-    local_write: usize,
-    /// The shared `read` as it stands.
-    released: usize,
-    batch: usize,
-    sealed: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-impl<T> McRingConsumer<T> {
-    /// Called with nothing known to be readable: first the shared index, then the exact position, then Empty.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.sealed {
-            let ring = &self.shared.body;
-            // After an exact look the shared index may be behind what was seen.
-            let write = ring.write.load(Acquire);
-            self.local_write =
-                if write.wrapping_sub(self.next_read) as isize > 0 { write } else { ring.next_write.load(Acquire) };
+    fn release(words: &Indices, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
+        let batch_is_over = reader.position.wrapping_sub(reader.own.0) >= words.read_batch;
+        if batch_is_over {
+            tell(words, reader);
         }
-        if self.local_write == self.next_read && self.released != self.next_read {
-            self.publish_position();
+        (batch_is_over, None)
+    }
+
+    #[inline(always)]
+    fn flush(words: &Indices, reader: &mut Reader<Self>) -> bool {
+        let is_behind = reader.own.0 != reader.position;
+        if is_behind {
+            tell(words, reader);
         }
+        is_behind
     }
 
-    #[inline(always)]
-    fn publish_position(&mut self) {
-        self.released = self.next_read;
-        self.shared.body.read.store(self.next_read, Release);
-        self.shared.control.slots_freed(self.released);
+    fn leave(words: &Indices, position: usize) {
+        words.popped.store(position, Relaxed);
+    }
+
+    fn inside(words: &mut Indices) -> (usize, usize) {
+        (words.popped.load(Relaxed), words.next_write.load(Relaxed))
     }
 }
 
-// SAFETY: items are read only before `local_write`, which was acquired; slots are released after they were read.
-unsafe impl<T: Send> RawConsumer<T> for McRingConsumer<T> {
-    #[inline(always)]
-    fn readable(&mut self) -> usize {
-        if self.next_read == self.local_write {
-            self.look();
-        }
-        self.local_write.wrapping_sub(self.next_read)
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.next_read, n)
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.next_read.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn release(&mut self, n: usize) {
-        self.next_read = self.next_read.wrapping_add(n);
-        if self.next_read.wrapping_sub(self.released) >= self.batch {
-            self.publish_position();
-        }
-    }
-
-    fn position(&self) -> usize {
-        self.next_read
-    }
-
-    fn len(&self) -> usize {
-        let end = if self.sealed { self.local_write } else { self.shared.body.next_write.load(Acquire) };
-        end.wrapping_sub(self.next_read)
-    }
-
-    fn seal(&mut self) -> usize {
-        self.local_write = self.shared.body.next_write.load(Acquire);
-        self.sealed = true;
-        self.local_write
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-impl<T> Drop for McRingConsumer<T> {
-    fn drop(&mut self) {
-        self.shared.body.popped.store(self.next_read, Relaxed);
-    }
-}
-
-impl<T> fmt::Debug for McRingProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McRingProducer").field("next_write", &self.next_write).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for McRingConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McRingConsumer").field("next_read", &self.next_read).finish_non_exhaustive()
-    }
+/// Publishes the consumer's position.
+#[inline(always)]
+fn tell(words: &Indices, reader: &mut Reader<McRing>) {
+    reader.own = Told(reader.position);
+    words.read.store(reader.position, Release);
 }

@@ -164,6 +164,7 @@ mod blocks;
 mod cells;
 mod design;
 mod handle;
+mod ring;
 #[cfg(not(loom))] // Loom's cells are more than their contents.
 mod slices;
 mod slots;

@@ -39,12 +39,9 @@
 //!
 //! The next power of two of the capacity, times the item's size.
 
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
-use super::slots::Slots;
-use crate::end::Control;
+use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::error::ChannelError;
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot};
-use core::fmt;
+use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
 /// The queue with multi-line update as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,227 +76,85 @@ impl Tuning {
     }
 }
 
-struct Ring<T> {
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Indices {
     /// Shared: items published in whole lines, updated by the producer once a group of lines.
     head: Padded<AtomicUsize>,
     /// Shared: items popped. Written by the consumer.
     tail: Padded<AtomicUsize>,
     /// The producer's: items pushed, exactly. Read by a consumer about to say Empty.
     next_head: Padded<AtomicUsize>,
-    slots: Slots<T>,
-    capacity: usize,
 }
 
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
-        unsafe { self.slots.drop_items(self.tail.load(Relaxed), self.next_head.load(Relaxed)) };
-    }
-}
+/// The bits of a position that count within a group of lines.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Within(usize);
 
-impl sealed::Sealed for MultiLine {}
-
-impl<T: Send> Design<T> for MultiLine {
+// SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire; `tail`
+// and `next_head` are exact.
+unsafe impl Algorithm for MultiLine {
     type Tuning = Tuning;
-    type Producer = MultiLineProducer<T>;
-    type Consumer = MultiLineConsumer<T>;
+    type Words = Indices;
+    type Writing = Within;
+    type Reading = ();
 
-    fn create(request: Request<'_, Tuning>) -> Result<(MultiLineProducer<T>, MultiLineConsumer<T>), ChannelError> {
-        let Request { capacity, start, control, tuning, .. } = request;
+    fn begin<T>(capacity: usize, start: usize, tuning: &Tuning) -> Result<Begin<Self>, ChannelError> {
         let group = tuning.group::<T>(capacity)?;
-        let ring = Ring {
+        let words = Indices {
             head: Padded(AtomicUsize::new(start)),
             tail: Padded(AtomicUsize::new(start)),
             next_head: Padded(AtomicUsize::new(start)),
-            slots: Slots::new(capacity)?,
-            capacity,
         };
-        let shared = Shared::new(control, ring);
-        let producer = MultiLineProducer {
-            next_head: start,
-            limit: start.wrapping_add(capacity),
-            within: group - 1,
-            halted: false,
-            shared: shared.clone(),
-        };
-        Ok((producer, MultiLineConsumer { tail: start, local_head: start, sealed: false, shared }))
+        Ok(Begin { words, writing: Within(group - 1), reading: () })
     }
 
     fn release_lag(_: usize, _: &Tuning) -> usize {
         0
     }
-}
 
-/// The producer's half.
-#[doc(hidden)]
-pub struct MultiLineProducer<T> {
-    next_head: usize,
-    /// A capacity behind the consumer's `tail` as it was seen last.
-    limit: usize,
-    /// The bits of a position that count within a group of lines.
-    within: usize,
-    halted: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-impl<T> MultiLineProducer<T> {
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.halted {
-            let ring = &self.shared.body;
-            self.limit = ring.tail.load(Acquire).wrapping_add(ring.capacity);
-        }
-    }
-}
-
-// SAFETY: slots are written only before `limit`, a capacity behind an acquired `tail`; items are published with release.
-unsafe impl<T: Send> RawProducer<T> for MultiLineProducer<T> {
     #[inline(always)]
-    fn writable(&mut self) -> usize {
-        if self.next_head == self.limit {
-            self.look();
-        }
-        self.limit.wrapping_sub(self.next_head)
+    fn freed(words: &Indices) -> usize {
+        words.tail.load(Acquire)
     }
 
     #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.next_head, n)
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.next_head.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn publish(&mut self, n: usize) {
-        let ring = &self.shared.body;
-        let from = self.next_head;
-        self.next_head = from.wrapping_add(n);
-        ring.next_head.store(self.next_head, Release);
-        let (before, now) = (from & !self.within, self.next_head & !self.within);
+    fn publish(words: &Indices, writer: &mut Writer<Self>, n: usize) -> Option<usize> {
+        words.next_head.store(writer.position, Release);
+        let Within(within) = writer.own;
+        let (before, now) = (writer.position.wrapping_sub(n) & !within, writer.position & !within);
         if now != before {
-            ring.head.store(now, Release);
+            words.head.store(now, Release);
         }
+        None
     }
 
-    unsafe fn retract(&mut self, n: usize) {
-        self.next_head = self.next_head.wrapping_sub(n);
+    fn retract(words: &Indices, writer: &mut Writer<Self>) {
         // The consumer, which has sealed, reads neither index; this one is set for the drop of what is left.
-        self.shared.body.next_head.store(self.next_head, Relaxed);
+        words.next_head.store(writer.position, Relaxed);
+    }
+
+    /// First the whole lines, then the exact position.
+    #[inline(always)]
+    fn published(words: &Indices, from: usize) -> usize {
+        // After an exact look the shared index may be behind what was seen.
+        let head = words.head.load(Acquire);
+        if head.wrapping_sub(from) as isize > 0 { head } else { Self::published_exactly(words) }
     }
 
     #[inline(always)]
-    fn halt(&mut self) {
-        self.halted = true;
-        self.limit = self.next_head;
-    }
-
-    fn position(&self) -> usize {
-        self.next_head
-    }
-
-    fn len(&self) -> usize {
-        self.next_head.wrapping_sub(self.shared.body.tail.load(Acquire))
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
+    fn published_exactly(words: &Indices) -> usize {
+        words.next_head.load(Acquire)
     }
 
     #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-/// The consumer's half.
-#[doc(hidden)]
-pub struct MultiLineConsumer<T> {
-    tail: usize,
-    /// The producer's position as it was seen last.
-    local_head: usize,
-    sealed: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-impl<T> MultiLineConsumer<T> {
-    /// Called with nothing known to be readable: first the whole lines, then the exact position, then Empty.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self) {
-        if !self.sealed {
-            let ring = &self.shared.body;
-            // After an exact look the shared index may be behind what was seen.
-            let head = ring.head.load(Acquire);
-            self.local_head =
-                if head.wrapping_sub(self.tail) as isize > 0 { head } else { ring.next_head.load(Acquire) };
-        }
-    }
-}
-
-// SAFETY: items are read only before `local_head`, which was acquired; slots are released after they were read.
-unsafe impl<T: Send> RawConsumer<T> for MultiLineConsumer<T> {
-    #[inline(always)]
-    fn readable(&mut self) -> usize {
-        if self.tail == self.local_head {
-            self.look();
-        }
-        self.local_head.wrapping_sub(self.tail)
+    fn release(words: &Indices, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
+        words.tail.store(reader.position, Release);
+        (true, None)
     }
 
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        self.shared.body.slots.adjacent(self.tail, n)
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.shared.body.slots.get(self.tail.wrapping_add(i))
-    }
-
-    #[inline(always)]
-    unsafe fn release(&mut self, n: usize) {
-        self.tail = self.tail.wrapping_add(n);
-        self.shared.body.tail.store(self.tail, Release);
-        self.shared.control.slots_freed(self.tail);
-    }
-
-    fn position(&self) -> usize {
-        self.tail
-    }
-
-    fn len(&self) -> usize {
-        let end = if self.sealed { self.local_head } else { self.shared.body.next_head.load(Acquire) };
-        end.wrapping_sub(self.tail)
-    }
-
-    fn seal(&mut self) -> usize {
-        self.local_head = self.shared.body.next_head.load(Acquire);
-        self.sealed = true;
-        self.local_head
-    }
-
-    fn capacity(&self) -> usize {
-        self.shared.body.capacity
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-}
-
-impl<T> fmt::Debug for MultiLineProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MultiLineProducer").field("next_head", &self.next_head).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for MultiLineConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MultiLineConsumer").field("tail", &self.tail).finish_non_exhaustive()
+    fn inside(words: &mut Indices) -> (usize, usize) {
+        (words.tail.load(Relaxed), words.next_head.load(Relaxed))
     }
 }

@@ -42,16 +42,10 @@ pub trait Contiguous<T>: Design<T> + sealed::Contiguous {}
 mod sealed {
     pub trait Contiguous {}
 
-    impl Contiguous for crate::spsc::Lamport {}
-    impl Contiguous for crate::spsc::Locked {}
-    impl Contiguous for crate::spsc::McRing {}
-    impl Contiguous for crate::spsc::MultiLine {}
+    impl<A: crate::spsc::ring::Algorithm> Contiguous for A {}
 }
 
-impl<T: Send> Contiguous<T> for super::Lamport {}
-impl<T: Send> Contiguous<T> for super::Locked {}
-impl<T: Send> Contiguous<T> for super::McRing {}
-impl<T: Send> Contiguous<T> for super::MultiLine {}
+impl<T: Send, A: super::ring::Algorithm> Contiguous<T> for A {}
 
 impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free

@@ -1,0 +1,420 @@
+//! The index ring: items side by side in a ring of slots, each end at a position that counts up and wraps around.
+//!
+//! What `locked`, `lamport`, `multiline` and `mcring` share is here: the halves, the slots, the halt, the seal. What
+//! is left to each is its [`Algorithm`]: which words the ends share, when an end looks at the other's, when it
+//! publishes its own.
+//!
+//! # Synchronization
+//!
+//! - `publish` (producer) → `published`, `published_exactly` (consumer): items are written before they are read.
+//! - `release`, `flush` (consumer) → `freed` (producer): items are read before their slots are written again.
+//!
+//! Which stores and loads these are stands in the algorithm's file.
+//!
+//! # Registers
+//!
+//! A half's state lies in registers as long as no call in the caller's loop gets its address (step 5 of the lane). So
+//! a look is inlined, the halt and the seal, which are asked about when there is no room or no item, lie in the
+//! ring's memory, and what a half does last gets its words by value.
+
+use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use super::slots::Slots;
+use crate::end::Control;
+use crate::error::ChannelError;
+use crate::sync::{Arc, Slot, UnsafeCell};
+use core::fmt::{self, Debug};
+use core::ptr;
+
+/// How the two ends of an index ring learn of each other's position.
+///
+/// # Safety
+///
+/// Implementors promise that
+/// - what [`freed`](Self::freed) returns, and [`publish`](Self::publish) where it returns one, is the start or a
+///   position at which the consumer has called `release` or `flush`, and what came before that call happens before
+///   this one returns;
+/// - what [`published`](Self::published) and [`published_exactly`](Self::published_exactly) return, and
+///   [`release`](Self::release) where it returns one, is the start or a position at which the producer has called
+///   `publish`, or one before it, and what came before that call happens before this one returns;
+/// - [`inside`](Self::inside) is exact.
+#[doc(hidden)]
+pub unsafe trait Algorithm: Sized + 'static {
+    /// The algorithm's own options.
+    type Tuning: Clone + Debug + Default;
+    /// What both ends share.
+    type Words: Send + Sync;
+    /// What the producer remembers beside its position.
+    type Writing: Copy + Send;
+    /// What the consumer remembers beside its position.
+    type Reading: Copy + Send;
+
+    /// Whether an end looks at the other's position with each call. Otherwise it does so when it knows of no room, or
+    /// no item.
+    const LOOKS_ALWAYS: bool = false;
+
+    /// What a ring of items of this type begins with, where both ends stand at `start`.
+    fn begin<T>(capacity: usize, start: usize, tuning: &Self::Tuning) -> Result<Begin<Self>, ChannelError>;
+
+    /// As [`Design::release_lag`].
+    fn release_lag(capacity: usize, tuning: &Self::Tuning) -> usize;
+
+    /// Producer: the consumer's position, as far as the consumer has told.
+    fn freed(words: &Self::Words) -> usize;
+
+    /// Producer: n items more, up to its position, are written. Returns the consumer's position where it learns that
+    /// with it.
+    fn publish(words: &Self::Words, writer: &mut Writer<Self>, n: usize) -> Option<usize>;
+
+    /// Producer: its position is back where it was before items that the consumer, which has sealed, never looks for.
+    fn retract(words: &Self::Words, writer: &mut Writer<Self>);
+
+    /// Consumer, at `from`: a position up to which items are published; `from` only if that is the exact one.
+    #[inline(always)]
+    fn published(words: &Self::Words, from: usize) -> usize {
+        let _ = from;
+        Self::published_exactly(words)
+    }
+
+    /// Consumer: the position up to which items are published.
+    fn published_exactly(words: &Self::Words) -> usize;
+
+    /// Consumer: the items up to its position are moved out. Returns whether the producer can see that, and the
+    /// position up to which items are published where it learns that with it.
+    fn release(words: &Self::Words, reader: &mut Reader<Self>) -> (bool, Option<usize>);
+
+    /// Consumer, about to say Empty: lets the producer see all that is moved out. Returns whether it could not
+    /// before.
+    #[inline(always)]
+    fn flush(words: &Self::Words, reader: &mut Reader<Self>) -> bool {
+        let _ = (words, reader);
+        false
+    }
+
+    /// Consumer: it goes, from this position.
+    #[inline(always)]
+    fn leave(words: &Self::Words, position: usize) {
+        let _ = (words, position);
+    }
+
+    /// Where the consumer and the producer stood when they went.
+    fn inside(words: &mut Self::Words) -> (usize, usize);
+}
+
+/// What [`Algorithm::begin`] returns.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "on its way into a ring")]
+pub struct Begin<A: Algorithm> {
+    pub(super) words: A::Words,
+    pub(super) writing: A::Writing,
+    pub(super) reading: A::Reading,
+}
+
+/// Where the producer stands.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle's half")]
+pub struct Writer<A: Algorithm> {
+    /// Items written, plus the start.
+    pub(super) position: usize,
+    /// The position up to which slots are known to be free.
+    pub(super) limit: usize,
+    pub(super) own: A::Writing,
+}
+
+/// Where the consumer stands.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle's half")]
+pub struct Reader<A: Algorithm> {
+    /// Items moved out, plus the start.
+    pub(super) position: usize,
+    /// The position up to which items are known to be there; once this end has sealed, the seal.
+    pub(super) end: usize,
+    pub(super) own: A::Reading,
+}
+
+/// What both ends share.
+struct Ring<T, A: Algorithm> {
+    words: A::Words,
+    slots: Slots<T>,
+    capacity: usize,
+    /// Whether the producer has halted. Reached by the producer alone.
+    halted: UnsafeCell<bool>,
+    /// Whether the consumer has sealed. Reached by the consumer alone.
+    sealed: UnsafeCell<bool>,
+}
+
+// SAFETY: words and slots are `Sync`; of the two flags, which are not, each is reached by one end only.
+unsafe impl<T: Send, A: Algorithm> Sync for Ring<T, A> {}
+
+impl<T, A: Algorithm> Drop for Ring<T, A> {
+    fn drop(&mut self) {
+        let (popped, pushed) = A::inside(&mut self.words);
+        // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
+        unsafe { self.slots.drop_items(popped, pushed) };
+    }
+}
+
+impl<A: Algorithm> sealed::Sealed for A {}
+
+impl<T: Send, A: Algorithm> Design<T> for A {
+    type Tuning = A::Tuning;
+    type Producer = RingProducer<T, A>;
+    type Consumer = RingConsumer<T, A>;
+
+    fn create(request: Request<'_, A::Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError> {
+        let Request { capacity, start, control, tuning, .. } = request;
+        let Begin { words, writing, reading } = A::begin::<T>(capacity, start, tuning)?;
+        let ring = Ring {
+            words,
+            slots: Slots::new(capacity)?,
+            capacity,
+            halted: UnsafeCell::new(false),
+            sealed: UnsafeCell::new(false),
+        };
+        let shared = Shared::new(control, ring);
+        let limit = start.wrapping_add(capacity);
+        let writer = Writer { position: start, limit, own: writing };
+        let reader = Reader { position: start, end: start, own: reading };
+        Ok((RingProducer { at: writer, shared: shared.clone() }, RingConsumer { at: reader, shared }))
+    }
+
+    fn release_lag(capacity: usize, tuning: &A::Tuning) -> usize {
+        <A as Algorithm>::release_lag(capacity, tuning)
+    }
+}
+
+/// The producer's half.
+#[doc(hidden)]
+pub struct RingProducer<T, A: Algorithm> {
+    at: Writer<A>,
+    shared: Arc<Shared<Ring<T, A>>>,
+}
+
+impl<T, A: Algorithm> Ring<T, A> {
+    /// The producer's limit, by a look at the consumer's position.
+    #[inline(always)]
+    fn limit(&self, position: usize) -> usize {
+        // SAFETY: reached by the producer alone.
+        if self.halted.with(|halted| unsafe { *halted }) {
+            return position;
+        }
+        A::freed(&self.words).wrapping_add(self.capacity)
+    }
+
+    /// The consumer's end, by a look at the producer's position.
+    #[inline(always)]
+    fn end(&self, position: usize, end: usize) -> usize {
+        if self.is_sealed() { end } else { A::published(&self.words, position) }
+    }
+
+    #[inline(always)]
+    fn is_sealed(&self) -> bool {
+        // SAFETY: reached by the consumer alone.
+        self.sealed.with(|sealed| unsafe { *sealed })
+    }
+}
+
+/// Tells the compiler that its caller seldom comes by.
+#[cold]
+#[inline(always)]
+fn unlikely() {}
+
+// SAFETY: slots are written only before `limit`, a capacity beyond a position that the consumer has released, by the
+// first of the algorithm's promises; an access to an item comes after the `publish` that covered it by the second.
+unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
+    #[inline(always)]
+    fn is_writable(&mut self) -> bool {
+        let ring = &self.shared.body;
+        if A::LOOKS_ALWAYS {
+            self.at.limit = ring.limit(self.at.position);
+        } else if self.at.position == self.at.limit {
+            unlikely();
+            self.at.limit = ring.limit(self.at.position);
+        } else {
+            return true;
+        }
+        self.at.position != self.at.limit
+    }
+
+    #[inline(always)]
+    fn writable(&mut self) -> usize {
+        if self.is_writable() { self.at.limit.wrapping_sub(self.at.position) } else { 0 }
+    }
+
+    #[inline(always)]
+    fn adjacent(&self, n: usize) -> usize {
+        self.shared.body.slots.adjacent(self.at.position, n)
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
+        self.shared.body.slots.get(self.at.position.wrapping_add(i))
+    }
+
+    #[inline(always)]
+    unsafe fn publish(&mut self, n: usize) {
+        self.at.position = self.at.position.wrapping_add(n);
+        let ring = &self.shared.body;
+        if let Some(freed) = A::publish(&ring.words, &mut self.at, n) {
+            self.at.limit = freed.wrapping_add(ring.capacity);
+        }
+    }
+
+    unsafe fn retract(&mut self, n: usize) {
+        self.at.position = self.at.position.wrapping_sub(n);
+        A::retract(&self.shared.body.words, &mut self.at);
+    }
+
+    #[inline(always)]
+    fn halt(&mut self) {
+        // SAFETY: reached by the producer alone.
+        self.shared.body.halted.with_mut(|halted| unsafe { *halted = true });
+        self.at.limit = self.at.position;
+    }
+
+    #[inline(always)]
+    fn position(&self) -> usize {
+        self.at.position
+    }
+
+    fn len(&self) -> usize {
+        self.at.position.wrapping_sub(A::freed(&self.shared.body.words))
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        retire_producer(unsafe { ptr::read(&self.shared) });
+    }
+}
+
+/// By value, as all that is cold.
+#[cold]
+#[inline(never)]
+fn retire_producer<B>(shared: Arc<Shared<B>>) {
+    shared.control.close_by_producer();
+}
+
+/// The consumer's half.
+#[doc(hidden)]
+pub struct RingConsumer<T, A: Algorithm> {
+    at: Reader<A>,
+    shared: Arc<Shared<Ring<T, A>>>,
+}
+
+// SAFETY: items are read only before `end`, up to which the producer has published, by the second of the algorithm's
+// promises; slots are written again only after their release by the first.
+unsafe impl<T: Send, A: Algorithm> RawConsumer<T> for RingConsumer<T, A> {
+    #[inline(always)]
+    fn is_readable(&mut self) -> bool {
+        let ring = &self.shared.body;
+        if A::LOOKS_ALWAYS {
+            self.at.end = ring.end(self.at.position, self.at.end);
+        } else if self.at.position == self.at.end {
+            unlikely();
+            self.at.end = ring.end(self.at.position, self.at.end);
+        } else {
+            return true;
+        }
+        if self.at.position != self.at.end {
+            return true;
+        }
+        if A::flush(&ring.words, &mut self.at) {
+            self.shared.control.slots_freed(self.at.position);
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn readable(&mut self) -> usize {
+        if self.is_readable() { self.at.end.wrapping_sub(self.at.position) } else { 0 }
+    }
+
+    #[inline(always)]
+    fn adjacent(&self, n: usize) -> usize {
+        self.shared.body.slots.adjacent(self.at.position, n)
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
+        self.shared.body.slots.get(self.at.position.wrapping_add(i))
+    }
+
+    #[inline(always)]
+    unsafe fn release(&mut self, n: usize) {
+        self.at.position = self.at.position.wrapping_add(n);
+        let ring = &self.shared.body;
+        let (is_told, published) = A::release(&ring.words, &mut self.at);
+        // What is published behind the seal is the producer's, which takes it back.
+        if let Some(end) = published
+            && !ring.is_sealed()
+        {
+            self.at.end = end;
+        }
+        if is_told {
+            self.shared.control.slots_freed(self.at.position);
+        }
+    }
+
+    #[inline(always)]
+    fn position(&self) -> usize {
+        self.at.position
+    }
+
+    fn len(&self) -> usize {
+        let ring = &self.shared.body;
+        let end = if ring.is_sealed() { self.at.end } else { A::published_exactly(&ring.words) };
+        end.wrapping_sub(self.at.position)
+    }
+
+    fn seal(&mut self) -> usize {
+        let ring = &self.shared.body;
+        // SAFETY: reached by the consumer alone.
+        ring.sealed.with_mut(|sealed| unsafe { *sealed = true });
+        self.at.end = A::published_exactly(&ring.words);
+        self.at.end
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        retire_consumer::<T, A>(unsafe { ptr::read(&self.shared) }, self.at.position);
+    }
+}
+
+/// By value, as all that is cold.
+#[cold]
+#[inline(never)]
+fn retire_consumer<T, A: Algorithm>(shared: Arc<Shared<Ring<T, A>>>, position: usize) {
+    shared.control.close_by_consumer(position);
+    A::leave(&shared.body.words, position);
+}
+
+impl<T, A: Algorithm> fmt::Debug for RingProducer<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingProducer").field("position", &self.at.position).finish_non_exhaustive()
+    }
+}
+
+impl<T, A: Algorithm> fmt::Debug for RingConsumer<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingConsumer").field("position", &self.at.position).finish_non_exhaustive()
+    }
+}
