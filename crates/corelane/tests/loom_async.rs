@@ -21,11 +21,9 @@ use corelane::wait::Park;
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
 use task::{Task, block_on, poll};
 
 /// Explores a model in which nobody parks.

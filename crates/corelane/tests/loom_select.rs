@@ -14,7 +14,7 @@ mod task;
 
 use corelane::Barrier;
 use corelane::dispatch::{Builder, Worker};
-use corelane::error::{Closed, TryPopError};
+use corelane::error::TryPopError;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc::{self, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock};
 use corelane::spsc::{self, Consumer, Lane, Producer};
@@ -377,7 +377,7 @@ mod tasks {
                 sender
             });
             drop(wait);
-            assert_eq!(popper.join().unwrap(), Ok::<_, Closed>(7));
+            assert_eq!(popper.join().unwrap(), Ok(7));
             drop(pusher.join().unwrap());
         });
     }

@@ -147,6 +147,11 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
         }
     }
 
+    /// Whether no worker brings results any more, and all have been taken.
+    pub(super) fn is_over(&self) -> bool {
+        self.queues.is_empty()
+    }
+
     /// False when the time is up.
     fn wait_for_result(&mut self, deadline: Option<Instant>) -> bool {
         let wait = self.wait.clone();

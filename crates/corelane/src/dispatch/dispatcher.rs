@@ -467,7 +467,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             let wanted = self.wanted(Some(&job));
             let (lines, desk) = (&mut self.lines[wanted], &*self.desk);
             let room = |_: &Line<T, Q, W>| 1;
-            wait_for(&mut Room { lines, desk, room, results: Some(results) }, &self.wait, None);
+            // Without producers it is always ready, to say so.
+            let results = (!results.is_over()).then_some(&mut *results);
+            wait_for(&mut Room { lines, desk, room, results }, &self.wait, None);
         }
     }
 

@@ -233,6 +233,9 @@ impl<T> Node<T> {
 
     /// For the owner of a held node: the word of a request, which it becomes by this.
     pub(super) fn become_request(&self, credits: u64) {
+        // An owner that went without taking it back has left its sleeper here: this one sleeps on the token.
+        #[cfg(feature = "std")]
+        self.sleeper.clear();
         let held = self.word.load(Relaxed);
         let version = self.version.load(Relaxed);
         let read = if held & Word::DATA != 0 { 0 } else { Word::READ };

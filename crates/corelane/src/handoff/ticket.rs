@@ -105,6 +105,8 @@ impl<'q, T> Ticket<'q, T> {
 
     #[cfg(feature = "std")]
     fn wait(mut self, limit: &WaitLimit<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
+        // A forgotten select may have left itself here.
+        self.disarm();
         match core::mem::replace(&mut self.state, State::Over) {
             // SAFETY: the state was `Waits`, so the request is ours and not answered.
             State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, limit)) },

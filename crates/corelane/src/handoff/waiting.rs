@@ -140,15 +140,20 @@ impl CancelToken {
 
     /// Ends every wait with this token, those to come too.
     pub fn cancel(&self) {
-        let sleepers = self.0.sleepers();
-        self.0.cancelled.store(true, Release);
-        for bed in &*sleepers {
-            match bed {
-                // SAFETY: the sleeper removes its entry, under the lock, before its token can go.
-                Bed::Node(token) => unsafe { &**token }.notify(),
-                Bed::Elsewhere(sleeper) => sleeper.unpark(),
+        let mut elsewhere = Vec::new();
+        {
+            let sleepers = self.0.sleepers();
+            self.0.cancelled.store(true, Release);
+            for &bed in &*sleepers {
+                match bed {
+                    // SAFETY: the sleeper removes its entry, under the lock, before its token can go.
+                    Bed::Node(token) => unsafe { &*token }.notify(),
+                    Bed::Elsewhere(sleeper) => elsewhere.push(sleeper),
+                }
             }
         }
+        // Not under the lock: a task's waker is foreign code, which may take it.
+        elsewhere.into_iter().for_each(Sleeper::unpark);
     }
 
     /// True once [`cancel`](Self::cancel) was called.

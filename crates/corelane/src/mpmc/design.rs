@@ -100,10 +100,10 @@ pub trait Raw<T>: Send + Sync {
         self.len() != 0
     }
 
-    /// Whether so many pushes would find room, as [`has_item`](Self::has_item).
+    /// Whether a push would find room, as [`has_item`](Self::has_item).
     #[cfg(feature = "std")]
-    fn has_room(&self, room: usize) -> bool {
-        self.capacity() - self.len() >= room
+    fn has_room(&self) -> bool {
+        self.len() < self.capacity()
     }
 
     /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever that is in the middle

@@ -437,8 +437,8 @@ macro_rules! selectable {
         $(impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<T, D, W, S> {}
 
         impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<T, D, W, S> {
-            fn ready(&mut self, room: usize) -> bool {
-                self.shared.queue.is_ready(Side::$side, room)
+            fn ready(&mut self, _: usize) -> bool {
+                self.shared.queue.is_ready(Side::$side)
             }
 
             fn arm(&mut self, _: usize, sleeper: Sleeper) {

@@ -240,11 +240,11 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         PushSide(self)
     }
 
-    /// Whether a call at this side need not wait, for so much room if it pushes.
+    /// Whether a call at this side need not wait.
     #[cfg(feature = "std")]
-    pub(super) fn is_ready(&self, side: Side, room: usize) -> bool {
+    pub(super) fn is_ready(&self, side: Side) -> bool {
         let is_ready = match side {
-            Side::Push => self.body.has_room(room),
+            Side::Push => self.body.has_room(),
             Side::Pop => self.body.has_item(),
         };
         is_ready || self.is_closed()
@@ -256,11 +256,12 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.sleepers(side).add(sleeper);
     }
 
-    /// Takes it back. One that was woken takes nothing by that, so the next is woken in its place.
+    /// Takes it back. One that was woken takes nothing by that, so the next is woken in its place. Not for what another
+    /// thread is in the middle of, and wakes one for when it is done: two selects would wake each other until then.
     #[cfg(feature = "std")]
     pub(super) fn disarm(&self, side: Side, sleeper: Sleeper) {
-        if !self.sleepers(side).remove(sleeper) {
-            self.wake_next(side);
+        if !self.sleepers(side).remove(sleeper) && self.is_ready(side) {
+            self.wake(side);
         }
     }
 
@@ -638,8 +639,8 @@ macro_rules! side {
         impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<'_, T, D, W, S> {}
 
         impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<'_, T, D, W, S> {
-            fn ready(&mut self, room: usize) -> bool {
-                self.0.is_ready(Side::$side, room)
+            fn ready(&mut self, _: usize) -> bool {
+                self.0.is_ready(Side::$side)
             }
 
             fn arm(&mut self, _: usize, sleeper: Sleeper) {

@@ -387,10 +387,10 @@ impl<T: Send> Raw<T> for Ring<T> {
     }
 
     #[cfg(feature = "std")]
-    fn has_room(&self, room: usize) -> bool {
+    fn has_room(&self) -> bool {
         loop {
             let tail = look(&self.tail) & !CLOSED;
-            if room <= self.capacity && self.in_a_row(tail, room, |position| position) == room {
+            if self.in_a_row(tail, 1, |position| position) != 0 {
                 return true;
             }
             if look(&self.tail) & !CLOSED == tail {

@@ -294,6 +294,9 @@ impl<T: Send> Raw<T> for List<T> {
     #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         let most = most.min(self.len());
+        if most == 0 {
+            return 0;
+        }
         let head = self.head.lock();
         let mut node = head.0;
         for count in 0..most {

@@ -117,8 +117,12 @@ impl Descriptors {
         let ready =
             unsafe { libc::ppoll(self.polls.as_mut_ptr(), self.polls.len() as libc::nfds_t, limit, core::ptr::null()) };
         if ready < 0 {
-            // By a signal, or for want of memory: nothing is known of any.
-            self.polls.iter_mut().for_each(|poll| poll.revents = 0);
+            // More than the process may have open: a call on each will tell more. Otherwise a signal, or no memory.
+            let all = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+            for poll in &mut self.polls[1..] {
+                poll.revents = if all && poll.fd != IGNORED { libc::POLLNVAL } else { 0 };
+            }
+            self.polls[0].revents = 0;
         }
     }
 }

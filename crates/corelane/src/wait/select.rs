@@ -22,6 +22,7 @@
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use super::poll::{Descriptors, Interest};
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 use super::sleeper::Borrowed;
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
@@ -48,7 +49,7 @@ use std::vec::Vec;
 /// | [`mpmc::Sender`](crate::mpmc::Sender), [`Queue::push_side`](crate::mpmc::Queue::push_side) | there is room |
 /// | [`dispatch::Worker`](crate::dispatch::Worker) | there is a job |
 /// | [`dispatch::Dispatcher`](crate::dispatch::Dispatcher) | a job would find room, or a worker has panicked or all have left |
-/// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result |
+/// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result, or a producer has left |
 /// | [`handoff::TakeTicket`](crate::handoff::TakeTicket), [`PutTicket`](crate::handoff::PutTicket) | its request is decided |
 /// | [`handoff::CancelToken`](crate::handoff::CancelToken) | it is cancelled |
 /// | [`Readable`], [`Writable`] (Linux) | a call on the descriptor would not block |
@@ -232,8 +233,8 @@ pub struct Ready {
     /// The number of the set.
     set: usize,
     index: u32,
-    /// How often an end was put there before.
-    version: u32,
+    /// How often an end was put there before. It never comes round: it leads to a type.
+    version: u64,
 }
 
 impl Ready {
@@ -273,7 +274,7 @@ struct Entry<'a> {
     end: Option<Box<dyn Selectable + Send + 'a>>,
     /// How many free slots it is ready with, if it is a producer.
     room: usize,
-    version: u32,
+    version: u64,
     /// Where the descriptor is, if it is one.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
     polled: Option<usize>,
@@ -294,8 +295,9 @@ struct Polled {
 /// grows when more threads sleep there than ever before. It is `Send`.
 ///
 /// It reports that an end is ready, and takes nothing: the next `try_` call on that end succeeds, or says Closed.
-/// Between many threads (`mpmc`) another one may be faster, and the call finds nothing after all: then wait again. If
-/// the queue still has something after the wait, the next of its sleepers is woken as well.
+/// Between many threads (`mpmc`) another one may be faster, or hold a lock, and the call finds nothing after all: then
+/// wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A `Collector`
+/// is also ready when one of its producers has left, and may then say Empty.
 ///
 /// Which end is named, where several are ready: the first behind the one that was named last, so each of `n` ends that
 /// is ready is named within `n` waits. A [`biased`](Self::biased) set names the first in the order of their keys.
@@ -392,12 +394,12 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// assert!(Select::with(SpinPark::new(100)).is_empty());
     /// ```
     pub fn with(wait: W) -> Self {
-        // Two sets of one number would need 2^64 of them, or 2^32 on a small machine.
         static SETS: AtomicUsize = AtomicUsize::new(0);
+        let set = SETS.fetch_update(Relaxed, Relaxed, |sets| sets.checked_add(1));
         Self {
             entries: Vec::new(),
             count: 0,
-            set: SETS.fetch_add(1, Relaxed),
+            set: set.expect("two sets of one number would take each other's keys"),
             next: 0,
             biased: false,
             wait,
@@ -442,8 +444,9 @@ impl<'a, W: Strategy> Select<'a, W> {
         self.add_for(end, 1)
     }
 
-    /// As [`add`](Self::add), for an end that pushes to be ready with so many free slots, or with room for one message
-    /// of so many bytes. Others take no notice of it, nor does a [`Dispatcher`](crate::dispatch::Dispatcher).
+    /// As [`add`](Self::add), for a [producer](crate::spsc::Producer) to be ready with so many free slots, or with room
+    /// for one message of so many bytes. Others take no notice of it: between many threads room for several items may
+    /// go to several of them.
     ///
     /// ```
     /// # use corelane::wait::Select;
@@ -511,7 +514,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         self.disarm_all();
         let entry = &mut self.entries[key.index()];
         let end = entry.end.take()?;
-        entry.version = entry.version.wrapping_add(1);
+        entry.version += 1;
         self.count -= 1;
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         if let (Some(at), Some(polled)) = (entry.polled.take(), &mut self.polled) {
@@ -523,6 +526,8 @@ impl<'a, W: Strategy> Select<'a, W> {
 
     /// The end of this key; `None` if it was taken out. `select[key]` is the same, and panics then.
     pub fn get_mut<E: Selectable>(&mut self, key: Key<E>) -> Option<&mut E> {
+        // What is done to the end must not meet a flag of ours.
+        self.disarm_all();
         let end = self.end_of(key)?;
         // SAFETY: `end_of` says that it points to an `E`, and the set is borrowed for as long as the reference lives.
         Some(unsafe { &mut *end })
@@ -559,7 +564,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         self.wait_until(None)
     }
 
-    /// Names an end that is ready, if there is one. Never waits.
+    /// Names an end that is ready, if there is one. Never waits, but for the lock of a queue that has one.
     pub fn try_wait(&mut self) -> Option<Ready> {
         self.disarm_all();
         self.look()
@@ -632,14 +637,17 @@ impl<'a, W: Strategy> Select<'a, W> {
 
     /// As [`wait`](Self::wait), for a task: a future.
     ///
-    /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. An idle
-    /// task is not polled. Where there is no membarrier, a task that waits here is polled again and again. After 128
+    /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. While it
+    /// is not polled, or if it is forgotten, a shared queue's wake-up may stay with it until the set is used again. An
+    /// idle task is not polled. Where there is no membarrier, a task that waits here is polled again and again. After 128
     /// ready waits in a row one is pending, so that other tasks get a turn.
     ///
     /// # Panics
     /// If there are file descriptors in the set. A task waits for those by its own runtime, in a `select!` beside this.
     #[cfg(feature = "async")]
     pub async fn wait_async(&mut self) -> Option<Ready> {
+        // Another future may have been forgotten.
+        self.disarm_all();
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         assert!(
             self.entries.iter().all(|entry| entry.polled.is_none()),
@@ -754,9 +762,13 @@ fn ptr_of<'a>(end: &(dyn Selectable + Send + 'a)) -> *const (dyn Selectable + Se
 }
 
 impl<W: Strategy> Drop for Select<'_, W> {
-    /// Flags that a forgotten future has left up come down before the ends go.
+    /// Flags that a forgotten future has left up come down before the ends go, and its task is let go of.
     fn drop(&mut self) {
         self.disarm_all();
+        #[cfg(feature = "async")]
+        if let Some(waker) = self.task.as_ref().and_then(|task| task.sleeper().waker()) {
+            waker.exchange(None);
+        }
     }
 }
 

@@ -25,8 +25,10 @@ use crate::sync::{AtomicPtr, Instant, Relaxed, parks_are_bounded};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ptr;
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 use std::vec::Vec;
 
 pub(crate) use platform::Token;
@@ -139,12 +141,15 @@ impl fmt::Debug for Sleeper {
 }
 
 /// A sleeper that nobody else sleeps at. It goes to the next one when this is dropped.
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 #[derive(Debug)]
 pub(crate) struct Borrowed(Sleeper);
 
 /// Sleepers that nobody uses.
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 static FREE: Mutex<Vec<Sleeper>> = Mutex::new(Vec::new());
 
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 impl Borrowed {
     fn find(is_it: impl Fn(&Kind) -> bool) -> Option<Self> {
         if cfg!(any(loom, shuttle)) {
@@ -181,6 +186,7 @@ impl Borrowed {
     }
 }
 
+#[cfg(any(feature = "async", not(any(loom, shuttle))))]
 impl Drop for Borrowed {
     fn drop(&mut self) {
         if cfg!(any(loom, shuttle)) {
@@ -191,7 +197,6 @@ impl Drop for Borrowed {
 }
 
 /// Where an end says who sleeps for it. Its own end writes it; whoever wakes the end reads it.
-#[derive(Debug)]
 pub(crate) struct SleeperCell(AtomicPtr<Place>);
 
 impl SleeperCell {

@@ -245,7 +245,7 @@ fn results_make_room_for_jobs() {
         let (count, jobs) = (draw(1..4), draw(1..60));
         let builder = Builder::new(count).capacity(one_of(&[1, 2, 8])).wait(wait());
         let (mut dispatcher, workers) = builder.build::<usize>().unwrap();
-        let mut results: Collector<usize, Lane, SpinPark> = dispatcher.collector(one_of(&[1, 2, 8]));
+        let mut results: Collector<usize, Lane, SpinPark> = Collector::with(one_of(&[1, 2, 8]), wait());
         let threads = workers.into_iter().map(|mut worker| {
             let mut producer = results.add().unwrap();
             thread::spawn(move || {
