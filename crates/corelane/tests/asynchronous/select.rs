@@ -1,14 +1,17 @@
 //! A task that waits for the first of many ends.
 
 use crate::support::{Task, holders, poll};
-use corelane::error::TryPopError;
+use corelane::error::{PopTimeoutError, TryPopError};
+use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc;
 use corelane::spsc;
 use corelane::wait::{Readable, Select};
 use futures_executor::block_on;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -73,6 +76,72 @@ fn a_future_that_is_dropped_or_forgotten_takes_no_wake_up() {
                 assert_eq!(pops.join().unwrap(), Ok(1));
             });
         }
+    });
+}
+
+/// A wait that is never dropped has left its flags up, which a call on an end takes down: the next wait raises them.
+#[test]
+fn a_wait_after_a_forgotten_one_is_woken() {
+    let (mut tx, rx) = spsc::channel::<u8>(4);
+    let mut select = Select::new();
+    let rx = select.add(rx);
+    let task = Task::new();
+    let mut wait = Box::pin(select.wait_async());
+    assert_eq!(poll(&task, &mut wait), Poll::Pending);
+    std::mem::forget(wait);
+    assert_eq!(select[rx].pop_timeout(Duration::from_millis(1)), Err(PopTimeoutError::Timeout));
+    let mut wait = pin!(select.wait_async());
+    assert_eq!(poll(&task, &mut wait), Poll::Pending);
+    tx.push(1).unwrap();
+    assert_eq!(task.wakes(), 1);
+    assert!(poll(&task, &mut wait).is_ready());
+}
+
+/// A request's place in memory is used again by a thread that sleeps there, and not where the one before slept.
+#[test]
+fn a_ticket_of_a_forgotten_wait_leaves_nothing_behind() {
+    crate::watchdog::guard(|| {
+        for fairness in [Fairness::Fair, Fairness::Unfair] {
+            let queue = SynchronousQueue::new(fairness);
+            let mut ticket = queue.reserve_take();
+            let mut select = Select::new();
+            select.add(&mut ticket);
+            let mut wait = Box::pin(select.wait_async());
+            assert_eq!(poll(&Task::new(), &mut wait), Poll::Pending);
+            std::mem::forget(wait);
+            std::mem::forget(select);
+            queue.try_put(1).unwrap();
+            assert_eq!(ticket.try_followup(), Some(Ok(1)));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    thread::sleep(Duration::from_millis(20));
+                    queue.put(2).unwrap();
+                });
+                assert_eq!(queue.take(), Ok(2));
+            });
+        }
+    });
+}
+
+/// A waker is foreign code, which may come back to the token that wakes it.
+#[test]
+fn a_token_wakes_nobody_under_its_lock() {
+    struct CancelsAgain(CancelToken);
+    impl Wake for CancelsAgain {
+        fn wake(self: Arc<Self>) {
+            self.0.cancel();
+        }
+    }
+    crate::watchdog::guard(|| {
+        let token = CancelToken::new();
+        let mut select = Select::new();
+        let key = select.add(token.clone());
+        let waker = Waker::from(Arc::new(CancelsAgain(token.clone())));
+        let mut context = Context::from_waker(&waker);
+        let mut wait = pin!(select.wait_async());
+        assert_eq!(wait.as_mut().poll(&mut context), Poll::Pending);
+        token.cancel();
+        assert!(matches!(wait.as_mut().poll(&mut context), Poll::Ready(Some(ready)) if ready == key));
     });
 }
 
