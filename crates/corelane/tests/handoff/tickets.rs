@@ -170,12 +170,11 @@ pub(crate) fn s29_a_select_over_many_queues(mode: Mode) {
         let mut tickets = Select::new();
         let mut keys: Vec<_> = queues.iter().map(|queue| tickets.add(queue.reserve_take())).collect();
         while let Some(ready) = tickets.wait() {
-            let ready = ready.index();
+            let ready = keys.iter().position(|&key| ready == key).unwrap();
             let mut ticket = tickets.remove(keys[ready]).unwrap();
             assert_eq!(ticket.try_followup(), Some(Ok((ready, next[ready]))));
             next[ready] += 1;
             if next[ready] < ITEMS {
-                // In the place of the one before.
                 keys[ready] = tickets.add(queues[ready].reserve_take());
             }
         }
