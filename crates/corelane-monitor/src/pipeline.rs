@@ -26,6 +26,7 @@ use crate::slot::{PARTITIONS, Slot};
 use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
+use corelane::Bounded;
 use corelane::error::{ChannelError, TryPopError};
 use corelane::spsc::{self, Consumer, Design, Options};
 use corelane::wait::{Adaptive, Select};
@@ -304,7 +305,7 @@ impl Stages<'_> {
         with_design!(self.plan, |D, slots, reports| self.run::<S, D>(sources, slots, reports, progress, damage))
     }
 
-    fn run<S: Source, D: Design<Slot> + Design<StateReport>>(
+    fn run<S: Source, D: Design<Slot> + Design<StateReport> + Bounded>(
         self,
         sources: impl IntoIterator<Item = S>,
         slot_tuning: <D as Design<Slot>>::Tuning,

@@ -27,7 +27,7 @@ type Ends<D> = (Producer<u64, D, Spin>, Consumer<u64, D, Spin>);
 
 fn channel<D: Design<u64>>() -> Ends<D> {
     let options = Options::new().tuning(D::Tuning::default()).wait(Spin);
-    spsc::channel_with(CAPACITY, options).expect("2048 items fit into memory")
+    spsc::any_channel(CAPACITY, options).expect("2048 items fit into memory")
 }
 
 /// Runs `there` on a second CPU and `here` on this one, both from a barrier on; the time of the longer in seconds.

@@ -97,6 +97,7 @@ extern crate alloc;
 #[cfg(any(loom, shuttle))]
 extern crate std;
 
+mod bound;
 #[cfg(feature = "std")]
 pub mod dispatch;
 mod end;
@@ -114,6 +115,7 @@ pub mod spsc;
 mod sync;
 pub mod wait;
 
+pub use bound::{Bounded, Unbounded};
 pub use prefetch::prefetch_read;
 #[cfg(loom)]
 #[doc(hidden)]

@@ -108,7 +108,7 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
 /// fn is_made<D: spsc::Design<Large>>(name: &str) {
 ///     let make = || {
 ///         let options = spsc::Options::new().tuning(D::Tuning::default());
-///         let (mut producer, consumer) = spsc::channel_with::<Large, D, _, _>(2, options).unwrap();
+///         let (mut producer, consumer) = spsc::any_channel::<Large, D, _, _>(2, options).unwrap();
 ///         producer.reserve().unwrap().as_uninit_mut();
 ///         drop((producer, consumer));
 ///     };

@@ -24,7 +24,7 @@ const MANY: usize = 100_000;
 fn make<T: Send, D: Design<T>>(
     capacity: usize,
 ) -> Result<(spsc::Producer<T, D, Adaptive>, spsc::Consumer<T, D, Adaptive>), ChannelError> {
-    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default()).wait(Adaptive))
+    spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default()).wait(Adaptive))
 }
 
 fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 fn queue<D: Design<u64>>(capacity: usize) -> (spsc::Producer<u64, D>, spsc::Consumer<u64, D>) {
-    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default())).unwrap()
+    spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default())).unwrap()
 }
 
 /// Each item is waited for on both sides: a lost wake-up would be the end of it.

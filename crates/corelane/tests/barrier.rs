@@ -84,7 +84,7 @@ fn a_consumer_that_closes() {
 /// what comes out.
 fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
     let (mut producer, mut consumer) =
-        spsc::channel_with::<u64, D, _, _>(16, Options::new().tuning(D::Tuning::default())).unwrap();
+        spsc::any_channel::<u64, D, _, _>(16, Options::new().tuning(D::Tuning::default())).unwrap();
     producer.push(0).unwrap();
     let (stopped, is_stopped) = mpsc::channel();
     thread::scope(|scope| {

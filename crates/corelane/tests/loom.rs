@@ -54,7 +54,7 @@ type Ends<T, D, W> = (spsc::Producer<T, D, W>, spsc::Consumer<T, D, W>);
 
 fn queue_from<T: Send, D: Design<T>, W: Strategy>(start: usize, capacity: usize, wait: W) -> Ends<T, D, W> {
     let options = Options::new().tuning(D::Tuning::default()).wait(wait).start_at(start);
-    spsc::channel_with(capacity, options).unwrap()
+    spsc::any_channel(capacity, options).unwrap()
 }
 
 fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Spin> {
@@ -64,7 +64,7 @@ fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Spin> {
 /// A lane whose ring has as few blocks as there can be.
 fn compact<T: Send>(start: usize, capacity: usize) -> Ends<T, Lane, Spin> {
     let tuning = spsc::lane::Tuning::new().compact();
-    spsc::channel_with(capacity, Options::new().tuning(tuning).wait(Spin).start_at(start)).unwrap()
+    spsc::any_channel(capacity, Options::new().tuning(tuning).wait(Spin).start_at(start)).unwrap()
 }
 
 fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {

@@ -52,7 +52,7 @@ where
 type Ends<T, D> = (spsc::Producer<T, D, Park>, spsc::Consumer<T, D, Park>);
 
 fn queue<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D> {
-    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default()).wait(Park)).unwrap()
+    spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default()).wait(Park)).unwrap()
 }
 
 type AsyncEnds<T, D> = (AsyncProducer<T, D, Park>, AsyncConsumer<T, D, Park>);
@@ -340,7 +340,7 @@ mod fanning {
 
     fn fan_out<T: Send, Q: Queue<T>>(workers: usize, capacity: usize) -> FanOut<T, Q> {
         let builder = Builder::new(workers).capacity(capacity).batch(1).wait(Park).tuning(Q::Tuning::default());
-        let (dispatcher, workers) = builder.build_with::<T, Q>().unwrap();
+        let (dispatcher, workers) = builder.build_any::<T, Q>().unwrap();
         (dispatcher.into_async(), workers.into_iter().map(|worker| worker.into_async()).collect())
     }
 

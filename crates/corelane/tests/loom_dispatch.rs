@@ -223,8 +223,8 @@ fn both_ends_of_a_ring_sleep_in_turn() {
 /// Over shared queues. Each dispatches to the other and then finds nothing: one of the two is mistaken.
 fn who_has_dispatched_and_who_finds_nothing_agree<D: Design<Item>>() {
     let builder = Builder::new(1).capacity(1).batch(1).wait(Park);
-    let (mut to_other, mut other) = builder.clone().build_with::<Item, Mpmc<D>>().unwrap();
-    let (mut to_me, mut me) = builder.build_with::<Item, Mpmc<D>>().unwrap();
+    let (mut to_other, mut other) = builder.clone().build_any::<Item, Mpmc<D>>().unwrap();
+    let (mut to_me, mut me) = builder.build_any::<Item, Mpmc<D>>().unwrap();
     let ledger = Ledger::default();
     let job = ledger.item(0);
     let thread = thread::spawn(move || {
@@ -252,7 +252,7 @@ fn over_locks_who_has_dispatched_and_who_finds_nothing_agree() {
 /// What is said to be in a worker's queue is there, also in the middle of a dispatch.
 fn a_backlog_is_there<D: Design<Item>>() {
     let builder = Builder::new(1).capacity(2).batch(2).wait(Park);
-    let (mut dispatcher, mut workers) = builder.build_with::<Item, Mpmc<D>>().unwrap();
+    let (mut dispatcher, mut workers) = builder.build_any::<Item, Mpmc<D>>().unwrap();
     let ledger = Ledger::default();
     let mut jobs = vec![ledger.item(0), ledger.item(1)];
     let thread = thread::spawn(move || {

@@ -68,11 +68,11 @@ fn explore_try_calls<D: Tested>(more: isize, model: impl Fn() + Clone + Send + S
 type Shared<T, D> = Arc<Queue<T, D, Park>>;
 
 fn queue<T: Send, D: Design<T>>(capacity: usize) -> Shared<T, D> {
-    Arc::new(mpmc::queue_with(capacity, Options::new().wait(Park)).unwrap())
+    Arc::new(mpmc::any_queue(capacity, Options::new().wait(Park)).unwrap())
 }
 
 fn channel<T: Send, D: Design<T>>(capacity: usize) -> (Sender<T, D, Park>, Receiver<T, D, Park>) {
-    mpmc::channel_with::<T, D, _, NoStats>(capacity, Options::new().wait(Park)).unwrap()
+    mpmc::any_channel::<T, D, _, NoStats>(capacity, Options::new().wait(Park)).unwrap()
 }
 
 /// Runs `f` with the queue in another thread.

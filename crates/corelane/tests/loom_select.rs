@@ -37,7 +37,7 @@ fn lane(capacity: usize) -> (Producer<usize, Lane, Park>, Consumer<usize, Lane, 
 type Ends<D> = (Sender<usize, D, Park>, Receiver<usize, D, Park>);
 
 fn shared<D: Design<usize>>(capacity: usize) -> Ends<D> {
-    mpmc::channel_with::<usize, D, _, NoStats>(capacity, Options::new().wait(Park)).unwrap()
+    mpmc::any_channel::<usize, D, _, NoStats>(capacity, Options::new().wait(Park)).unwrap()
 }
 
 /// An item comes by the one queue or by the other while the thread falls asleep.
@@ -151,7 +151,7 @@ fn two_that_become_ready_are_both_found() {
 
 /// A thread selects and takes nothing; another one pops, and gets the item whoever of them is woken.
 fn passed_on<D: Design<usize>>() {
-    let queue: Queue<usize, D, _, NoStats> = mpmc::queue_with(1, Options::new().wait(Park)).unwrap();
+    let queue: Queue<usize, D, _, NoStats> = mpmc::any_queue(1, Options::new().wait(Park)).unwrap();
     let queue = Arc::new(queue);
     let popper = {
         let queue = queue.clone();

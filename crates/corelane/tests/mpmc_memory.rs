@@ -19,7 +19,7 @@ type Page = [u8; 4096];
 const WARM_UP: Duration = Duration::from_millis(50);
 
 fn make<T: Send, D: Design<T>>(capacity: usize) -> Result<Queue<T, D, Park>, ChannelError> {
-    mpmc::queue_with(capacity, Options::new().wait(Park))
+    mpmc::any_queue(capacity, Options::new().wait(Park))
 }
 
 fn live(since: isize) -> usize {
@@ -121,7 +121,7 @@ fn a_push_without_memory_waits_for_a_pop() {
 fn a_dispatcher_without_memory_is_refused_or_waits() {
     watchdog::guard(|| {
         let builder = Builder::new(1).capacity(3).batch(8).wait(Park);
-        let (mut dispatcher, mut workers) = builder.build_with::<Page, Mpmc<MichaelScott>>().unwrap();
+        let (mut dispatcher, mut workers) = builder.build_unbounded::<Page, Mpmc<MichaelScott>>().unwrap();
         let mut worker = workers.remove(0);
         let page = |number: u8| [number; 4096];
         let mut rest = (4..100).map(page).collect();

@@ -43,14 +43,14 @@ fn wakes_by<E: Selectable + Send, W: Strategy>(name: &str, wait: W, end: E, chan
 
 fn shared<D: Design<u8>>(name: &str) {
     let full = || {
-        let queue: Queue<u8, D, _, NoStats> = mpmc::queue_with(1, Options::new().wait(Adaptive)).unwrap();
+        let queue: Queue<u8, D, _, NoStats> = mpmc::any_queue(1, Options::new().wait(Adaptive)).unwrap();
         // One without a bound is never full.
         (queue.capacity() == 1).then(|| {
             queue.push(1).unwrap();
             queue
         })
     };
-    let empty = || mpmc::queue_with::<u8, D, _, NoStats>(1, Options::new().wait(Adaptive)).unwrap();
+    let empty = || mpmc::any_queue::<u8, D, _, NoStats>(1, Options::new().wait(Adaptive)).unwrap();
     let queue = empty();
     wakes_by(name, Park, queue.pop_side(), || queue.push(1).unwrap());
     let queue = empty();
@@ -62,9 +62,9 @@ fn shared<D: Design<u8>>(name: &str) {
         wakes_by(name, Park, queue.push_side(), || queue.close());
     }
     let options = || Options::new().wait(Adaptive);
-    let (sender, receiver) = mpmc::channel_with::<u8, D, _, NoStats>(1, options()).unwrap();
+    let (sender, receiver) = mpmc::any_channel::<u8, D, _, NoStats>(1, options()).unwrap();
     wakes_by(name, Park, receiver, || sender.push(1).unwrap());
-    let (sender, receiver) = mpmc::channel_with::<u8, D, _, NoStats>(1, options()).unwrap();
+    let (sender, receiver) = mpmc::any_channel::<u8, D, _, NoStats>(1, options()).unwrap();
     wakes_by(name, Park, receiver, move || drop(sender));
 }
 
@@ -218,7 +218,7 @@ fn asleep() {
 
 /// A select that was woken and takes nothing leaves it to the next sleeper.
 fn an_unused_wake_up_is_passed_on<D: Design<u8>>() {
-    let queue: Queue<u8, D, _, NoStats> = mpmc::queue_with(4, Options::new().wait(Park)).unwrap();
+    let queue: Queue<u8, D, _, NoStats> = mpmc::any_queue(4, Options::new().wait(Park)).unwrap();
     thread::scope(|scope| {
         // It sleeps first, so it is the first to be woken.
         let selects = scope.spawn(|| Select::with(Park).wait_for_pop(&queue));

@@ -37,7 +37,7 @@ fn run<Q: Queue<Item, Tuning: Default>>(episode: &mut Episode<'_>) -> u64 {
         .batch(random.one_of(&[1, 7, 50]))
         .wait(random.one_of(&Way::ALL))
         .tuning(Q::Tuning::default());
-    let (mut dispatcher, workers) = builder.build_with::<Item, Q>().expect("a good capacity");
+    let (mut dispatcher, workers) = builder.build_any::<Item, Q>().expect("a good capacity");
     dropped();
     let (mut next, mut made) = (0_u64, 0_u64);
     let (mut done, mut sum, mut gone) = (0, 0, 0);

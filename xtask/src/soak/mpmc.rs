@@ -31,7 +31,7 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
     let capacity = random.one_of(&[1, 2, 3, 8, 100, 1024]);
     let start = random.one_of(&[0, usize::MAX - 1000]);
     let options = Options::new().wait(random.one_of(&Way::ALL)).start_at(start);
-    let queue: Queue<D> = mpmc::queue_with::<Item, D, _, NoStats>(capacity, options).expect("a good capacity");
+    let queue: Queue<D> = mpmc::any_queue::<Item, D, _, NoStats>(capacity, options).expect("a good capacity");
     let (producers, consumers) = (random.between(1, MOST as u64 + 1), random.between(1, MOST as u64 + 1));
     // Somebody closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
     let in_the_middle = random.below(2) == 0;

@@ -51,7 +51,7 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>, tuning: D::Tuning) -> u64 {
     let start = random.one_of(&[0, usize::MAX - 1000]);
     let end = random.one_of(&[End::Left, End::Closed, End::Refused, End::Deserted]);
     let options = Options::new().tuning(tuning).wait(random.one_of(&Way::ALL)).start_at(start);
-    let (tx, rx) = spsc::channel_with::<Item, D, _, _>(capacity, options).expect("a good capacity");
+    let (tx, rx) = spsc::any_channel::<Item, D, _, _>(capacity, options).expect("a good capacity");
     let (one, other) = (random.fork(), random.fork());
     let (watch, until) = (episode.watch, episode.until);
     dropped();

@@ -208,7 +208,7 @@ where
 {
     type Queue<D> = mpmc::Queue<u64, D>;
     fn make<D: mpmc::Design<u64>>() -> Queue<D> {
-        mpmc::queue_with(CAPACITY, mpmc::Options::new()).expect("there is memory")
+        mpmc::any_queue(CAPACITY, mpmc::Options::new()).expect("there is memory")
     }
     let single = |shape| {
         shared(

@@ -21,7 +21,7 @@ macro_rules! design {
 
             fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
                 let options = Options::new().tuning(<$design as Design<T>>::Tuning::default());
-                spsc::channel_with(capacity, options).map_err(|error| Unable::because(error.to_string()))
+                spsc::any_channel(capacity, options).map_err(|error| Unable::because(error.to_string()))
             }
 
             #[inline(always)]

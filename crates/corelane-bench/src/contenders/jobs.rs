@@ -135,7 +135,7 @@ where
 
     fn start(arrangement: Arrangement, workers: usize) -> Result<(Self::Dispatcher, Vec<Self::Worker>), Unable> {
         ends(arrangement, workers, || {
-            let queue = mpmc::queue_with(CAPACITY, Options::new().wait(W::default()).stats::<S>());
+            let queue = mpmc::any_queue(CAPACITY, Options::new().wait(W::default()).stats::<S>());
             let queue = Arc::new(queue.map_err(|error| Unable::because(error.to_string()))?);
             Ok((Closing(queue.clone()), queue))
         })

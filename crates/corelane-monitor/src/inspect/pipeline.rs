@@ -14,6 +14,7 @@ use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::source::{Progress, Source};
+use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
 use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
@@ -114,7 +115,7 @@ impl Stages<'_> {
         with_design!(self.plan, |D, items, harvests| self.run::<S, D>(sources, items, harvests, progress, damage, out))
     }
 
-    fn run<S: Source, D: Design<Item> + Design<Harvest>>(
+    fn run<S: Source, D: Design<Item> + Design<Harvest> + Bounded>(
         self,
         sources: impl IntoIterator<Item = S>,
         item_tuning: <D as Design<Item>>::Tuning,
@@ -132,7 +133,7 @@ impl Stages<'_> {
     }
 
     /// Joins the stages: by these queues of items, one a stage, and by queues of harvests of the design `D`.
-    fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest>>(
+    fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest> + Bounded>(
         self,
         sources: impl IntoIterator<Item = S>,
         items: Vec<(P, C)>,

@@ -1,5 +1,6 @@
 //! Results back: a queue from each worker to one thread, which takes from all of them in turn.
 
+use crate::bound::Bounded;
 use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, TryPopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
@@ -61,7 +62,7 @@ impl<A: Send> Collector<A> {
     }
 }
 
-impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
+impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
     /// For queues of this capacity, with another way to wait, or another design.
     pub fn with(capacity: usize, wait: W) -> Self {
         let (queues, numbers) = (Vec::new(), Vec::new());

@@ -6,6 +6,7 @@ use super::queue::{Queue, Receiver, Sender};
 use super::route::{Load, RoundRobin, Route};
 use super::seat::{Desk, Seat};
 use super::worker::Worker;
+use crate::bound::{Bounded, Unbounded};
 use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, DispatchError};
 use crate::mem::moving::Moving;
@@ -101,11 +102,49 @@ impl<W: Strategy, R> Builder<lane::Tuning, W, R> {
 }
 
 impl<O, W: Strategy, R> Builder<O, W, R> {
-    /// A fan-out over another kind of queue.
+    /// A dispatcher over another kind of queue with a bound.
     ///
     /// # Errors
     /// As [`build`](Builder::build), and where the queue's options contradict its capacity.
-    pub fn build_with<T: Send, Q: Queue<T, Tuning = O>>(self) -> Result<FanOut<T, Q, W, R>, ChannelError>
+    pub fn build_with<T: Send, Q: Queue<T, Tuning = O> + Bounded>(self) -> Result<FanOut<T, Q, W, R>, ChannelError>
+    where
+        R: Route<T>,
+    {
+        self.build_any()
+    }
+
+    /// A dispatcher over queues without a bound: it never waits for its workers, and jobs that they have no time for
+    /// pile up. The [capacity](Builder::capacity) is for how many jobs a queue of [`mpmc`](crate::mpmc) has memory from
+    /// the start.
+    ///
+    /// ```
+    /// use corelane::dispatch::Builder;
+    /// use corelane::spsc::{Linked, linked::Tuning};
+    ///
+    /// let builder = Builder::new(1).tuning(Tuning::new());
+    /// let (mut dispatcher, mut workers) = builder.build_unbounded::<u32, Linked>()?;
+    /// (0..10_000).for_each(|job| dispatcher.try_dispatch(job).unwrap());
+    /// assert_eq!(workers[0].pop(), Ok(0));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build_with`](Builder::build_with).
+    pub fn build_unbounded<T: Send, Q: Queue<T, Tuning = O> + Unbounded>(
+        self,
+    ) -> Result<FanOut<T, Q, W, R>, ChannelError>
+    where
+        R: Route<T>,
+    {
+        self.build_any()
+    }
+
+    /// As the two before, for the tests of all queues.
+    ///
+    /// # Errors
+    /// As [`build_with`](Builder::build_with).
+    #[doc(hidden)]
+    pub fn build_any<T: Send, Q: Queue<T, Tuning = O>>(self) -> Result<FanOut<T, Q, W, R>, ChannelError>
     where
         R: Route<T>,
     {

@@ -24,6 +24,7 @@
 //! in the middle of its call holds up no `try_` call of the other end; where it may hold a lock it does.
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
+use crate::bound::{Bounded, Unbounded};
 use crate::end::Control;
 #[cfg(feature = "async")]
 use crate::end::End;
@@ -51,6 +52,10 @@ impl<D> fmt::Debug for Mpmc<D> {
         f.pad("Mpmc")
     }
 }
+
+impl<D: Bounded> Bounded for Mpmc<D> {}
+
+impl<D: Unbounded> Unbounded for Mpmc<D> {}
 
 impl<T: Send, D: Design<T>> sealed::Sealed<T> for Mpmc<D> {}
 
@@ -82,7 +87,7 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
     type Receiver<W: Strategy> = MpmcReceiver<T, D, W>;
 
     fn create<W: Strategy>(capacity: usize, (): (), wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
-        let queue = mpmc::queue_with(capacity, Options::new().wait(Spin))?;
+        let queue = mpmc::any_queue(capacity, Options::new().wait(Spin))?;
         let shared = Arc::new(Shared { queue, control: Control::new() });
         let sender = MpmcSender { shared: shared.clone(), pushed: 0, batch: Vec::new() };
         Ok((sender, MpmcReceiver { shared, popped: 0, wait }))

@@ -98,7 +98,7 @@ impl<T: Send, D: Design<T>> Queue<T> for D {
 
     fn create<W: Strategy>(capacity: usize, tuning: Self::Tuning, wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
         // They share the caches of the dispatcher's CPU.
-        spsc::channel_with(capacity, Options::new().tuning(tuning).wait(wait).compact())
+        spsc::any_channel(capacity, Options::new().tuning(tuning).wait(wait).compact())
     }
 }
 

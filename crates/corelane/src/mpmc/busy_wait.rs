@@ -35,6 +35,7 @@ use super::deque::Deque;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::{Guard, Lock};
 use super::stats::Recorder;
+use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
@@ -70,6 +71,8 @@ impl<T> Locked<T> {
 }
 
 impl sealed::Sealed for BusyWait {}
+
+impl Bounded for BusyWait {}
 
 impl<T: Send> Design<T> for BusyWait {
     type Body = Locked<T>;

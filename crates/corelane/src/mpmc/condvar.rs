@@ -38,6 +38,7 @@
 use super::deque::Deque;
 use super::design::{Design, Raw, Side, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
+use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::sync::{AtomicUsize, Condvar as Condition, Instant, Mutex, MutexGuard, Relaxed};
 use alloc::vec::Vec;
@@ -187,6 +188,8 @@ impl<T> Monitor<T> {
 }
 
 impl sealed::Sealed for Condvar {}
+
+impl Bounded for Condvar {}
 
 impl<T: Send> Design<T> for Condvar {
     type Body = Monitor<T>;

@@ -30,9 +30,10 @@
 use super::design::Design;
 #[cfg(feature = "std")]
 use super::design::Side;
-use super::queue::{Options, Queue, queue_with};
+use super::queue::{Options, Queue, any_queue};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
+use crate::bound::Bounded;
 use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
@@ -54,15 +55,14 @@ struct Shared<T: Send, D: Design<T>, W, S: Recorder> {
     receivers: AtomicUsize,
 }
 
-/// Makes a queue of any design, named by the type parameter `D`, with a handle for each side. A design without a bound
-/// has memory for `capacity` items from the start.
+/// Makes a queue of any design with a bound, named by the type parameter `D`, and a handle for each side.
 ///
 /// ```
-/// use corelane::mpmc::{self, MichaelScott, NoStats, Options};
+/// use corelane::mpmc::{self, Condvar, NoStats, Options};
 /// use corelane::wait::Yield;
 ///
 /// let options = Options::new().wait(Yield);
-/// let (sender, receiver) = mpmc::channel_with::<u32, MichaelScott, _, NoStats>(16, options)?;
+/// let (sender, receiver) = mpmc::channel_with::<u32, Condvar, _, NoStats>(16, options)?;
 /// sender.push(1).unwrap();
 /// assert_eq!(receiver.pop(), Ok(1));
 /// # Ok::<(), corelane::error::ChannelError>(())
@@ -71,11 +71,24 @@ struct Shared<T: Send, D: Design<T>, W, S: Recorder> {
 /// # Errors
 /// As [`queue_with`](super::queue_with).
 #[allow(clippy::type_complexity, reason = "the two types are what it returns")]
-pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
+pub fn channel_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
     capacity: usize,
     options: Options<W, S>,
 ) -> Result<(Sender<T, D, W, S>, Receiver<T, D, W, S>), ChannelError> {
-    let queue = queue_with(capacity, options)?;
+    any_channel(capacity, options)
+}
+
+/// As [`channel_with`], for the tests of all designs: one without a bound has memory for `capacity` items from the start.
+///
+/// # Errors
+/// As [`channel_with`].
+#[doc(hidden)]
+#[allow(clippy::type_complexity, reason = "the two types are what it returns")]
+pub fn any_channel<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
+    capacity: usize,
+    options: Options<W, S>,
+) -> Result<(Sender<T, D, W, S>, Receiver<T, D, W, S>), ChannelError> {
+    let queue = any_queue(capacity, options)?;
     let shared = Arc::new(Shared { queue, senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) });
     Ok((Sender { shared: shared.clone() }, Receiver { shared }))
 }

@@ -58,6 +58,7 @@ use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::nodes::{Chain, Nodes};
 use super::queue::UNBOUNDED;
 use super::stats::Recorder;
+use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
 use crate::mem::link::{AtomicLink, Index, Link, NULL};
@@ -235,6 +236,8 @@ impl<T> List<T> {
 }
 
 impl sealed::Sealed for MichaelScott {}
+
+impl Unbounded for MichaelScott {}
 
 impl<T: Send> Design<T> for MichaelScott {
     type Body = List<T>;

@@ -312,7 +312,7 @@ macro_rules! aliases {
         pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
             options: crate::mpmc::Options<W, S>,
         ) -> Result<(Sender<T, W, S>, Receiver<T, W, S>), crate::error::ChannelError> {
-            crate::mpmc::channel_with(64, options)
+            crate::mpmc::any_channel(64, options)
         }
 
         /// Makes a queue with the defaults.
@@ -362,7 +362,7 @@ macro_rules! aliases {
         pub fn queue_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
             options: crate::mpmc::Options<W, S>,
         ) -> Result<Queue<T, W, S>, crate::error::ChannelError> {
-            crate::mpmc::queue_with(64, options)
+            crate::mpmc::any_queue(64, options)
         }
     };
 }
@@ -389,8 +389,12 @@ pub use busy_wait::BusyWait;
 #[cfg(feature = "std")]
 pub use condvar::Condvar;
 pub use design::Design;
+#[doc(hidden)]
+pub use handles::any_channel;
 pub use handles::{IntoIter, Iter, Receiver, Sender, channel_with};
 pub use michael_scott::MichaelScott;
+#[doc(hidden)]
+pub use queue::any_queue;
 pub use queue::{Options, Queue, UNBOUNDED, queue_with};
 #[cfg(feature = "std")]
 pub use queue::{PopSide, PushSide};

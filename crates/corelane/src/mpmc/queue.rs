@@ -10,6 +10,7 @@
 use super::design::{Design, Raw, Side, Stay, Supply, Waiting};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
+use crate::bound::Bounded;
 use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
@@ -76,23 +77,36 @@ impl<W, S> Options<W, S> {
 /// The greatest capacity of a bounded queue; [`capacity`](Queue::capacity) of one without a bound.
 pub const UNBOUNDED: usize = isize::MAX as usize / 2;
 
-/// Makes a queue of any design, named by the type parameter `D`. A design without a bound has memory for `capacity` items from the start.
+/// Makes a queue of any design with a bound, named by the type parameter `D`.
 ///
 /// ```
+/// use corelane::Bounded;
 /// use corelane::mpmc::{self, Design, NoStats, Options};
 /// use corelane::wait::Yield;
 ///
-/// fn first<D: Design<u32>>() -> u32 {
+/// fn first<D: Design<u32> + Bounded>() -> u32 {
 ///     let queue = mpmc::queue_with::<u32, D, _, NoStats>(8, Options::new().wait(Yield)).unwrap();
 ///     queue.push(7).unwrap();
 ///     queue.pop().unwrap()
 /// }
-/// assert_eq!(first::<mpmc::Ticket>(), first::<mpmc::TwoLock>());
+/// assert_eq!(first::<mpmc::Ticket>(), first::<mpmc::Condvar>());
 /// ```
 ///
 /// # Errors
 /// A capacity of 0 or beyond what positions hold, or no memory.
-pub fn queue_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
+pub fn queue_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
+    capacity: usize,
+    options: Options<W, S>,
+) -> Result<Queue<T, D, W, S>, ChannelError> {
+    any_queue(capacity, options)
+}
+
+/// As [`queue_with`], for the tests of all designs: one without a bound has memory for `capacity` items from the start.
+///
+/// # Errors
+/// As [`queue_with`].
+#[doc(hidden)]
+pub fn any_queue<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     capacity: usize,
     options: Options<W, S>,
 ) -> Result<Queue<T, D, W, S>, ChannelError> {

@@ -67,6 +67,7 @@
 use super::Side;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::stats::Recorder;
+use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Slot, full_fence, init_slot, look, retry, set};
@@ -293,6 +294,8 @@ impl<T> Ring<T> {
 }
 
 impl sealed::Sealed for Ticket {}
+
+impl Bounded for Ticket {}
 
 impl<T: Send> Design<T> for Ticket {
     type Body = Ring<T>;

@@ -47,6 +47,7 @@ use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::Lock;
 use super::queue::UNBOUNDED;
 use super::stats::Recorder;
+use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
 use crate::sync::{
@@ -156,6 +157,8 @@ impl<T> List<T> {
 }
 
 impl sealed::Sealed for TwoLock {}
+
+impl Unbounded for TwoLock {}
 
 impl<T: Send> Design<T> for TwoLock {
     type Body = List<T>;

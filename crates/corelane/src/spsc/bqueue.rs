@@ -44,6 +44,7 @@
 
 use super::cells::{Cell, Cells, prefix};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot, spin_loop};
@@ -123,6 +124,8 @@ impl<T> Ring<T> {
 }
 
 impl sealed::Sealed for BQueue {}
+
+impl Bounded for BQueue {}
 
 impl<T: Send> Design<T> for BQueue {
     type Tuning = Tuning;

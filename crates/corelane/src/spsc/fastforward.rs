@@ -45,6 +45,7 @@
 
 use super::cells::{Cell, Cells, prefix};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot, spin_loop};
@@ -114,6 +115,8 @@ impl<T> Ring<T> {
 }
 
 impl sealed::Sealed for FastForward {}
+
+impl Bounded for FastForward {}
 
 impl<T: Send> Design<T> for FastForward {
     type Tuning = Tuning;

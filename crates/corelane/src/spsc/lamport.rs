@@ -32,6 +32,7 @@
 //! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
+use crate::bound::Bounded;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
@@ -49,6 +50,8 @@ pub struct Indices {
     /// Items popped. Written by the consumer.
     read: Padded<AtomicUsize>,
 }
+
+impl Bounded for Lamport {}
 
 // SAFETY: each side's index is stored with release and loaded by the other one with acquire.
 unsafe impl Algorithm for Lamport {

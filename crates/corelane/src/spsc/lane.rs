@@ -86,6 +86,7 @@
 
 use super::blocks::{Block, Notes, Place, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};
+use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::buffer::{Buffer, drop_all};
@@ -281,6 +282,8 @@ impl<T> Drop for Ring<T> {
 }
 
 impl sealed::Sealed for Lane {}
+
+impl Bounded for Lane {}
 
 impl<T: Send> Design<T> for Lane {
     type Tuning = Tuning;

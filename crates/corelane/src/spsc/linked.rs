@@ -78,6 +78,7 @@ use super::blocks::{Block, Notes, Place, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::handle::Options;
 use super::stats::{NoStats, Recorder};
+use crate::bound::Unbounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::buffer::drop_all;
@@ -90,9 +91,6 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 /// The unbounded lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
-///
-/// The generic [`channel_with`](super::channel_with) asks every design for a capacity; this one takes any and is not bounded
-/// by it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linked;
 
@@ -150,7 +148,7 @@ pub fn try_channel<T: Send>() -> Result<(Producer<T>, Consumer<T>), ChannelError
 pub fn channel_with<T: Send, W: Strategy, S: Recorder>(
     options: Options<Tuning, W, S>,
 ) -> Result<(Producer<T, W, S>, Consumer<T, W, S>), ChannelError> {
-    super::channel_with(UNBOUNDED, options)
+    super::any_channel(UNBOUNDED, options)
 }
 
 impl<T> Contents for Block<T> {
@@ -396,6 +394,8 @@ impl<T> Drop for Chain<T> {
 }
 
 impl sealed::Sealed for Linked {}
+
+impl Unbounded for Linked {}
 
 impl<T: Send> Design<T> for Linked {
     type Tuning = Tuning;

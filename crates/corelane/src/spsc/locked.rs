@@ -48,6 +48,7 @@
 //! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
+use crate::bound::Bounded;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicU32, Padded, Relaxed, Release, UnsafeCell, pause};
 
@@ -113,6 +114,8 @@ impl Lock {
 pub struct Words {
     lock: Padded<Lock>,
 }
+
+impl Bounded for Locked {}
 
 // SAFETY: each critical section sees the one before it, and what came before that; both indices are exact.
 unsafe impl Algorithm for Locked {

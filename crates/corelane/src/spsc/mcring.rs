@@ -40,6 +40,7 @@
 //! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
+use crate::bound::Bounded;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
@@ -90,6 +91,8 @@ pub struct Indices {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Told(usize);
+
+impl Bounded for McRing {}
 
 // SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire; when
 // both are gone `popped` and `next_write` are exact.

@@ -185,6 +185,8 @@ pub use asynchronous::{AsyncConsumer, AsyncProducer};
 pub use bqueue::BQueue;
 pub use design::Design;
 pub use fastforward::FastForward;
+#[doc(hidden)]
+pub use handle::any_channel;
 pub use handle::{Consumer, IntoIter, Iter, Options, Peeked, Producer, Reserved, channel_with};
 pub use lamport::Lamport;
 pub use lane::{Lane, channel, try_channel};

@@ -40,6 +40,7 @@
 //! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
+use crate::bound::Bounded;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
@@ -91,6 +92,8 @@ pub struct Indices {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Within(usize);
+
+impl Bounded for MultiLine {}
 
 // SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire; `tail`
 // and `next_head` are exact.

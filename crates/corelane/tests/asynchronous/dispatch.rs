@@ -37,7 +37,7 @@ fn fan_out_by<T: Send, Q: Queue<T>, R: Route<T>>(
     route: R,
 ) -> (AsyncDispatcher<T, Q, Adaptive, R>, Workers<T, Q>) {
     let builder = Builder::new(workers).capacity(capacity).batch(2).route(route).tuning(Q::Tuning::default());
-    let (dispatcher, workers) = builder.build_with::<T, Q>().expect("a good capacity");
+    let (dispatcher, workers) = builder.build_any::<T, Q>().expect("a good capacity");
     (dispatcher.into_async(), workers.into_iter().map(|worker| worker.into_async()).collect())
 }
 

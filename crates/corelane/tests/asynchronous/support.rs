@@ -26,7 +26,7 @@ where
 }
 
 pub(crate) fn queue<T: Send, D: Design<T>>(capacity: usize) -> (spsc::Producer<T, D>, spsc::Consumer<T, D>) {
-    spsc::channel_with(capacity, Options::new().tuning(D::Tuning::default())).expect("a good capacity")
+    spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default())).expect("a good capacity")
 }
 
 pub(crate) fn async_queue<T: Send, D: Design<T>>(capacity: usize) -> (AsyncProducer<T, D>, AsyncConsumer<T, D>) {

@@ -59,7 +59,7 @@ impl Strategy for Fails {
 /// A task waits for one slot, whatever the thread had waited for.
 pub(crate) fn a_threads_wait_that_panicked_is_forgotten<D: Carries>() {
     let options = Options::new().tuning(D::Options::default()).wait(Fails);
-    let (mut producer, mut consumer) = spsc::channel_with::<u64, D, _, _>(2, options).unwrap();
+    let (mut producer, mut consumer) = spsc::any_channel::<u64, D, _, _>(2, options).unwrap();
     while producer.try_push(0).is_ok() {}
     catch_unwind(AssertUnwindSafe(|| producer.wait_for_room(2))).unwrap_err();
     let (mut producer, task) = (producer.into_async(), Task::new());

@@ -202,7 +202,7 @@ pub(crate) fn a_task_moves_between_threads<D: Carries>() {
 
 pub(crate) fn only_waits_are_counted<D: Carries>() {
     let options = Options::new().tuning(D::Options::default()).stats::<Counting>();
-    let (producer, consumer) = spsc::channel_with::<u64, D, _, _>(1, options).unwrap();
+    let (producer, consumer) = spsc::any_channel::<u64, D, _, _>(1, options).unwrap();
     let (mut producer, mut consumer) = (producer.into_async(), consumer.into_async());
     let task = Task::new();
     for _ in 0..5 {

@@ -80,7 +80,7 @@ pub(crate) fn queue_with<T: Send, C: Case, W: Strategy>(
 where
     C::Design: Design<T, Tuning = C::Options>,
 {
-    spsc::channel_with(capacity, options).expect("a good capacity and good options")
+    spsc::any_channel(capacity, options).expect("a good capacity and good options")
 }
 
 pub(crate) fn queue_from<T: Send, C: Case>(capacity: usize, start: usize) -> (Tx<T, C>, Rx<T, C>)

@@ -9,11 +9,11 @@ use corelane::wait::Adaptive;
 use std::panic::catch_unwind;
 
 fn error<T: Send, D: Design<T>>(capacity: usize, tuning: D::Tuning) -> Option<ChannelError> {
-    spsc::channel_with::<T, D, Adaptive, _>(capacity, Options::new().tuning(tuning)).err()
+    spsc::any_channel::<T, D, Adaptive, _>(capacity, Options::new().tuning(tuning)).err()
 }
 
 pub(crate) fn capacity_zero_is_refused<C: Case>() {
-    let made = spsc::channel_with::<u64, C::Design, _, _>(0, options::<C, _>(8, Adaptive));
+    let made = spsc::any_channel::<u64, C::Design, _, _>(0, options::<C, _>(8, Adaptive));
     assert_eq!(made.err(), Some(ChannelError::ZeroCapacity));
 }
 

@@ -15,7 +15,7 @@ fn counted<C: Case>(capacity: usize) -> (Tx<C>, Rx<C>)
 where
     C::Design: Design<u64, Tuning = C::Options>,
 {
-    spsc::channel_with(capacity, options::<C, _>(capacity, Adaptive).stats::<Counting>()).unwrap()
+    spsc::any_channel(capacity, options::<C, _>(capacity, Adaptive).stats::<Counting>()).unwrap()
 }
 
 pub(crate) fn single_calls_are_counted<C: Case>() {

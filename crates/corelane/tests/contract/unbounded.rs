@@ -208,7 +208,7 @@ pub(crate) fn a_producer_far_ahead_is_caught_up_with<C: Case>() {
 
 pub(crate) fn what_is_inside_is_counted<C: Case>() {
     let options = options::<C, _>(8, Adaptive).stats::<Counting>();
-    let (mut tx, mut rx) = spsc::channel_with::<u64, C::Design, _, _>(8, options).unwrap();
+    let (mut tx, mut rx) = spsc::any_channel::<u64, C::Design, _, _>(8, options).unwrap();
     assert_eq!(tx.try_push_batch(&mut (0..100).collect()).unwrap_or(0), 100);
     assert_eq!(rx.try_pop_batch(&mut Vec::new(), 60).unwrap_or(0), 60);
     let (sent, received) = (tx.stats(), rx.stats());
@@ -236,7 +236,7 @@ fn segments_of_nothing_are_refused() {
 #[test]
 fn a_capacity_is_no_bound() {
     let options = spsc::Options::new().tuning(linked::Tuning::default());
-    let (mut tx, rx) = spsc::channel_with::<u64, Linked, Adaptive, _>(3, options).unwrap();
+    let (mut tx, rx) = spsc::any_channel::<u64, Linked, Adaptive, _>(3, options).unwrap();
     assert_eq!(tx.try_push_batch(&mut (0..50_000).collect()).unwrap_or(0), 50_000);
     assert_eq!((rx.len(), rx.capacity()), (50_000, linked::UNBOUNDED));
     let (mut tx, mut rx) = linked::channel();

@@ -53,7 +53,7 @@ pub(crate) fn build<C: Case, T: Send, W: Strategy, R: Route<T>>(
 where
     C::Queue: Queue<T, Tuning = C::Options>,
 {
-    builder.build_with().unwrap()
+    builder.build_any().unwrap()
 }
 
 /// What is in a worker's queue now.

@@ -198,7 +198,7 @@ pub(crate) fn nobody_there<C: Case>() {
     let mut worker = dispatcher.add_worker().unwrap();
     dispatcher.dispatch(4).unwrap();
     assert_eq!(worker.pop(), Ok(4));
-    let refused = |builder: Builder<C::Options>| builder.build_with::<u64, C::Queue>().unwrap_err();
+    let refused = |builder: Builder<C::Options>| builder.build_any::<u64, C::Queue>().unwrap_err();
     assert_eq!(refused(Builder::new(1).capacity(0)), ChannelError::ZeroCapacity);
     assert_eq!(refused(Builder::new(1).batch(0)), ChannelError::BadBatch);
 }

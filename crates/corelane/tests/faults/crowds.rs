@@ -52,7 +52,7 @@ pub(crate) fn thirty_two_pairs_on_two_cpus<C: Case>() {
                 for _ in 0..PAIRS {
                     let options = spsc::Options::new().tuning(C::tuning(4, 1)).wait(wait.clone());
                     let (mut tx, mut rx) =
-                        spsc::channel_with::<u64, C::Design, _, _>(4, options).expect("a good capacity");
+                        spsc::any_channel::<u64, C::Design, _, _>(4, options).expect("a good capacity");
                     scope.spawn(move || (0..ITEMS).for_each(|item| tx.push(item).expect("open")));
                     scope.spawn(move || assert!(std::iter::from_fn(|| rx.pop().ok()).eq(0..ITEMS)));
                 }
@@ -65,7 +65,7 @@ pub(crate) fn sixty_four_threads_on_two_cpus<C: Shared>() {
     const ITEMS: u64 = 60;
     for wait in Way::ALL {
         let options = mpmc::Options::new().wait(wait);
-        let queue = mpmc::queue_with::<u64, C::Design, _, mpmc::NoStats>(4, options).expect("a good capacity");
+        let queue = mpmc::any_queue::<u64, C::Design, _, mpmc::NoStats>(4, options).expect("a good capacity");
         let tally = Tally::new(PAIRS * ITEMS);
         crowd(|| {
             thread::scope(|scope| {
@@ -106,7 +106,7 @@ pub(crate) fn sixty_three_workers_on_two_cpus<C: Fans>() {
         let tally = Tally::new(JOBS);
         crowd(|| {
             let builder = Builder::new(WORKERS).capacity(4).batch(2).wait(wait).tuning(C::Options::default());
-            let (mut dispatcher, workers) = builder.build_with::<u64, C::Queue>().expect("a good capacity");
+            let (mut dispatcher, workers) = builder.build_any::<u64, C::Queue>().expect("a good capacity");
             thread::scope(|scope| {
                 for worker in workers {
                     let tally = &tally;

@@ -17,7 +17,7 @@ const MOMENT: Duration = Duration::from_micros(50);
 
 fn build<C: Fans, R: Route<Item>>(route: R) -> (Tx<C, R>, Vec<Rx<C>>) {
     let builder = Builder::new(2).capacity(2).batch(3).wait(Way::Ticking).route(route);
-    builder.tuning(C::Options::default()).build_with().expect("a good capacity")
+    builder.tuning(C::Options::default()).build_any().expect("a good capacity")
 }
 
 /// Dispatches jobs in every way until there were enough. What a batch has not handed out stays in `hand`, also when it

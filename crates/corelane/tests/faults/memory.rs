@@ -78,7 +78,7 @@ fn an_unbounded_queue_refuses_or_waits_and_loses_nothing() {
     in_a_process_of_its_own("memory::an_unbounded_queue_refuses_or_waits_and_loses_nothing", || {
         let tuning = linked::Tuning::new().segment(16).cached(1);
         let options = spsc::Options::new().tuning(tuning).wait(Adaptive);
-        let (mut tx, mut rx) = spsc::channel_with::<Page, Linked, _, _>(1, options).expect("two segments");
+        let (mut tx, mut rx) = spsc::any_channel::<Page, Linked, _, _>(1, options).expect("two segments");
         let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let consumer = scope.spawn(|| {

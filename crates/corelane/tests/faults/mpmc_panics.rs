@@ -20,7 +20,7 @@ fn queue<C: Shared, T: Send>() -> Under<C, T>
 where
     C::Design: Design<T>,
 {
-    mpmc::queue_with(CAPACITY, Options::new().wait(Way::Ticking).start_at(usize::MAX - 12)).expect("a good capacity")
+    mpmc::any_queue(CAPACITY, Options::new().wait(Way::Ticking).start_at(usize::MAX - 12)).expect("a good capacity")
 }
 
 /// Pushes and pops in every way.
@@ -142,7 +142,7 @@ pub(crate) fn a_vector_that_cannot_grow_takes_nothing<C: Shared>() {
 pub(crate) fn a_woken_thread_that_panics_wakes_another<C: Shared>() {
     const NAP: Duration = Duration::from_millis(3);
     for _ in 0..10 {
-        let queue: Under<C, ()> = mpmc::queue_with(CAPACITY, Options::new().wait(Way::Park)).expect("a good capacity");
+        let queue: Under<C, ()> = mpmc::any_queue(CAPACITY, Options::new().wait(Way::Park)).expect("a good capacity");
         thread::scope(|scope| {
             let full = scope.spawn(|| {
                 let mut items = vec![(); usize::MAX];

@@ -21,7 +21,7 @@ const MOMENT: Duration = Duration::from_micros(50);
 fn queue<C: Case>(capacity: usize) -> (Tx<C>, Rx<C>) {
     let start = usize::MAX - 12;
     let options = Options::new().tuning(C::tuning(capacity, 1)).wait(Way::Ticking).start_at(start);
-    spsc::channel_with::<Item, C::Design, _, _>(capacity, options).expect("a good capacity")
+    spsc::any_channel::<Item, C::Design, _, _>(capacity, options).expect("a good capacity")
 }
 
 /// Pushes items in every way until there were enough, or the queue is closed. Returns whether it was. What a batch has

@@ -24,7 +24,7 @@ fn queue<C: Case>(
     capacity: usize,
     wait: Way,
 ) -> (spsc::Producer<u64, C::Design, Way>, spsc::Consumer<u64, C::Design, Way>) {
-    spsc::channel_with(capacity, Options::new().tuning(C::tuning(capacity, KEEPS)).wait(wait).start_at(usize::MAX - 50))
+    spsc::any_channel(capacity, Options::new().tuning(C::tuning(capacity, KEEPS)).wait(wait).start_at(usize::MAX - 50))
         .expect("a good capacity")
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
 pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
     // Memory for so many items is there from the start, and no more are in it, even without a bound.
     const MOST: usize = 2_000;
-    let queue = mpmc::queue_with::<u64, C::Design, _, mpmc::NoStats>(
+    let queue = mpmc::any_queue::<u64, C::Design, _, mpmc::NoStats>(
         if C::BOUNDED { 8 } else { 2 * MOST },
         mpmc::Options::new().wait(Way::Adaptive).start_at(usize::MAX - 50),
     )
@@ -418,7 +418,7 @@ fn is_held_up(stop: &Stop, turns: &AtomicU64, over: &AtomicBool) -> bool {
 
 pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
     let builder = Builder::new(2).capacity(20).batch(3).wait(Way::Adaptive).tuning(C::Options::default());
-    let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
+    let (mut dispatcher, mut workers) = builder.build_any::<Long, C::Queue>().expect("a good capacity");
     let (stop, dispatched, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
     let turns = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -472,7 +472,7 @@ pub(crate) fn what_a_stopped_dispatcher_has_dispatched_is_there<C: Fans>() {
 pub(crate) fn a_stopped_worker_leaves_the_jobs_to_others<C: Fans>() {
     const CAPACITY: usize = 20;
     let builder = Builder::new(2).capacity(CAPACITY).batch(3).wait(Way::Adaptive).tuning(C::Options::default());
-    let (mut dispatcher, mut workers) = builder.build_with::<Long, C::Queue>().expect("a good capacity");
+    let (mut dispatcher, mut workers) = builder.build_any::<Long, C::Queue>().expect("a good capacity");
     let (mut other, mut worker) = (workers.pop().expect("of two"), workers.pop().expect("of two"));
     let (stop, done, over) = (Stop::new(), AtomicU64::new(0), AtomicBool::new(false));
     let turns = AtomicU64::new(0);

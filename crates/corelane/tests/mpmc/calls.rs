@@ -138,7 +138,7 @@ pub(crate) fn positions_wrap_around<C: Case>() {
 
 pub(crate) fn capacity_zero_and_absurd_ones_are_refused<C: Case>() {
     let make = |capacity| {
-        mpmc::queue_with::<u64, C::Design, Adaptive, mpmc::NoStats>(capacity, Options::new()).map(|_| ()).unwrap_err()
+        mpmc::any_queue::<u64, C::Design, Adaptive, mpmc::NoStats>(capacity, Options::new()).map(|_| ()).unwrap_err()
     };
     assert_eq!(make(0), ChannelError::ZeroCapacity);
     for capacity in [UNBOUNDED + 1, usize::MAX / 2 + 1, usize::MAX] {
@@ -150,7 +150,7 @@ pub(crate) fn capacity_zero_and_absurd_ones_are_refused<C: Case>() {
 }
 
 pub(crate) fn what_is_counted<C: Case>() {
-    let queue: Under<C, u64, Adaptive, Counting> = mpmc::queue_with(2, Options::new().stats::<Counting>()).unwrap();
+    let queue: Under<C, u64, Adaptive, Counting> = mpmc::any_queue(2, Options::new().stats::<Counting>()).unwrap();
     queue.push(1).unwrap();
     assert_eq!(queue.try_push_batch(&mut vec![2]), Ok(1));
     let mut refused = 0;

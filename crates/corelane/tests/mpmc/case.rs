@@ -60,7 +60,7 @@ pub(crate) fn queue_from<C: Case, T: Send>(capacity: usize, start: usize) -> Und
 where
     C::Design: Design<T>,
 {
-    mpmc::queue_with(capacity, Options::new().start_at(start)).expect("a good capacity")
+    mpmc::any_queue(capacity, Options::new().start_at(start)).expect("a good capacity")
 }
 
 pub(crate) fn queue<C: Case, T: Send>(capacity: usize) -> Under<C, T>
@@ -74,7 +74,7 @@ pub(crate) fn waiting<C: Case, T: Send, W: Strategy>(capacity: usize, wait: W) -
 where
     C::Design: Design<T>,
 {
-    mpmc::queue_with(capacity, Options::new().wait(wait)).expect("a good capacity")
+    mpmc::any_queue(capacity, Options::new().wait(wait)).expect("a good capacity")
 }
 
 /// Short, and longer than any spin.

@@ -17,7 +17,7 @@ where
     C::Design: Design<T>,
 {
     let options = Options::new().start_at(usize::MAX - 3);
-    mpmc::channel_with::<T, C::Design, _, NoStats>(capacity, options).expect("a good capacity")
+    mpmc::any_channel::<T, C::Design, _, NoStats>(capacity, options).expect("a good capacity")
 }
 
 pub(crate) fn every_call_is_there<C: Case>() {
@@ -346,7 +346,7 @@ pub(crate) fn handles_can_be_sent_and_shared<C: Case>() {
 
 pub(crate) fn handles_count_for_a_queue_that_counts<C: Case>() {
     let options = Options::new().stats::<mpmc::Counting>();
-    let (tx, rx) = mpmc::channel_with::<u64, C::Design, _, _>(4, options).expect("a good capacity");
+    let (tx, rx) = mpmc::any_channel::<u64, C::Design, _, _>(4, options).expect("a good capacity");
     tx.push(1).unwrap();
     tx.clone().push(2).unwrap();
     assert_eq!(rx.pop(), Ok(1));
@@ -355,7 +355,7 @@ pub(crate) fn handles_count_for_a_queue_that_counts<C: Case>() {
 }
 
 pub(crate) fn bad_capacities_are_refused_with_no_handle<C: Case>() {
-    let make = |capacity| mpmc::channel_with::<u64, C::Design, _, NoStats>(capacity, Options::new()).err();
+    let make = |capacity| mpmc::any_channel::<u64, C::Design, _, NoStats>(capacity, Options::new()).err();
     assert_eq!(make(0), Some(corelane::error::ChannelError::ZeroCapacity));
     assert_eq!(make(usize::MAX), Some(corelane::error::ChannelError::TooLarge));
 }

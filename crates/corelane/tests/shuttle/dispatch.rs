@@ -26,7 +26,7 @@ type Rx<T, Q> = Worker<T, Q, SpinPark>;
 fn fan_out<Q: Tested, R: Route<Item>>(workers: usize, route: R) -> (Tx<Item, Q, R>, Vec<Rx<Item, Q>>) {
     let capacity = one_of(&[1, 2, 4, 16]);
     let builder = Builder::new(workers).capacity(capacity).batch(draw(0..capacity) + 1).wait(wait());
-    builder.tuning(<Q as Tested>::Options::default()).route(route).build_with().unwrap()
+    builder.tuning(<Q as Tested>::Options::default()).route(route).build_any().unwrap()
 }
 
 /// Does jobs by drawn calls until there are no more, or so many are done. The numbers of those it has done, and of

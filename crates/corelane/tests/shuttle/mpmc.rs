@@ -18,7 +18,7 @@ type Queue<T, D> = mpmc::Queue<T, D, SpinPark>;
 fn queue<T: Send, D: Design<T>>() -> Arc<Queue<T, D>> {
     let capacity = one_of(&[1, 2, 3, 8, 64]);
     let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-    Arc::new(mpmc::queue_with(capacity, options).unwrap())
+    Arc::new(mpmc::any_queue(capacity, options).unwrap())
 }
 
 /// Runs `f` with the queue in another thread.
@@ -264,7 +264,7 @@ pub(crate) fn a_batch_wakes_as_many_as_it_is_for<D: Tested>() {
     explore(|| {
         let options = Options::new().wait(wait());
         let count = draw(2..6);
-        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::queue_with(count, options).unwrap());
+        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::any_queue(count, options).unwrap());
         let poppers = (0..count).map(|_| spawn(&queue, |queue| assert_eq!(queue.pop(), Ok(0)))).collect::<Vec<_>>();
         (0..draw(0..20)).for_each(|_| thread::yield_now());
         queue.push_batch(&mut vec![0; count]).unwrap();
@@ -283,7 +283,7 @@ pub(crate) fn answers_are_true<D: Tested>() {
     explore(|| {
         let threads = draw(2..5);
         let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::queue_with(threads, options).unwrap());
+        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::any_queue(threads, options).unwrap());
         let threads = (0..threads).map(|_| {
             let rounds = draw(1..20);
             spawn(&queue, move |queue| {
@@ -337,7 +337,7 @@ pub(crate) fn handles_go_in_midstream<D: Tested>() {
     explore(|| {
         let capacity = one_of(&[1, 2, 3, 8, 64]);
         let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-        let (sender, receiver) = mpmc::channel_with::<Item, D, _, NoStats>(capacity, options).unwrap();
+        let (sender, receiver) = mpmc::any_channel::<Item, D, _, NoStats>(capacity, options).unwrap();
         let ledger = Ledger::default();
         let stays = draw(0..2) == 0;
         let receivers = (0..draw(1..4)).map(|consumer| {

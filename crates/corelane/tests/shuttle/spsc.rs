@@ -62,7 +62,7 @@ fn queue_of<T: Send, D: Tested + Design<T, Tuning = <D as Tested>::Options>>(
 ) -> (Producer<T, D>, Consumer<T, D>) {
     let start = one_of(&[0, 1, usize::MAX - 40]);
     let options = Options::new().tuning(D::options(capacity)).wait(wait()).start_at(start);
-    spsc::channel_with(capacity, options).unwrap()
+    spsc::any_channel(capacity, options).unwrap()
 }
 
 /// Small ones, where both ends wait all the time, and large ones, where batches, look-ahead and lag come in.
@@ -418,7 +418,7 @@ pub(crate) fn one_sleep_serves_several_queues<D: Tested>() {
             .map(|_| {
                 let capacity = capacity();
                 let options = Options::new().tuning(D::options(capacity)).wait(strategy);
-                let (mut producer, consumer) = spsc::channel_with(capacity, options).unwrap();
+                let (mut producer, consumer) = spsc::any_channel(capacity, options).unwrap();
                 let items = draw(0..40);
                 let pusher = thread::spawn(move || {
                     (0..items).for_each(|item| producer.push(item).unwrap());

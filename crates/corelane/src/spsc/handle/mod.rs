@@ -6,7 +6,7 @@ mod options;
 mod producer;
 
 pub use consumer::{Consumer, IntoIter, Iter, Peeked};
-pub use options::{Options, channel_with};
+pub use options::{Options, any_channel, channel_with};
 pub use producer::{Producer, Reserved};
 
 use core::cell::Cell;

@@ -1,6 +1,7 @@
 //! How a queue is made.
 
 use super::{Consumer, Producer};
+use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::spsc::design::{Design, Request};
@@ -68,12 +69,25 @@ impl<O, W, S> Options<O, W, S> {
     }
 }
 
-/// Makes a queue of any design, named by the type parameter `D`.
+/// Makes a queue of any design with a bound, named by the type parameter `D`.
 ///
 /// # Errors
 /// A capacity of 0 or beyond what the indices hold, options that contradict it, or no memory.
 #[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
-pub fn channel_with<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
+pub fn channel_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
+    capacity: usize,
+    options: Options<D::Tuning, W, S>,
+) -> Result<(Producer<T, D, W, S>, Consumer<T, D, W, S>), ChannelError> {
+    any_channel(capacity, options)
+}
+
+/// As [`channel_with`], for the tests of all designs: one without a bound takes no notice of the capacity.
+///
+/// # Errors
+/// As [`channel_with`].
+#[doc(hidden)]
+#[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
+pub fn any_channel<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     capacity: usize,
     options: Options<D::Tuning, W, S>,
 ) -> Result<(Producer<T, D, W, S>, Consumer<T, D, W, S>), ChannelError> {
