@@ -18,7 +18,7 @@ use corelane::error::TryPopError;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc::{self, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock};
 use corelane::spsc::{self, Consumer, Lane, Producer};
-use corelane::wait::{Park, Select};
+use corelane::wait::{Park, Ready, Select};
 use explore::explore_with;
 use loom::thread;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ fn lane(capacity: usize) -> (Producer<usize, Lane, Park>, Consumer<usize, Lane, 
     spsc::channel_with(capacity, spsc::Options::new().wait(Park)).unwrap()
 }
 
+type Set = Select<'static, Park>;
 type Ends<D> = (Sender<usize, D, Park>, Receiver<usize, D, Park>);
 
 fn shared<D: Design<usize>>(capacity: usize) -> Ends<D> {
@@ -41,7 +42,7 @@ fn shared<D: Design<usize>>(capacity: usize) -> Ends<D> {
 }
 
 /// An item comes by the one queue or by the other while the thread falls asleep.
-fn either_wakes_it<D: Design<usize>, const SHARED: bool>() {
+fn either_wakes_it<D: Design<usize>, const SHARED: bool>(wait: fn(&mut Set) -> Option<Ready>) {
     let (mut tx, rx) = lane(1);
     let (sender, receiver) = shared::<D>(1);
     let mut select = Select::with(Park);
@@ -54,7 +55,7 @@ fn either_wakes_it<D: Design<usize>, const SHARED: bool>() {
         }
         (tx, sender)
     });
-    let ready = select.wait().unwrap();
+    let ready = wait(&mut select).unwrap();
     if SHARED {
         assert_eq!((ready == receiver, select[receiver].try_pop()), (true, Ok(5)));
     } else {
@@ -65,10 +66,10 @@ fn either_wakes_it<D: Design<usize>, const SHARED: bool>() {
 
 #[test]
 fn a_lane_or_a_shared_queue_wakes_it() {
-    explore(2, either_wakes_it::<Ticket, true>);
-    explore(2, either_wakes_it::<Ticket, false>);
-    explore(2, either_wakes_it::<MichaelScott, true>);
-    explore(2, either_wakes_it::<TwoLock, true>);
+    explore(2, || either_wakes_it::<Ticket, true>(Set::wait));
+    explore(2, || either_wakes_it::<Ticket, false>(Set::wait));
+    explore(2, || either_wakes_it::<MichaelScott, true>(Set::wait));
+    explore(2, || either_wakes_it::<TwoLock, true>(Set::wait));
 }
 
 #[test]
@@ -300,7 +301,6 @@ fn a_worker_that_takes_or_leaves_wakes_its_dispatcher() {
     explore(2, || model(true));
 }
 
-/// A set that was polled once and then dropped has left no flag behind: the next sleeper is woken.
 #[cfg(feature = "async")]
 mod tasks {
     use super::*;
@@ -311,29 +311,11 @@ mod tasks {
 
     #[test]
     fn a_task_is_woken_by_either() {
-        fn model<const SHARED: bool>() {
-            let (mut tx, rx) = lane(1);
-            let (sender, receiver) = shared::<Ticket>(1);
-            let pusher = thread::spawn(move || {
-                if SHARED {
-                    sender.try_push(5).unwrap();
-                } else {
-                    tx.try_push(5).unwrap();
-                }
-                (tx, sender)
-            });
-            let mut select = Select::with(Park);
-            let (rx, receiver) = (select.add(rx), select.add(receiver));
-            let ready = block_on(pin!(select.wait_async())).unwrap();
-            if SHARED {
-                assert_eq!((ready == receiver, select[receiver].try_pop()), (true, Ok(5)));
-            } else {
-                assert_eq!((ready == rx, select[rx].try_pop()), (true, Ok(5)));
-            }
-            drop(pusher.join().unwrap());
+        fn wait(select: &mut Set) -> Option<Ready> {
+            block_on(pin!(select.wait_async()))
         }
-        explore(2, model::<true>);
-        explore(2, model::<false>);
+        explore(2, || either_wakes_it::<Ticket, true>(wait));
+        explore(2, || either_wakes_it::<Ticket, false>(wait));
     }
 
     /// Another task's poll comes first, and its waker is replaced.
