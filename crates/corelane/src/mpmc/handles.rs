@@ -30,6 +30,8 @@
 use super::design::Design;
 #[cfg(feature = "std")]
 use super::design::Side;
+#[cfg(feature = "std")]
+use super::queue::selectable;
 use super::queue::{Options, Queue, any_queue};
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
@@ -39,8 +41,6 @@ use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
 use crate::wait::{Adaptive, Strategy};
-#[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper, select};
 use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
@@ -445,28 +445,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
-macro_rules! selectable {
-    ($($name:ident $side:ident)+) => {
-        $(impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<T, D, W, S> {}
-
-        impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<T, D, W, S> {
-            fn ready(&mut self, _: usize) -> bool {
-                self.shared.queue.is_ready(Side::$side)
-            }
-
-            fn arm(&mut self, _: usize, sleeper: Sleeper) {
-                self.shared.queue.arm(Side::$side, sleeper);
-            }
-
-            fn disarm(&mut self, sleeper: Sleeper) {
-                self.shared.queue.disarm(Side::$side, sleeper);
-            }
-        })+
-    };
-}
-
+selectable!(Sender<T, D, W, S>, Push, shared.queue);
 #[cfg(feature = "std")]
-selectable!(Sender Push Receiver Pop);
+selectable!(Receiver<T, D, W, S>, Pop, shared.queue);
 
 /// See [`Receiver::iter`].
 #[must_use = "an iterator pops nothing by itself"]

@@ -18,9 +18,9 @@ use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::pause;
 #[cfg(feature = "std")]
 use crate::sync::{Instant, Padded, pause};
-use crate::wait::{Adaptive, Next, Strategy, WaitState};
 #[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper, select};
+use crate::wait::Sleeper;
+use crate::wait::{Adaptive, Next, Strategy, WaitState};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -644,27 +644,37 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     }
 }
 
+/// Lets a select wait for a side of a queue, which an end leads to.
+#[cfg(feature = "std")]
+macro_rules! selectable {
+    ($end:ty, $side:ident, $($queue:tt).+) => {
+        impl<T: Send, D: Design<T>, W, S: Recorder> $crate::wait::select::sealed::Sealed for $end {}
+
+        impl<T: Send, D: Design<T>, W, S: Recorder> $crate::wait::Selectable for $end {
+            fn ready(&mut self, _: usize) -> bool {
+                self.$($queue).+.is_ready(Side::$side)
+            }
+
+            fn arm(&mut self, _: usize, sleeper: $crate::wait::Sleeper) {
+                self.$($queue).+.arm(Side::$side, sleeper);
+            }
+
+            fn disarm(&mut self, sleeper: $crate::wait::Sleeper) {
+                self.$($queue).+.disarm(Side::$side, sleeper);
+            }
+        }
+    };
+}
+#[cfg(feature = "std")]
+pub(super) use selectable;
+
 #[cfg(feature = "std")]
 macro_rules! side {
     ($($(#[$doc:meta])* $name:ident $side:ident)+) => {
         $($(#[$doc])*
         pub struct $name<'q, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats>(&'q Queue<T, D, W, S>);
 
-        impl<T: Send, D: Design<T>, W, S: Recorder> select::sealed::Sealed for $name<'_, T, D, W, S> {}
-
-        impl<T: Send, D: Design<T>, W, S: Recorder> Selectable for $name<'_, T, D, W, S> {
-            fn ready(&mut self, _: usize) -> bool {
-                self.0.is_ready(Side::$side)
-            }
-
-            fn arm(&mut self, _: usize, sleeper: Sleeper) {
-                self.0.arm(Side::$side, sleeper);
-            }
-
-            fn disarm(&mut self, sleeper: Sleeper) {
-                self.0.disarm(Side::$side, sleeper);
-            }
-        }
+        selectable!($name<'_, T, D, W, S>, $side, 0);
 
         impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for $name<'_, T, D, W, S> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

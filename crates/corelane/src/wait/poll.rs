@@ -108,10 +108,7 @@ impl Descriptors {
     }
 
     fn poll(&mut self, timeout: Option<Duration>) {
-        let limit = timeout.map(|left| libc::timespec {
-            tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let limit = timeout.map(super::sleeper::timespec);
         let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
         // SAFETY: so many structures are there, and the time lives as long as the call; no signal mask.
         let ready =
