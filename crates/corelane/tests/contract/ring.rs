@@ -22,7 +22,8 @@ fn circulate<C: Case>(capacity: usize, start: usize, in_flight: Option<u64>) {
     let (mut there, mut from_here) = queue_from::<u64, C>(capacity, start);
     let (mut back, mut from_there) = queue_from::<u64, C>(capacity, start);
     let in_flight = in_flight.unwrap_or((capacity - there.release_lag()) as u64);
-    let rounds = if in_flight > 100 { 10 } else { 2_000 / in_flight + 10 };
+    // Some times through the queue. No more: on a busy machine each item of one in flight takes the scheduler's turn.
+    let rounds = if in_flight > 100 { 10 } else { (4 * capacity as u64 + 100).min(2_000) / in_flight + 10 };
     let hops = rounds * in_flight;
     thread::scope(|scope| {
         scope.spawn(move || {
