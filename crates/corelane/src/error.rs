@@ -11,6 +11,9 @@
 //! | dispatches a job | `DispatchError` |
 //! | makes a queue | [`ChannelError`] |
 //!
+//! All are `#[non_exhaustive]`, so a `match` has one more arm: most are Full or Empty, Timeout or Closed, and what they
+//! are besides is for a few families.
+//!
 //! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into
 //! a log. Each converts into the wider ones: `?` takes a [`Closed`] where a [`TryPushError`] or a [`PushTimeoutError`]
 //! is returned, and so on.
@@ -136,6 +139,11 @@ impl TryPopError {
     /// True for [`TryPopError::Empty`].
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
+    }
+
+    /// True for [`TryPopError::Busy`].
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy)
     }
 
     /// True for [`TryPopError::Closed`].

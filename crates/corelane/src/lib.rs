@@ -61,8 +61,11 @@
 //! | jobs of uneven length | [`dispatch::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
 //! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
-//! Several threads on the other side: give each its own queue and let one serve them all. A [`wait::Select`] sleeps once
-//! for many ends, of any of these queues, and for sockets and other file descriptors.
+//! A few producers that are known from the start: a queue of [`spsc`] from each costs less an item than one that they
+//! share, and keeps each one's order. Producers that come and go share one of [`mpmc`].
+//!
+//! One thread, or one task, waits for many ends, of any of these queues, and for sockets and other file descriptors:
+//! [`wait::Select`].
 //!
 //! # What every queue of `spsc` promises
 //!
@@ -90,8 +93,10 @@
 //!   [adaptive](wait::Adaptive) strategy, too, which handles that name none have in every build.
 //! - `async`: either end of every queue of [`spsc`], and of a [`dispatch`], may be a task's instead of a thread's, on
 //!   any executor, with `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and
-//!   `dispatch::asynchronous`. Adds futures-core and futures-sink, which are traits and no code.
+//!   `dispatch::asynchronous`. For every other end, as of [`mpmc`], a task waits by `wait::Select::wait_async`. Adds futures-core and futures-sink, which are traits and no code.
 #![cfg_attr(not(feature = "std"), no_std)]
+// Its pages say what is there with which feature.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(any(loom, shuttle))]

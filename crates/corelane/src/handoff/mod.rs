@@ -82,9 +82,9 @@
 //!
 //! # How it is built
 //!
-//! [`dual_queue`] and [`dual_stack`] are the algorithms, [`pool`] holds their nodes, [`dual`] is what they have in common: a request and
-//! its follow-up. [`waiting`] spends the time between the two. [`exchanger`] pairs requests of one kind in an [`arena`].
-#![allow(rustdoc::private_intra_doc_links)]
+//! `dual_queue` and `dual_stack` are the algorithms, `pool` holds their nodes, `dual` is what they have in common: a
+//! request and its follow-up. `waiting` spends the time between the two. `exchanger` pairs requests of one kind in an
+//! `arena`.
 
 #[cfg(feature = "std")]
 mod arena;

@@ -332,8 +332,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Receiver<T, D, W, S> {
     /// Pops the oldest item, as [`Queue::try_pop`]. Never waits.
     ///
     /// # Errors
-    /// No item is inside, or moreover the queue is closed, or this call had to wait for another thread in the middle of
-    /// its call.
+    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for another
+    /// thread in the middle of its call.
     #[doc(alias = "try_recv", alias = "poll")]
     #[inline]
     pub fn try_pop(&self) -> Result<T, TryPopError> {

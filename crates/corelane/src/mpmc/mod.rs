@@ -48,6 +48,9 @@
 //! assert_eq!(sum, 500_500);
 //! ```
 //!
+//! A task waits for a queue, or for several, by [`Select::wait_async`](crate::wait::Select#method.wait_async), with the
+//! feature `async`.
+//!
 //! # Which one?
 //!
 //! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Sender`, `Receiver`, and

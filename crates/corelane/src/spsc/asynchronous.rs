@@ -1,4 +1,4 @@
-//! Ends of a queue that a task waits for: futures, [`Stream`] and [`Sink`], for every design. Behind the feature `async`.
+//! Ends of a queue that a task waits for: futures, `Stream` and `Sink`, for every design. Behind the feature `async`.
 //!
 //! ```
 //! use corelane::spsc;
@@ -154,14 +154,14 @@ impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
-    /// Makes this end a task's, see [`asynchronous`](self).
+    /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
     pub fn into_async(self) -> AsyncProducer<T, D, W, S> {
         AsyncProducer { polls: Polls::of([self.shared()]), producer: self }
     }
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
-    /// Makes this end a task's, see [`asynchronous`](self).
+    /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
     pub fn into_async(self) -> AsyncConsumer<T, D, W, S> {
         AsyncConsumer { polls: Polls::of([self.shared()]), drained: false, consumer: self }
     }
@@ -247,7 +247,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         })
     }
 
-    /// Waits until [`try_push`](Self::try_push) would not say Full.
+    /// Waits until [`try_push`](Self::try_push) would not say Full: a thread's
+    /// [`wait_for_room(1)`](Producer::wait_for_room).
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.

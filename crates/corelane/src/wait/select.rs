@@ -59,11 +59,16 @@ use std::vec::Vec;
 ///
 /// Sealed: a wait rests on what the ends promise each other.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// struct Mine;
 ///
 /// impl corelane::wait::Selectable for Mine {}
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a select cannot wait for `{Self}`",
+    note = "an end is added as itself or as `&mut end`; a file descriptor in `Readable` or `Writable`; a queue that \
+            threads share by reference as its `pop_side()` or `push_side()`"
+)]
 pub trait Selectable: sealed::Sealed {
     /// Whether it need not be waited for, for so many free slots if it is a producer.
     #[doc(hidden)]
@@ -169,28 +174,46 @@ descriptor! {
     /// A socket, a pipe, an `eventfd`, a timer; a file on disk is always ready.
     ///
     /// Linux only. The thread sleeps in `poll`; each look of the wait costs one system call for all descriptors of the
-    /// set. Whoever else reads from it may be faster, so it should be non-blocking.
+    /// set. It should be non-blocking, as there may be less than a call asks for. At its end it stays ready until it is
+    /// [removed](Select::remove).
     ///
     /// ```
     /// # #[cfg(not(miri))]
     /// # {
+    /// use corelane::error::TryPopError;
     /// use corelane::wait::{Readable, Select};
-    /// use std::io::{Read, Write};
+    /// use std::io::{ErrorKind, Read, Write};
     /// use std::os::unix::net::UnixStream;
     ///
     /// let (mut client, server) = UnixStream::pair()?;
-    /// let (mut orders, orders_in) = corelane::spsc::channel::<u32>(8);
+    /// server.set_nonblocking(true)?;
+    /// let (mut orders_out, orders) = corelane::spsc::channel::<u32>(8);
     /// let mut select = Select::new();
-    /// let orders_in = select.add(orders_in);
+    /// let orders = select.add(orders);
     /// let socket = select.add(Readable::new(server));
     ///
     /// client.write_all(b"hello")?;
-    /// assert_eq!(select.wait().unwrap(), socket);
-    /// let mut bytes = [0; 5];
-    /// select[socket].get_ref().read_exact(&mut bytes)?;
-    /// orders.push(7).unwrap();
-    /// assert_eq!(select.wait().unwrap(), orders_in);
-    /// assert_eq!(select[orders_in].try_pop(), Ok(7));
+    /// orders_out.push(7).unwrap();
+    /// drop((client, orders_out));
+    /// let (mut text, mut sum) = (Vec::new(), 0);
+    /// while let Some(ready) = select.wait() {
+    ///     if ready == socket {
+    ///         let mut bytes = [0; 512];
+    ///         match select[socket].get_ref().read(&mut bytes) {
+    ///             Ok(0) => drop(select.remove(socket)),
+    ///             Ok(n) => text.extend(&bytes[..n]),
+    ///             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+    ///             Err(error) => return Err(error),
+    ///         }
+    ///     } else {
+    ///         match select[orders].try_pop() {
+    ///             Ok(order) => sum += order,
+    ///             Err(TryPopError::Closed) => drop(select.remove(orders)),
+    ///             Err(_) => {}
+    ///         }
+    ///     }
+    /// }
+    /// assert_eq!((&text[..], sum), (&b"hello"[..], 7));
     /// # }
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -199,7 +222,10 @@ descriptor! {
     Writable
 }
 
-/// The name of an end in its [`Select`], with the end's type. Copy it freely: it is a number.
+/// The name of an end in its [`Select`], with the end's type: to be copied, and compared with what a wait returns.
+///
+/// A key names no end but its own. Once that is removed, or in another set, [`Select::get_mut`] returns `None` and
+/// indexing panics. An [index](Self::index), on the other hand, may be used again.
 pub struct Key<E> {
     place: Ready,
     /// Invariant: it leads to an end that may be changed.
@@ -298,6 +324,8 @@ struct Polled {
 /// Between many threads (`mpmc`) another one may be faster, or hold a lock, and the call finds nothing after all: then
 /// wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A `Collector`
 /// is also ready when one of its producers has left, and may then say Empty.
+///
+/// A set that owns all its ends is a `Select<'static>`, as a field of a structure may be.
 ///
 /// Which end is named, where several are ready: the first behind the one that was named last, so each of `n` ends that
 /// is ready is named within `n` waits. A [`biased`](Self::biased) set names the first in the order of their keys.
@@ -573,12 +601,29 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// Waits until an end is ready, at most so long. `None` when the time is up: never early, even if there are no ends;
     /// how late depends on the strategy and the scheduler.
     ///
+    /// As long as some end is ready, the time is never up. For what is to be done once in a while, keep in mind when:
+    ///
     /// ```
-    /// # use std::time::Duration;
-    /// let mut select = corelane::wait::Select::new();
-    /// let (_sender, receiver) = corelane::mpmc::channel::<u8>(1);
-    /// select.add(receiver);
-    /// assert_eq!(select.wait_timeout(Duration::from_millis(1)), None);
+    /// use corelane::wait::Select;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// const PERIOD: Duration = Duration::from_millis(1);
+    /// let (mut producer, consumer) = corelane::spsc::channel(64);
+    /// let busy = std::thread::spawn(move || while producer.push(()).is_ok() {});
+    /// let mut select = Select::new();
+    /// let key = select.add(consumer);
+    /// let (mut ticks, mut next) = (0, Instant::now() + PERIOD);
+    /// while ticks < 3 {
+    ///     let left = next.saturating_duration_since(Instant::now());
+    ///     if left.is_zero() {
+    ///         ticks += 1;
+    ///         next += PERIOD;
+    ///     } else if select.wait_timeout(left).is_some() {
+    ///         select[key].try_pop().unwrap();
+    ///     }
+    /// }
+    /// drop(select);
+    /// busy.join().unwrap();
     /// ```
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Ready> {
         self.wait_until(Instant::now().checked_add(timeout))
@@ -635,7 +680,33 @@ impl<'a, W: Strategy> Select<'a, W> {
         }
     }
 
-    /// As [`wait`](Self::wait), for a task: a future.
+    /// As [`wait`](Self::wait), for a task: a future. With the feature `async`.
+    ///
+    /// Ends that have no calls for tasks are waited for in this way, such as those of [`mpmc`](crate::mpmc):
+    ///
+    /// ```
+    /// use corelane::error::TryPopError;
+    /// use corelane::{mpmc, wait::Select};
+    ///
+    /// let (sender, receiver) = mpmc::channel(8);
+    /// let thread = std::thread::spawn(move || (1..=3).for_each(|item| sender.push(item).unwrap()));
+    /// let sum = futures_executor::block_on(async move {
+    ///     let mut select = Select::new();
+    ///     let receiver = select.add(receiver);
+    ///     let mut sum = 0;
+    ///     while select.wait_async().await.is_some() {
+    ///         match select[receiver].try_pop() {
+    ///             Ok(item) => sum += item,
+    ///             Err(TryPopError::Closed) => drop(select.remove(receiver)),
+    ///             // Another receiver was faster.
+    ///             Err(_) => {}
+    ///         }
+    ///     }
+    ///     sum
+    /// });
+    /// assert_eq!(sum, 6);
+    /// thread.join().unwrap();
+    /// ```
     ///
     /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. While it
     /// is not polled, or if it is forgotten, a shared queue's wake-up may stay with it until the set is used again. An

@@ -474,7 +474,7 @@ impl<W, S: Recorder> Look for Producer<W, S> {
 #[cfg(feature = "std")]
 impl<W, S: Recorder> crate::wait::select::sealed::Sealed for Producer<W, S> {}
 
-/// `need` is in words.
+// `need` is in words.
 #[cfg(feature = "std")]
 impl<W, S: Recorder> Selectable for Producer<W, S> {
     fn ready(&mut self, need: usize) -> bool {
