@@ -28,6 +28,7 @@ mod report;
 mod rig;
 mod roofline;
 mod runner;
+mod setting;
 mod stats;
 mod table;
 mod topology;
@@ -51,7 +52,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let success = |()| ExitCode::SUCCESS;
     let done = match arguments.command {
-        Command::Coherence(arguments) => coherence::run(&arguments),
+        Command::Coherence(arguments) => {
+            coherence::run(&arguments).and_then(|(text, code)| print(&text).map(|()| code))
+        }
         Command::List => list().map(success),
         Command::Run(arguments) => run(&arguments).map(success),
         Command::Report(arguments) => report(&arguments).map(success),

@@ -3,8 +3,9 @@
 use crate::contender::{Batches, Kind, ManyToMany, Pair, Waits};
 use crate::contenders::FastForwardTuned;
 use crate::item::Item;
-use crate::measure::{self, Metric, Outcome, PERCENTILES, Pace, Setting};
+use crate::measure::{self, Metric, Outcome, PERCENTILES, Pace};
 use crate::roofline;
+use crate::setting::Setting;
 use crate::topology::{Cpu, Place};
 use crate::tune;
 use serde::{Deserialize, Serialize};

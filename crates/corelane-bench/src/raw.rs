@@ -77,19 +77,64 @@ fn copy_to(memory: &mut [MaybeUninit<u8>], bytes: &[u8]) {
     memory.copy_from_slice(bytes);
 }
 
-/// Says these words to the directory of cache lines (`coherence/directory.c`). Where there is none, nothing happens: no kernel
-/// knows the system call.
-pub(crate) fn mark(words: [u64; 3]) {
-    #[cfg(target_os = "linux")]
-    {
-        /// As in `directory.c`.
-        const MARK: libc::c_long = 0xC0DE;
-        let [what, a, b] = words;
-        // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments.
-        unsafe { libc::syscall(MARK, what, a, b) };
+/// What the directory of cache lines (`coherence/directory.c`) is told.
+pub(crate) mod directory {
+    const BEGIN: u64 = 0;
+    const REGION: u64 = 1;
+    const ENTER: u64 = 2;
+    const LEAVE: u64 = 3;
+    const PAUSE: u64 = 4;
+    const RESUME: u64 = 5;
+    const END: u64 = 6;
+
+    /// Says these words. Where there is no directory, nothing happens: no kernel knows the system call.
+    fn mark(words: [u64; 3]) {
+        #[cfg(target_os = "linux")]
+        {
+            /// As in `directory.c`.
+            const MARK: libc::c_long = 0xC0DE;
+            let [what, a, b] = words;
+            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments.
+            unsafe { libc::syscall(MARK, what, a, b) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = words;
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = words;
+
+    /// A case begins.
+    pub(crate) fn begin() {
+        mark([BEGIN, 0, 0]);
+    }
+
+    /// The case of this number is over; so many items went through.
+    pub(crate) fn end(case: usize, items: u64) {
+        mark([END, case as u64, items]);
+    }
+
+    /// What lies here is counted apart.
+    pub(crate) fn region(start: usize, bytes: usize) {
+        mark([REGION, start as u64, bytes as u64]);
+    }
+
+    /// What this thread does from now on is seen, and counted or only remembered, until it leaves.
+    pub(crate) fn enter(thread: usize, counted: bool) {
+        mark([ENTER, thread as u64, counted.into()]);
+    }
+
+    /// Ends what [`enter`] began.
+    pub(crate) fn leave() {
+        mark([LEAVE, 0, 0]);
+    }
+
+    /// What this thread does from now on is not seen, until it resumes.
+    pub(crate) fn pause() {
+        mark([PAUSE, 0, 0]);
+    }
+
+    /// Ends a pause.
+    pub(crate) fn resume() {
+        mark([RESUME, 0, 0]);
+    }
 }
 
 /// Memory of the threads that are [apart]. Its start; 0 until there is one.
@@ -165,7 +210,7 @@ impl Allocator {
             free.fresh = address + bytes;
             address
         });
-        crate::coherence::region(address, if address == 0 { 0 } else { layout.size() });
+        directory::region(address, if address == 0 { 0 } else { layout.size() });
         core::ptr::with_exposed_provenance_mut(address)
     }
 
@@ -177,9 +222,9 @@ impl Allocator {
     /// The arena's own accesses are not the queue's.
     fn unseen<R>(f: impl FnOnce(&mut Free) -> R) -> R {
         let before = APART.replace(false);
-        crate::coherence::pause();
+        directory::pause();
         let result = f(&mut FREE.lock().unwrap_or_else(PoisonError::into_inner));
-        crate::coherence::resume();
+        directory::resume();
         APART.set(before);
         result
     }

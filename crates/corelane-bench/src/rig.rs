@@ -1,8 +1,8 @@
 //! Two or more threads that start together, are timed from the first start to the last stop, and never hang the bench.
 
 use crate::counters::{Counters, Counts};
-use crate::measure::Setting;
 use crate::raw::ticks;
+use crate::setting::Setting;
 use crate::topology::{self, Cpu};
 use cpu_time::ThreadTime;
 use std::fmt;

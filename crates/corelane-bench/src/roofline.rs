@@ -1,8 +1,9 @@
 //! No queues: what the machine can do at best. Every plot has these lines where they mean something.
 
 use crate::item::Item;
-use crate::measure::{Outcome, Reading, Setting};
+use crate::measure::{Outcome, Reading};
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::setting::Setting;
 use corelane::spsc::linked;
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;

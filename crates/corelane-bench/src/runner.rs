@@ -1,12 +1,13 @@
 //! Carries out a plan: rounds in rotated order, every sample kept.
 
 use crate::machine::Machine;
-use crate::measure::{Failure, Metric, Reading, Setting};
+use crate::measure::{Failure, Metric, Reading};
 use crate::plan::{Experiment, Panel, Plan};
 use crate::record::{
     AxisRecord, Bare, FORMAT, LeftOut, PanelRecord, ParameterRecord, Point, Record, Sample, SeriesRecord,
 };
 use crate::roofline;
+use crate::setting::Setting;
 use crate::stats::Summary;
 use crate::topology::{self, Cpu};
 use std::time::{Duration, Instant, SystemTime};

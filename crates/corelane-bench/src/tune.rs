@@ -1,8 +1,8 @@
 //! FastForward's slip has to be measured for each machine: the B-Queue paper's objection to it.
 
 use crate::contenders::FastForwardTuned;
-use crate::measure::Drain;
-use crate::measure::{Outcome, Setting, fan, one_by_one};
+use crate::measure::{Drain, Outcome, fan, one_by_one};
+use crate::setting::Setting;
 use corelane_papers::fast_forward::Slip;
 use std::collections::HashMap;
 use std::sync::Mutex;

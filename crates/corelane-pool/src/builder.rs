@@ -1,77 +1,15 @@
-//! What a pool is made of.
+//! How a pool is made.
 
 use crate::error::BuildError;
-use crate::shared::Shared;
+use crate::pool::ThreadPool;
+use crate::settings::{Config, Limits, OnDrop, Queueing, Rejection};
+use crate::shared::{Shared, Start};
 use crate::sync::{Arc, Builder as ThreadBuilder, JoinHandle};
 use crate::worker::Worker;
-use crate::{Limits, ThreadPool};
 use corelane::handoff::Fairness;
 use std::any::Any;
 use std::time::Duration;
 use std::{fmt, io};
-
-/// Where tasks are for which no thread is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queueing {
-    /// Nowhere: a task is handed to a thread that waits, or a thread is started for it, or it is rejected. Of several threads that
-    /// wait, the fairness says which.
-    HandOff(Fairness),
-    /// In a queue without a bound.
-    Unbounded,
-    /// In a queue with room for so many.
-    Bounded(usize),
-}
-
-impl Queueing {
-    pub(crate) fn queues(self) -> bool {
-        !matches!(self, Self::HandOff(_))
-    }
-}
-
-/// What [`execute`](ThreadPool::execute) and [`spawn`](ThreadPool::spawn) do with a task for which there is neither a thread
-/// nor room. After a shutdown, and when no thread can be started, tasks are always returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejection {
-    /// Return it.
-    Return,
-    /// Run it in the thread that came with it.
-    CallerRuns,
-    /// Wait so long for a thread, also for one that is just being started, or for room, then return it. [`Duration::MAX`] waits for ever.
-    Block(Duration),
-    /// Drop it.
-    Discard,
-    /// Drop the task that has waited longest, in its favour. Where there is no queue: drop it.
-    DiscardOldest,
-}
-
-/// What the drop of a pool's last handle does beyond [`shutdown`](ThreadPool::shutdown).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnDrop {
-    /// Waits until all tasks are done and all threads have ended. Not in a thread of the pool itself, which cannot wait for its
-    /// own end.
-    Join,
-    /// Nothing: the threads end by themselves when the tasks are done.
-    Detach,
-}
-
-type Hook<A> = Box<dyn Fn(A) + Send + Sync>;
-
-pub(crate) struct Config {
-    pub(crate) queueing: Queueing,
-    pub(crate) rejection: Rejection,
-    pub(crate) on_drop: OnDrop,
-    pub(crate) core_first: bool,
-    pub(crate) measure_waits: bool,
-    pub(crate) name: Option<String>,
-    pub(crate) stack_size: Option<usize>,
-    pub(crate) on_thread_start: Option<Hook<usize>>,
-    pub(crate) on_thread_stop: Option<Hook<usize>>,
-    pub(crate) before_task: Option<Hook<()>>,
-    pub(crate) after_task: Option<Hook<()>>,
-    pub(crate) on_panic: Option<Hook<Box<dyn Any + Send>>>,
-    pub(crate) on_terminated: Option<Hook<()>>,
-    pub(crate) start: Box<dyn Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync>,
-}
 
 /// Settings of a pool to be. See [`ThreadPool::builder`].
 #[must_use = "`build` makes the pool"]
@@ -81,13 +19,14 @@ pub struct Builder {
     keep_alive: Duration,
     core_may_leave: bool,
     config: Config,
+    start: Start,
 }
 
 /// How many threads a hand-off pool has at most, unless it is told.
 const MAX_THREADS: usize = 512;
 
 impl Builder {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             core: None,
             max: None,
@@ -107,8 +46,8 @@ impl Builder {
                 after_task: None,
                 on_panic: None,
                 on_terminated: None,
-                start: Box::new(start_thread),
             },
+            start: start_by(start_thread),
         }
     }
 
@@ -218,7 +157,7 @@ impl Builder {
     /// [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error, that is what the task's
     /// caller gets, with the task. It is called by callers and by threads that are about to begin a task, so it must not wait for one.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
-        self.with(|config| config.start = Box::new(start))
+        Self { start: start_by(start), ..self }
     }
 
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
@@ -236,13 +175,54 @@ impl Builder {
         let max = self.max.unwrap_or(core.max(max));
         let limits = Limits { core, max, keep_alive: self.keep_alive, core_may_leave: self.core_may_leave };
         limits.check()?;
-        Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits))))
+        Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits, self.start))))
+    }
+}
+
+impl ThreadPool {
+    /// Settings for a pool.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it
+    /// has waited 10 s for a task.
+    pub fn cached() -> Self {
+        Self::builder().build().expect("the defaults are valid")
+    }
+
+    /// A pool with so many threads, and a queue without a bound for what they have no time for yet.
+    ///
+    /// # Errors
+    /// No threads.
+    pub fn fixed(threads: usize) -> Result<Self, BuildError> {
+        Self::builder().threads(threads).queueing(Queueing::Unbounded).build()
+    }
+
+    /// A pool with so many threads, and a queue with so much room for what they have no time for yet.
+    ///
+    /// # Errors
+    /// No threads, or no room.
+    pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
+        Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
+    }
+}
+
+impl Default for ThreadPool {
+    /// [`cached`](Self::cached).
+    fn default() -> Self {
+        Self::cached()
     }
 }
 
 /// How many CPUs the process may use.
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How the pool starts a thread, by a closure that is given the thread as its user knows it.
+fn start_by(start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Start {
+    Box::new(move |shared, slot| start(Worker::new(shared, slot)))
 }
 
 fn start_thread(worker: Worker) -> io::Result<JoinHandle<()>> {

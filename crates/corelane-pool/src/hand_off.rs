@@ -33,9 +33,9 @@
 
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, Work};
+use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
-use crate::worker::{Slot, add};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::WaitLimit;
 use std::time::Duration;

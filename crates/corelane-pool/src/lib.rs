@@ -51,27 +51,31 @@
 //! cases, those in `tests/shuttle.rs` under drawn schedules of larger ones.
 #![deny(unsafe_code)]
 
+mod backlog;
 mod builder;
 mod chunks;
 #[allow(unsafe_code)]
 mod closure;
 mod error;
 mod hand_off;
+mod policy;
 mod pool;
 mod queue;
 #[allow(unsafe_code)]
 mod scoped;
+mod settings;
 mod shared;
+mod slot;
 mod sync;
 mod task;
 mod worker;
 
-pub use builder::{Builder, OnDrop, Queueing, Rejection};
+pub use builder::Builder;
 pub use corelane::handoff::{CancelToken, Fairness};
 pub use error::{BuildError, JoinError, Reason, Rejected};
 pub use pool::{ThreadPool, Waits};
 pub use scoped::Scope;
+pub use settings::{OnDrop, Queueing, Rejection};
 pub use shared::Counts;
-pub(crate) use shared::Limits;
 pub use task::{Task, TaskHandle};
 pub use worker::Worker;

@@ -1,11 +1,12 @@
 //! The handle to a pool.
 
-use crate::builder::{Builder, OnDrop, Queueing};
 use crate::error::{BuildError, Rejected};
+use crate::settings::{OnDrop, Queueing};
 use crate::shared::{Counts, Shared};
+use crate::slot::add;
 use crate::sync::{Arc, Instant, Relaxed};
 use crate::task::{Job, Task, TaskHandle};
-use crate::worker::{add, with_current};
+use crate::worker::{count_panic, with_current};
 use corelane::handoff::CancelToken;
 use std::time::Duration;
 use std::{fmt, io};
@@ -38,33 +39,6 @@ fn is_current(shared: &Arc<Shared>) -> bool {
 impl ThreadPool {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self(Arc::new(Handle { shared }))
-    }
-
-    /// Settings for a pool.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
-    /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it has waited 10 s for
-    /// a task.
-    pub fn cached() -> Self {
-        Self::builder().build().expect("the defaults are valid")
-    }
-
-    /// A pool with so many threads, and a queue without a bound for what they have no time for yet.
-    ///
-    /// # Errors
-    /// No threads.
-    pub fn fixed(threads: usize) -> Result<Self, BuildError> {
-        Self::builder().threads(threads).queueing(Queueing::Unbounded).build()
-    }
-
-    /// A pool with so many threads, and a queue with so much room for what they have no time for yet.
-    ///
-    /// # Errors
-    /// No threads, or no room.
-    pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -157,7 +131,7 @@ impl ThreadPool {
     {
         let job = Job::new(task);
         let run = job.run();
-        match accept(self.task(move || run.run())) {
+        match accept(self.task(move || run.run(count_panic))) {
             Ok(()) => Ok(job.handle()),
             Err(rejected) => {
                 let task = job.take().expect("it did not run");
@@ -232,7 +206,7 @@ impl ThreadPool {
         self.shared().waiting()
     }
 
-    /// How long tasks have waited, if the pool was told to [measure](Builder::measure_waits) it.
+    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it.
     pub fn waits(&self) -> Option<Waits> {
         let shared = self.shared();
         shared.config.measure_waits.then(|| {
@@ -288,13 +262,6 @@ impl ThreadPool {
     /// Where tasks wait.
     pub fn queueing(&self) -> Queueing {
         self.shared().config.queueing
-    }
-}
-
-impl Default for ThreadPool {
-    /// [`cached`](Self::cached).
-    fn default() -> Self {
-        Self::cached()
     }
 }
 

@@ -44,13 +44,13 @@
 //! Four words a task, and a box for one that captures more than three. The queue and each thread have memory for 64 tasks from the start, 2 KiB;
 //! what a burst needs beyond goes back after it.
 
-use crate::builder::{Queueing, Rejection};
-use crate::chunks::{CHUNK, Chunks};
+use crate::chunks::CHUNK;
 use crate::error::{Reason, Rejected};
+use crate::settings::{Queueing, Rejection};
 use crate::shared::{Phase, Shared, State, Work};
+use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
-use crate::worker::{Slot, add};
 use corelane::error::PopTimeoutError;
 use std::time::Duration;
 
@@ -74,42 +74,6 @@ const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 fn model_fence() {
     if cfg!(loom) {
         fence(SeqCst);
-    }
-}
-
-/// Under the pool's lock. What every push changes comes first: with the lock it is one line.
-#[repr(C)]
-pub(crate) struct Backlog {
-    /// Tasks pushed so far, less those taken back.
-    accepted: u64,
-    /// As many may have been pushed, by the last sum of those begun.
-    limit: u64,
-    /// Threads that search, or are being woken for it.
-    searching: u32,
-    /// Threads that wait in the synchronous queue, or have got up and not said so yet.
-    sleeping: u32,
-    tasks: Chunks,
-    capacity: u64,
-}
-
-impl Backlog {
-    pub(crate) fn new(queueing: Queueing) -> Self {
-        let capacity = match queueing {
-            Queueing::Bounded(capacity) => capacity as u64,
-            Queueing::Unbounded | Queueing::HandOff(_) => u64::MAX,
-        };
-        let tasks = Chunks::new(queueing.queues());
-        Self { accepted: 0, limit: capacity, searching: 0, sleeping: 0, tasks, capacity }
-    }
-
-    /// Threads that sleep, some of which may have been woken.
-    pub(crate) fn sleeping(&self) -> usize {
-        self.sleeping as usize
-    }
-
-    /// Tasks pushed so far that were not taken back.
-    pub(crate) fn accepted(&self) -> u64 {
-        self.accepted
     }
 }
 

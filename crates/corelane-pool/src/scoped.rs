@@ -21,8 +21,8 @@
 //! - A task's panic is caught before the cell counts as over; the closure is dropped by then, as running it consumes it.
 //! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the standard library.
 
-use crate::ThreadPool;
 use crate::closure::Closure;
+use crate::pool::ThreadPool;
 use crate::shared::drop_payload;
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::task::Task;

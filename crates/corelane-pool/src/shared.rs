@@ -11,42 +11,19 @@
 //! 4. A thread that has ended leaves its join handle behind for the next one that ends, which waits for it, and for whoever waits for the
 //!    end of all. So at most the last one's is kept, and all have ended, thread-locals included, when a join returns.
 
-use crate::builder::{Config, Queueing, Rejection};
-use crate::error::{BuildError, Reason, Rejected};
-use crate::queue::Backlog;
+use crate::backlog::Backlog;
+use crate::settings::{Config, Hook, Limits, Queueing};
+use crate::slot::{Slot, Tally, add, join_all};
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
 use crate::sync::{
-    Acquire, Arc, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, Padded, Relaxed, SeqCst, fence, lock, wait,
+    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
-use crate::worker::{Slot, Tally, Worker, add, join_all};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-
-/// How many threads there may be, and how long they stay.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Limits {
-    pub(crate) core: usize,
-    pub(crate) max: usize,
-    pub(crate) keep_alive: Duration,
-    pub(crate) core_may_leave: bool,
-}
-
-impl Limits {
-    pub(crate) fn check(&self) -> Result<(), BuildError> {
-        if self.max == 0 {
-            return Err(BuildError::NoThreads);
-        }
-        if self.core > self.max {
-            return Err(BuildError::CoreAboveMax { core: self.core, max: self.max });
-        }
-        Ok(())
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
@@ -134,8 +111,12 @@ pub(crate) struct Work {
     pub(crate) reserved: bool,
 }
 
+/// How a thread of the pool is started; the slot is what the pool knows of it.
+pub(crate) type Start = Box<dyn Fn(Arc<Shared>, Arc<Slot>) -> io::Result<JoinHandle<()>> + Send + Sync>;
+
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    start: Start,
     /// Where threads wait that have nothing to do.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
@@ -149,8 +130,8 @@ pub(crate) struct Shared {
     /// How many wait for room.
     pub(crate) blocked: AtomicUsize,
     pub(crate) stop: CancelToken,
-    rejected: AtomicU64,
-    discarded: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) discarded: AtomicU64,
     failed_starts: AtomicU64,
 }
 
@@ -204,7 +185,7 @@ pub struct Counts {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, limits: Limits) -> Self {
+    pub(crate) fn new(config: Config, limits: Limits, start: Start) -> Self {
         let fairness = match config.queueing {
             Queueing::HandOff(fairness) => fairness,
             Queueing::Unbounded | Queueing::Bounded(_) => Fairness::Unfair,
@@ -242,6 +223,7 @@ impl Shared {
             discarded: AtomicU64::new(0),
             failed_starts: AtomicU64::new(0),
             config,
+            start,
         };
         shared.publish(&limits);
         shared
@@ -251,7 +233,8 @@ impl Shared {
         lock(&self.state)
     }
 
-    fn publish(&self, limits: &Limits) {
+    /// Makes new limits known to those that do not take the lock. The caller holds it.
+    pub(crate) fn publish(&self, limits: &Limits) {
         self.hints.core.store(limits.core, Relaxed);
         self.hints.max.store(limits.max, Relaxed);
         let nanos = limits.keep_alive.as_nanos().try_into().unwrap_or(u64::MAX);
@@ -267,83 +250,6 @@ impl Shared {
             WaitLimit::new().timeout(Duration::from_nanos(hints.keep_alive_nanos.load(Relaxed)))
         } else {
             WaitLimit::new()
-        }
-    }
-
-    /// Accepts the task, or says why not. Never waits but for a thread that is being started.
-    pub(crate) fn try_execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
-        match self.config.queueing {
-            Queueing::HandOff(_) => self.hand_off(task),
-            Queueing::Unbounded | Queueing::Bounded(_) => self.enqueue(task, None),
-        }
-    }
-
-    /// As [`try_execute`](Self::try_execute), but where there is a queue a caller that may be blocked waits for room, too.
-    fn execute_or_wait(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
-        match (self.config.queueing, self.config.rejection) {
-            (Queueing::Unbounded | Queueing::Bounded(_), Rejection::Block(timeout)) => {
-                self.enqueue(task, Some(timeout))
-            }
-            _ => self.try_execute(task),
-        }
-    }
-
-    /// Accepts the task, or does with it what the policy says.
-    pub(crate) fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
-        let (mut task, reason) = match self.execute_or_wait(task) {
-            Ok(()) => return Ok(()),
-            Err(rejected) => rejected.split(),
-        };
-        if !matches!(reason, Reason::Saturated) {
-            return Err(self.reject(task, reason));
-        }
-        match self.config.rejection {
-            Rejection::Return => Err(self.reject(task, reason)),
-            Rejection::CallerRuns => {
-                self.rejected.fetch_add(1, Relaxed);
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
-                    self.take_panic(payload);
-                }
-                Ok(())
-            }
-            // From hand to hand.
-            Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
-                let (task, reason) = rejected.split();
-                self.reject(task, reason)
-            }),
-            Rejection::Discard => {
-                self.discard(task);
-                Ok(())
-            }
-            Rejection::DiscardOldest => loop {
-                match self.oldest() {
-                    Some(oldest) => self.discard(oldest),
-                    // All have begun, or there is no queue.
-                    None if matches!(self.config.queueing, Queueing::HandOff(_)) => {
-                        self.discard(task);
-                        return Ok(());
-                    }
-                    None => {}
-                }
-                match self.try_execute(task).map_err(Rejected::split) {
-                    Ok(()) => return Ok(()),
-                    Err((again, Reason::Saturated)) => task = again,
-                    Err((task, reason)) => return Err(self.reject(task, reason)),
-                }
-            },
-        }
-    }
-
-    pub(crate) fn reject(&self, task: Task, reason: Reason) -> Rejected<Task> {
-        self.rejected.fetch_add(1, Relaxed);
-        Rejected::new(task, reason)
-    }
-
-    /// Drops a task, whose drop may panic.
-    fn discard(&self, task: Task) {
-        self.discarded.fetch_add(1, Relaxed);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-            self.take_panic(payload);
         }
     }
 
@@ -363,10 +269,9 @@ impl Shared {
             state.started - 1
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
-        let worker = Worker::new(self.clone(), slot.clone());
         // Whoever wants to wait for the thread's end waits for its handle first.
         let mut handle = lock(&slot.handle);
-        match (self.config.start)(worker) {
+        match (self.start)(self.clone(), slot.clone()) {
             Ok(started) => {
                 *handle = Some(started);
                 Ok(())
@@ -427,14 +332,6 @@ impl Shared {
         before
     }
 
-    /// What a thread does between its start and its end.
-    pub(crate) fn serve(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
-        match self.config.queueing {
-            Queueing::HandOff(_) => self.serve_hand_offs(slot, first),
-            Queueing::Unbounded | Queueing::Bounded(_) => self.serve_queue(slot, first),
-        }
-    }
-
     pub(crate) fn run(&self, slot: &Slot, task: Task) {
         self.hook(&self.config.before_task, ());
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
@@ -446,7 +343,7 @@ impl Shared {
     }
 
     /// Calls a hook, if there is one.
-    pub(crate) fn hook<A>(&self, hook: &Option<Box<dyn Fn(A) + Send + Sync>>, argument: A) {
+    pub(crate) fn hook<A>(&self, hook: &Option<Hook<A>>, argument: A) {
         if let Some(hook) = hook
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(argument)))
         {
@@ -455,7 +352,7 @@ impl Shared {
     }
 
     /// Counts a panic, and gives it to the handler.
-    fn take_panic(&self, payload: Box<dyn Any + Send>) {
+    pub(crate) fn take_panic(&self, payload: Box<dyn Any + Send>) {
         self.lock().totals.panicked += 1;
         self.hand_panic(payload);
     }
@@ -522,31 +419,6 @@ impl Shared {
         }
     }
 
-    /// Changes how many threads there may be.
-    pub(crate) fn set_limits(self: &Arc<Self>, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
-        let mut state = self.lock();
-        let mut limits = state.limits;
-        change(&mut limits);
-        limits.check()?;
-        state.limits = limits;
-        self.publish(&limits);
-        fence(SeqCst);
-        // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when they are done.
-        while self.idle.try_put(Work { task: None, reserved: false }).is_ok() {}
-        // What waits may begin in further threads, and who waits for one that is being started may start another. Should they fail to start, those
-        // that are there have more to do.
-        self.started.notify_all();
-        let puts = self.idle.waiting_puts();
-        let mut further = 0;
-        while further < puts && state.may_grow() {
-            self.count_thread(&mut state);
-            further += 1;
-        }
-        self.go_on(state);
-        (0..further).for_each(|_| drop(self.start(None)));
-        Ok(())
-    }
-
     /// Starts threads until there are so many, or as many as there may be. Returns how many were started.
     pub(crate) fn prestart(self: &Arc<Self>, threads: usize) -> io::Result<usize> {
         let mut started = 0;
@@ -565,7 +437,7 @@ impl Shared {
     pub(crate) fn counts(&self) -> Counts {
         let state = self.lock();
         let totals = state.totals();
-        let queued = state.backlog.accepted().saturating_sub(totals.queued);
+        let queued = state.backlog.accepted.saturating_sub(totals.queued);
         Counts {
             threads: state.threads,
             largest: state.largest,
@@ -586,7 +458,7 @@ impl Shared {
         match self.config.queueing {
             Queueing::HandOff(_) => takes,
             // Those that have only just registered look for work once more, those that were woken have some.
-            Queueing::Unbounded | Queueing::Bounded(_) => takes.min(self.lock().backlog.sleeping()),
+            Queueing::Unbounded | Queueing::Bounded(_) => takes.min(self.lock().backlog.sleeping as usize),
         }
     }
 

@@ -3,7 +3,6 @@
 use crate::closure::Closure;
 use crate::error::JoinError;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
-use crate::worker;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -122,14 +121,15 @@ where
 pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
 
 impl<F: FnOnce() -> R, R> Run<F, R> {
-    pub(crate) fn run(self) {
+    /// Calls `panicked` before the handle has a panic. One that there is no handle for goes on.
+    pub(crate) fn run(self, panicked: impl FnOnce()) {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
             // Nobody will ask: the panic is the pool's, as one of a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
-                worker::count_panic();
+                panicked();
                 self.0.packet.decide(Outcome::Panicked(payload));
             }
         }

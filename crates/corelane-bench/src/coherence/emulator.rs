@@ -1,6 +1,6 @@
 //! QEMU's user emulation with the directory of cache lines as its plugin.
 
-use super::cases::Amount;
+use super::cases::{Amount, Case};
 use super::counts::{self, Reading};
 use std::collections::BTreeMap;
 use std::env;
@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{self, Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,13 +109,50 @@ impl Emulator {
         Ok(())
     }
 
-    /// Has this very program play cases in the emulator; what the directory counted of each.
-    pub(crate) fn play(
+    /// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs. Where it
+    /// is only to be seen that they run, in no more processes than that.
+    pub(crate) fn count(
         &self,
-        command: &str,
-        cases: &[usize],
+        cases: &[Case],
+        chosen: &[usize],
         amount: Amount,
     ) -> Result<BTreeMap<usize, Reading>, String> {
+        let processes = thread::available_parallelism().map_or(1, usize::from);
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (i, &number) in chosen.iter().enumerate() {
+            let same = |group: &Vec<usize>| match amount {
+                Amount::Quick => chosen[i % processes] == group[0],
+                Amount::Full => {
+                    (&cases[group[0]].queue, cases[group[0]].part) == (&cases[number].queue, cases[number].part)
+                }
+            };
+            match groups.iter_mut().find(|group| same(group)) {
+                Some(group) => group.push(number),
+                None => groups.push(vec![number]),
+            }
+        }
+        let processes = processes.min(groups.len());
+        let groups = Mutex::new(groups);
+        let work = || -> Result<BTreeMap<usize, Reading>, String> {
+            let mut readings = BTreeMap::new();
+            loop {
+                let next = groups.lock().expect("no panic with it locked").pop();
+                let Some(group) = next else { return Ok(readings) };
+                readings.extend(self.play("coherence-guest", &group, amount)?);
+            }
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..processes).map(|_| scope.spawn(work)).collect();
+            let mut readings = BTreeMap::new();
+            for worker in workers {
+                readings.extend(worker.join().expect("no panic")?);
+            }
+            Ok(readings)
+        })
+    }
+
+    /// Has this very program play cases in the emulator; what the directory counted of each.
+    fn play(&self, command: &str, cases: &[usize], amount: Amount) -> Result<BTreeMap<usize, Reading>, String> {
         let exe = env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
         let counted = self.scratch.join(format!("counts-{}", cases.first().copied().unwrap_or(0)));
         let child = self

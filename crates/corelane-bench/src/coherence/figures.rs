@@ -71,7 +71,7 @@ impl Figures {
         let emulator = self.emulator.get_or_init(prepare).as_ref().map_err(Unable::clone)?;
         let amount = if quick { Amount::Quick } else { Amount::Full };
         let begun = Instant::now();
-        let counted = super::count(emulator, &self.cases, cases, amount).map_err(Unable::because)?;
+        let counted = emulator.count(&self.cases, cases, amount).map_err(Unable::because)?;
         let each = begun.elapsed() / cases.len() as u32;
         self.known.borrow_mut().extend(counted.into_iter().map(|(case, counted)| ((case, quick), (counted, each))));
         Ok(())

@@ -1,41 +1,15 @@
 //! What runs inside the emulator: threads that take turns at a queue, so that what moves does not depend on time.
 
-use crate::raw;
+use crate::raw::{self, directory};
 use std::process;
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-/// What `coherence/directory.c` is told.
-mod word {
-    pub(super) const BEGIN: u64 = 0;
-    pub(super) const REGION: u64 = 1;
-    pub(super) const ENTER: u64 = 2;
-    pub(super) const LEAVE: u64 = 3;
-    pub(super) const PAUSE: u64 = 4;
-    pub(super) const RESUME: u64 = 5;
-    pub(super) const END: u64 = 6;
-}
-
-/// What lies here is counted apart.
-pub(crate) fn region(start: usize, bytes: usize) {
-    raw::mark([word::REGION, start as u64, bytes as u64]);
-}
-
-/// What this thread does from now on is not seen, until it resumes.
-pub(crate) fn pause() {
-    raw::mark([word::PAUSE, 0, 0]);
-}
-
-/// Ends a pause.
-pub(crate) fn resume() {
-    raw::mark([word::RESUME, 0, 0]);
-}
-
 /// Counts one case: its number, and what it plays, which returns how many items went through.
 pub(super) fn count(case: usize, play: impl FnOnce() -> u64) {
-    raw::mark([word::BEGIN, 0, 0]);
+    directory::begin();
     let items = play();
-    raw::mark([word::END, case as u64, items]);
+    directory::end(case, items);
 }
 
 /// Makes a queue, whose memory are regions then.
@@ -46,9 +20,9 @@ pub(super) fn made<Q>(make: impl FnOnce() -> Q) -> Q {
 /// What a thread does here is seen, and counted or only remembered.
 fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
     raw::apart(|| {
-        raw::mark([word::ENTER, thread as u64, counted.into()]);
+        directory::enter(thread, counted);
         let result = f();
-        raw::mark([word::LEAVE, 0, 0]);
+        directory::leave();
         result
     })
 }

@@ -19,13 +19,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::thread;
 use stored::Stored;
 
 pub(crate) use cases::{Part, TURNS};
 pub(crate) use figures::Figures;
-pub(crate) use guest::{pause, region, resume};
 
 /// There is no emulator.
 const NO_EMULATOR: u8 = 3;
@@ -40,7 +37,8 @@ fn lane_may_move(bytes: usize) -> f64 {
     }
 }
 
-pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
+/// What is to be printed, and how the program ends.
+pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), String> {
     let cases = cases::all();
     let wanted = |case: &Case| match case.part {
         Part::Table | Part::FollowUps => {
@@ -61,22 +59,22 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<ExitCode, String> {
         Ok(emulator) => emulator,
         Err(missing) => {
             eprintln!("corelane-bench: no cache lines were counted: {}", missing.0);
-            return Ok(ExitCode::from(NO_EMULATOR));
+            return Ok((String::new(), ExitCode::from(NO_EMULATOR)));
         }
     };
     let chosen: Vec<usize> = (0..cases.len()).filter(|&case| wanted(&cases[case])).collect();
-    let readings = count(&emulator, &cases, &chosen, Amount::Full)?;
+    let readings = emulator.count(&cases, &chosen, Amount::Full)?;
     let counted: Vec<_> = readings.into_iter().map(|(case, reading)| (&cases[case], reading)).collect();
     let per_item: Vec<_> = counted.iter().map(|(case, reading)| (*case, figure(case, reading))).collect();
 
     if let Some(file) = &arguments.write {
         fs::write(file, Stored::render(&per_item)).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok((String::new(), ExitCode::SUCCESS))
     } else if arguments.check {
-        return check(&per_item);
+        Ok(check(&per_item))
     } else {
-        crate::print(&table(&counted, arguments.regions))?;
+        Ok((table(&counted, arguments.regions), ExitCode::SUCCESS))
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Inside the emulator.
@@ -84,48 +82,6 @@ pub(crate) fn guest(arguments: &GuestArguments) -> Result<(), String> {
     let amount = if arguments.quick { Amount::Quick } else { Amount::Full };
     cases::play(&cases::all(), &arguments.cases, amount);
     Ok(())
-}
-
-/// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs. Where it is only to be seen that
-/// they run, in no more processes than that.
-fn count(
-    emulator: &Emulator,
-    cases: &[Case],
-    chosen: &[usize],
-    amount: Amount,
-) -> Result<BTreeMap<usize, Reading>, String> {
-    let processes = thread::available_parallelism().map_or(1, usize::from);
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (i, &number) in chosen.iter().enumerate() {
-        let same = |group: &Vec<usize>| match amount {
-            Amount::Quick => chosen[i % processes] == group[0],
-            Amount::Full => {
-                (&cases[group[0]].queue, cases[group[0]].part) == (&cases[number].queue, cases[number].part)
-            }
-        };
-        match groups.iter_mut().find(|group| same(group)) {
-            Some(group) => group.push(number),
-            None => groups.push(vec![number]),
-        }
-    }
-    let processes = processes.min(groups.len());
-    let groups = Mutex::new(groups);
-    let work = || -> Result<BTreeMap<usize, Reading>, String> {
-        let mut readings = BTreeMap::new();
-        loop {
-            let next = groups.lock().expect("no panic with it locked").pop();
-            let Some(group) = next else { return Ok(readings) };
-            readings.extend(emulator.play("coherence-guest", &group, amount)?);
-        }
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..processes).map(|_| scope.spawn(work)).collect();
-        let mut readings = BTreeMap::new();
-        for worker in workers {
-            readings.extend(worker.join().expect("no panic")?);
-        }
-        Ok(readings)
-    })
 }
 
 /// What is shown and kept of a case.
@@ -142,7 +98,7 @@ fn for_payload(case: &Case, per: &PerItem) -> Option<(f64, f64)> {
     (case.part == Part::Table && case.run == FILL).then_some((lines, lane_may_move(case.bytes)))
 }
 
-fn check(per_item: &[(&Case, PerItem)]) -> Result<ExitCode, String> {
+fn check(per_item: &[(&Case, PerItem)]) -> (String, ExitCode) {
     let mut wrong = Stored::load().differences(per_item);
     let mut most: f64 = 0.0;
     for (case, per) in per_item.iter().filter(|(case, _)| case.queue == "lane") {
@@ -170,8 +126,7 @@ fn check(per_item: &[(&Case, PerItem)]) -> Result<ExitCode, String> {
     } else {
         format!("{}\ncounts of cache lines that are not as they were: {}\n", wrong.join("\n"), wrong.len())
     };
-    crate::print(&report)?;
-    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    (report, if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// A block for each run, a line for each queue.

@@ -2,8 +2,9 @@
 
 use crate::contender::{Arrangement, Counted};
 use crate::contenders::each_counted_queue_of_jobs;
-use crate::measure::{Clients, Metric, Setting, attempts, attempts_of_a_server, values};
+use crate::measure::{Clients, Metric, attempts, attempts_of_a_server, values};
 use crate::plan::{Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "attempts",

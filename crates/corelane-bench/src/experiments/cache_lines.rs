@@ -1,8 +1,9 @@
 //! MCRingBuffer, Figure 11, and B-Queue, Tables 2 and 3, by an emulator that counts which lines move.
 
 use crate::coherence::{Figures, Part, TURNS};
-use crate::measure::{Metric, Setting};
+use crate::measure::Metric;
 use crate::plan::{Axis, Experiment, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 use std::rc::Rc;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -2,8 +2,9 @@
 
 use crate::contender::{Arrangement, Dispatch};
 use crate::contenders::{CrossbeamJobs, each, each_queue_of_jobs};
-use crate::measure::{Clients, Metric, Setting, client_server};
+use crate::measure::{Clients, Metric, client_server};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "client-server",

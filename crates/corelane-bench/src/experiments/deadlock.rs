@@ -5,8 +5,9 @@ use crate::contenders::{
     BasicRingBuffer, FastForward, LockRingBuffer, McRingBuffer, McRingBufferCallback, McRingBufferSane, PaperBQueue,
     each_crate, each_design,
 };
-use crate::measure::{Setting, ring};
+use crate::measure::ring;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 use corelane_papers::b_queue::{Adaptive, NoBacktracking, Plain};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -4,8 +4,9 @@ use crate::contender::{Arrangement, Dispatch};
 use crate::contenders::{
     CrossbeamJobs, LanesAdapt, LanesYield, RtrbByHand, each, each_channel_of_jobs, each_queue_of_jobs,
 };
-use crate::measure::{Setting, dispatch};
+use crate::measure::dispatch;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "dispatch",

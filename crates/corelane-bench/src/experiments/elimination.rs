@@ -2,8 +2,9 @@
 
 use crate::contender::Kind;
 use crate::contenders::{Eliminating, Unfair};
-use crate::measure::{Setting, exchange};
+use crate::measure::exchange;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "elimination",

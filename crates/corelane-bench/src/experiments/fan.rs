@@ -4,8 +4,9 @@ use crate::contender::Pair;
 use crate::contenders::{
     FastForwardTuned, McRingBuffer, McRingBufferSane, PaperBQueueAdaptive, Ringbuf, Rtrb, each_design,
 };
-use crate::measure::{Drain, Setting, fan};
+use crate::measure::{Drain, fan};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View, far_above};
+use crate::setting::Setting;
 use crate::topology;
 use crate::tune;
 

@@ -2,8 +2,9 @@
 
 use crate::contender::ManyToMany;
 use crate::contenders::each_handoff;
-use crate::measure::{Setting, idle};
+use crate::measure::idle;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "handoff",

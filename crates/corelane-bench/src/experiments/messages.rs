@@ -2,8 +2,9 @@
 
 use crate::contender::Messages;
 use crate::contenders::each_messages;
-use crate::measure::{Setting, messages};
+use crate::measure::messages;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "messages",

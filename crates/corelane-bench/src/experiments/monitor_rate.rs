@@ -2,10 +2,11 @@
 
 use crate::contender::Kind;
 use crate::contender::Unable;
-use crate::measure::{Failure, Metric, Outcome, Reading, Setting};
+use crate::measure::{Failure, Metric, Outcome, Reading};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
 use crate::printed::{self, Printed};
 use crate::rig::Stop;
+use crate::setting::Setting;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
     Inspection, Plan as Spread, Progress, QueueKind, Report, Rule, Settings, Sharing, inspect, run,

@@ -2,9 +2,10 @@
 
 use crate::contender::{Kind, Pair};
 use crate::contenders::{BQueue, Lane, PaperBQueue};
-use crate::measure::{Metric, Outcome, Reading, Setting, loaded, lone, one_by_one};
+use crate::measure::{Metric, Outcome, Reading, loaded, lone, one_by_one};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View, far_above};
 use crate::rig::tick_rate;
+use crate::setting::Setting;
 use corelane_papers::b_queue::{Adaptive, NoBacktracking, Plain};
 use std::time::Duration;
 

@@ -2,9 +2,10 @@
 
 use crate::contender::{Kind, Pool};
 use crate::contenders::{each_executor, each_pool};
-use crate::measure::{Setting, idle_pool, tasks};
+use crate::measure::{idle_pool, tasks};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
 use crate::roofline;
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "pool",

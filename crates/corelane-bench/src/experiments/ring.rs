@@ -2,8 +2,9 @@
 
 use crate::contender::Messages;
 use crate::contenders::{FastFlowShort, LinkedShort, Stream};
-use crate::measure::{Setting, message_ring};
+use crate::measure::message_ring;
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "ring",

@@ -1,8 +1,9 @@
 //! The first of many ends: what it costs to find it.
 
 use crate::contender::Kind;
-use crate::measure::{Outcome, Setting, by_crossbeam, by_hand, by_select};
+use crate::measure::{Outcome, by_crossbeam, by_hand, by_select};
 use crate::plan::{Axis, Experiment, Parameter, Plan, Scale, View};
+use crate::setting::Setting;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "select",

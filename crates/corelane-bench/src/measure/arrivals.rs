@@ -1,9 +1,10 @@
 //! Items that come at random times, to a consumer that waits by a strategy.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::histogram::Histogram;
 use crate::raw::ticks;
 use crate::rig::{self, Stop, Work, tick_rate};
+use crate::setting::Setting;
 use corelane::spsc::{Lane, Options, channel_with};
 use corelane::wait::Strategy;
 use cpu_time::ThreadTime;

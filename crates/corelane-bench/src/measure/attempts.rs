@@ -1,10 +1,11 @@
 //! How often a dispatcher and its workers try to put and to take, and what that takes of the CPU.
 
 use super::client_server::{Clients, serve};
+use super::reading::{Outcome, Reading};
 use super::tally::{Clock, Part, Tally, cpu_of_a_job};
-use super::{Outcome, Reading, Setting};
 use crate::contender::{Arrangement, Counted, Job};
 use crate::rig::{self, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::Cpu;
 use corelane::mpmc::Stats;
 use cpu_time::ThreadTime;

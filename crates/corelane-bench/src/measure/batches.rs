@@ -1,9 +1,11 @@
 //! Items through one queue as fast as they go, a slice a call on both sides.
 
-use super::{Outcome, Reading, Setting, pair_on};
+use super::pair::pair_on;
+use super::reading::{Outcome, Reading};
 use crate::contender::Batches;
 use crate::item::Item;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::ops::Range;
 

@@ -6,10 +6,11 @@
 #[path = "../../../corelane/examples/jobs/mod.rs"]
 mod jobs;
 
+use super::reading::{Failure, Outcome, Reading};
 use super::tally::{Clock, Part, Tally, cpu_of_a_job};
-use super::{Failure, Outcome, Reading, Setting};
 use crate::contender::{Arrangement, Dispatch, Job, Unable};
 use crate::rig::{self, Stop, Took, Work};
+use crate::setting::Setting;
 use crate::topology::{self, Cpu};
 use corelane::mpmc::{self, Stats};
 use cpu_time::ThreadTime;

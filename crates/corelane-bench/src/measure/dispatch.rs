@@ -1,9 +1,10 @@
 //! Jobs from one dispatcher to several workers.
 
+use super::reading::{Outcome, Reading};
 use super::tally::Tally;
-use super::{Outcome, Reading, Setting};
 use crate::contender::{Arrangement, Dispatch, Job};
 use crate::rig::{self, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::Cpu;
 
 /// Hands out batches of jobs of so many turns, as fast as they are taken. It is over when all of them have been done. That no job is
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
     use crate::contender::{Kind, Unable};
     use crate::contenders::LanesYield;
-    use crate::measure::Failure;
+    use crate::measure::reading::Failure;
     use std::time::Duration;
 
     const SETTING: Setting =

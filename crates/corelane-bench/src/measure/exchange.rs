@@ -1,7 +1,8 @@
 //! Threads that meet in pairs and swap items.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::rig::{self, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::Cpu;
 use corelane::handoff::Exchanger;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! One thread that feeds many queues in turn, and one or many that drain them.
 
-use super::{Outcome, Reading, Setting, whole};
+use super::pair::whole;
+use super::reading::{Outcome, Reading};
 use crate::contender::Pair;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 

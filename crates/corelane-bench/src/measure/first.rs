@@ -1,7 +1,8 @@
 //! One ready end among many: what it takes to find it, in one thread, and to take its item.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::rig::{self, Side, Stop, Work};
+use crate::setting::Setting;
 use corelane::spsc::{self, Consumer, Producer};
 use corelane::wait::Select;
 

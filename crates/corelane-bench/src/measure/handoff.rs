@@ -1,8 +1,9 @@
 //! Items from any number of threads to any number of others, and what the others cost while nothing comes.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::contender::ManyToMany;
 use crate::rig::{self, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::Cpu;
 use cpu_time::ProcessTime;
 use std::ops::Range;
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use crate::contender::Kind;
     use crate::contenders::Fair;
-    use crate::measure::Failure;
+    use crate::measure::reading::Failure;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

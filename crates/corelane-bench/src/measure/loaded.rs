@@ -1,10 +1,12 @@
 //! Items one by one to a consumer that works on each.
 
+use super::pair::{pair_on, whole};
+use super::reading::{Outcome, Reading};
 use super::stream::push;
-use super::{Outcome, Reading, Setting, pair_on, whole};
 use crate::contender::Pair;
 use crate::raw::ticks;
 use crate::rig::{self, PATIENCE, Work, tick_rate};
+use crate::setting::Setting;
 use std::hint::spin_loop;
 
 /// The consumer waits for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is cycles an

@@ -1,8 +1,9 @@
 //! Messages of bytes through one queue, and round a ring of threads.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::contender::Messages;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 use std::thread;

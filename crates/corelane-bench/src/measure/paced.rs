@@ -1,10 +1,12 @@
 //! One-way latency of items that come at set times.
 
-use super::{Failure, Outcome, Reading, Setting, pair_on};
+use super::pair::{pair_on, whole};
+use super::reading::{Failure, Outcome, Reading};
 use crate::contender::Pair;
 use crate::histogram::Histogram;
 use crate::raw::ticks;
 use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
+use crate::setting::Setting;
 use std::hint::spin_loop;
 
 /// The percentiles that are looked at.
@@ -38,8 +40,8 @@ pub(crate) fn lone<P: Pair<u64>>(setting: &Setting, capacity: usize) -> Outcome 
 
 fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(Histogram, Reading), Failure> {
     let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
-    let warm = super::whole::<P, u64>(2 * capacity as u64);
-    let count = super::whole::<P, u64>(setting.count);
+    let warm = whole::<P, u64>(2 * capacity as u64);
+    let count = whole::<P, u64>(setting.count);
     let at_once = match pace {
         Pace::Share(_) => 1,
         Pace::Bursts { items, .. } => items,

@@ -1,10 +1,11 @@
 //! Tasks to a pool of threads from any number of others, and what a pool costs while it has none.
 
 use super::handoff::busy;
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::contender::Pool;
 use crate::raw::ticks;
 use crate::rig::{self, Side, Stop, Work, tick_rate};
+use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use cpu_time::ProcessTime;
 use std::hint::spin_loop;

@@ -1,8 +1,9 @@
 //! Figure 5 of the B-Queue paper: two queues in a ring, two threads that pass on what they get.
 
-use super::{Outcome, Reading, Setting};
+use super::reading::{Outcome, Reading};
 use crate::contender::Pair;
 use crate::rig::{self, PATIENCE, Stop, Work};
+use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,10 +1,12 @@
 //! Ping-pong: one item in flight, there by one queue and back by another.
 
+use super::pair::pair_on;
+use super::reading::{Outcome, Reading};
 use super::stream::{pop, push};
-use super::{Outcome, Reading, Setting, pair_on};
 use crate::contender::Pair;
 use crate::item::Item;
 use crate::rig::{self, Stop, Work};
+use crate::setting::Setting;
 
 /// Trips before the clock starts.
 const WARM: u64 = 1000;

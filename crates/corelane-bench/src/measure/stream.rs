@@ -1,9 +1,11 @@
 //! Items through one queue as fast as they go, one call an item on both sides.
 
-use super::{Outcome, Reading, Setting, pair_on, whole};
+use super::pair::{pair_on, whole};
+use super::reading::{Outcome, Reading};
 use crate::contender::Pair;
 use crate::item::Item;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::ops::Range;
 

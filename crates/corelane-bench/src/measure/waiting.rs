@@ -1,9 +1,11 @@
 //! Items one by one where the ends wait instead of spinning: what matters when threads share CPUs.
 
-use super::{Outcome, Reading, Setting, pair_on};
+use super::pair::pair_on;
+use super::reading::{Outcome, Reading};
 use crate::contender::{Pair, Waits};
 use crate::item::Item;
 use crate::rig::{self, PATIENCE, Stop, Work};
+use crate::setting::Setting;
 use std::thread::yield_now;
 
 /// Streams numbered items through `pairs` queues at once, each with two threads that wait as the contender does. Both ends

@@ -1,0 +1,124 @@
+//! What a pool does by its settings, over the [hand-off](crate::hand_off) and the [queue](crate::queue): which of the
+//! two takes a task, what becomes of one for which there is neither a thread nor room, what follows from new limits.
+
+use crate::error::{BuildError, Reason, Rejected};
+use crate::settings::{Limits, Queueing, Rejection};
+use crate::shared::{Shared, Work};
+use crate::slot::Slot;
+use crate::sync::{Arc, Relaxed, SeqCst, fence};
+use crate::task::Task;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl Shared {
+    /// Accepts the task, or says why not. Never waits but for a thread that is being started.
+    pub(crate) fn try_execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        match self.config.queueing {
+            Queueing::HandOff(_) => self.hand_off(task),
+            Queueing::Unbounded | Queueing::Bounded(_) => self.enqueue(task, None),
+        }
+    }
+
+    /// As [`try_execute`](Self::try_execute), but where there is a queue a caller that may be blocked waits for room,
+    /// too.
+    fn execute_or_wait(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        match (self.config.queueing, self.config.rejection) {
+            (Queueing::Unbounded | Queueing::Bounded(_), Rejection::Block(timeout)) => {
+                self.enqueue(task, Some(timeout))
+            }
+            _ => self.try_execute(task),
+        }
+    }
+
+    /// Accepts the task, or does with it what the policy says.
+    pub(crate) fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
+        let (mut task, reason) = match self.execute_or_wait(task) {
+            Ok(()) => return Ok(()),
+            Err(rejected) => rejected.split(),
+        };
+        if !matches!(reason, Reason::Saturated) {
+            return Err(self.reject(task, reason));
+        }
+        match self.config.rejection {
+            Rejection::Return => Err(self.reject(task, reason)),
+            Rejection::CallerRuns => {
+                self.rejected.fetch_add(1, Relaxed);
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
+                    self.take_panic(payload);
+                }
+                Ok(())
+            }
+            // From hand to hand.
+            Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
+                let (task, reason) = rejected.split();
+                self.reject(task, reason)
+            }),
+            Rejection::Discard => {
+                self.discard(task);
+                Ok(())
+            }
+            Rejection::DiscardOldest => loop {
+                match self.oldest() {
+                    Some(oldest) => self.discard(oldest),
+                    // All have begun, or there is no queue.
+                    None if matches!(self.config.queueing, Queueing::HandOff(_)) => {
+                        self.discard(task);
+                        return Ok(());
+                    }
+                    None => {}
+                }
+                match self.try_execute(task).map_err(Rejected::split) {
+                    Ok(()) => return Ok(()),
+                    Err((again, Reason::Saturated)) => task = again,
+                    Err((task, reason)) => return Err(self.reject(task, reason)),
+                }
+            },
+        }
+    }
+
+    pub(crate) fn reject(&self, task: Task, reason: Reason) -> Rejected<Task> {
+        self.rejected.fetch_add(1, Relaxed);
+        Rejected::new(task, reason)
+    }
+
+    /// Drops a task, whose drop may panic.
+    fn discard(&self, task: Task) {
+        self.discarded.fetch_add(1, Relaxed);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
+            self.take_panic(payload);
+        }
+    }
+
+    /// What a thread does between its start and its end.
+    pub(crate) fn serve(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
+        match self.config.queueing {
+            Queueing::HandOff(_) => self.serve_hand_offs(slot, first),
+            Queueing::Unbounded | Queueing::Bounded(_) => self.serve_queue(slot, first),
+        }
+    }
+
+    /// Changes how many threads there may be.
+    pub(crate) fn set_limits(self: &Arc<Self>, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
+        let mut state = self.lock();
+        let mut limits = state.limits;
+        change(&mut limits);
+        limits.check()?;
+        state.limits = limits;
+        self.publish(&limits);
+        fence(SeqCst);
+        // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when
+        // they are done.
+        while self.idle.try_put(Work { task: None, reserved: false }).is_ok() {}
+        // What waits may begin in further threads, and a caller that waits for one that is being started may start
+        // another. Should they fail to start, those that are there have more to do.
+        self.started.notify_all();
+        let puts = self.idle.waiting_puts();
+        let mut further = 0;
+        while further < puts && state.may_grow() {
+            self.count_thread(&mut state);
+            further += 1;
+        }
+        self.go_on(state);
+        (0..further).for_each(|_| drop(self.start(None)));
+        Ok(())
+    }
+}
