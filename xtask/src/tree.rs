@@ -12,7 +12,7 @@ use std::process::Command;
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
 /// What of it the tests of queues depend on. `coherence` is the benchmarks' crate's.
-const JUDGED: [&str; 10] = [
+const JUDGED: [&str; 13] = [
     "Cargo.toml",
     "Cargo.lock",
     "crates/corelane",
@@ -21,7 +21,10 @@ const JUDGED: [&str; 10] = [
     "crates/corelane-bench/coherence",
     "crates/corelane-bench/data",
     "crates/corelane-bench/src/coherence",
+    "crates/corelane-bench/src/contender.rs",
     "crates/corelane-bench/src/contenders",
+    "crates/corelane-bench/src/item.rs",
+    "crates/corelane-bench/src/raw.rs",
     "crates/corelane-bench/tests/coherence.rs",
 ];
 
