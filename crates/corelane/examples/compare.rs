@@ -7,9 +7,7 @@
 //! beside other crates, is the business of `corelane-bench`.
 
 use core_affinity::CoreId;
-use corelane::spsc::{
-    self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, Producer,
-};
+use corelane::spsc::{self, Consumer, Design, Options, Producer};
 use corelane::wait::Spin;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -199,16 +197,12 @@ fn summary(samples: &mut [f64]) -> String {
 
 fn main() {
     let rounds = std::env::args().nth(1).map_or(7, |n| n.parse().expect("ROUNDS is a number"));
-    let mut contenders = [
-        Contender::of::<Locked>("locked"),
-        Contender::of::<Lamport>("lamport"),
-        Contender::of::<FastForward>("fastforward"),
-        Contender::of::<MultiLine>("multiline"),
-        Contender::of::<McRing>("mcring"),
-        Contender::of::<BQueue>("bqueue"),
-        Contender::of::<Lane>("lane"),
-        Contender::of::<Linked>("linked"),
-    ];
+    macro_rules! contenders {
+        ($($module:ident::$Design:ident,)+) => {
+            [$(Contender::of::<spsc::$Design>(stringify!($module))),+]
+        };
+    }
+    let mut contenders = corelane::each_design!(contenders);
     let count = contenders.len();
     let mut raw = Vec::new();
     for round in 0..rounds {

@@ -117,14 +117,10 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
 ///         thread.spawn_scoped(scope, make).unwrap();
 ///     });
 /// }
-/// is_made::<spsc::Lane>("lane");
-/// is_made::<spsc::Locked>("locked");
-/// is_made::<spsc::Lamport>("lamport");
-/// is_made::<spsc::FastForward>("fastforward");
-/// is_made::<spsc::MultiLine>("multiline");
-/// is_made::<spsc::McRing>("mcring");
-/// is_made::<spsc::BQueue>("bqueue");
-/// is_made::<spsc::Linked>("linked");
+/// macro_rules! are_made {
+///     ($($module:ident::$Design:ident,)+) => { $(is_made::<spsc::$Design>(stringify!($module));)+ };
+/// }
+/// corelane::each_design!(are_made);
 ///
 /// fn others(name: &str, make: fn()) {
 ///     let thread = std::thread::Builder::new().name(name.into()).stack_size(2 << 20);

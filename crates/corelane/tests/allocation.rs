@@ -5,12 +5,13 @@
 
 #[path = "support/allocator.rs"]
 mod allocator;
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 
 use allocator::{CALLS, LIMIT, LIVE};
 use corelane::error::ChannelError;
-use corelane::spsc::{
-    self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options, lane, linked, stream,
-};
+use corelane::spsc::{self, Design, Lane, Options, lane, linked, stream};
 use corelane::wait::{Adaptive, Park, Select};
 use std::panic::catch_unwind;
 
@@ -44,13 +45,13 @@ fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
 
 #[test]
 fn a_refusing_allocator_is_no_memory() {
-    refused_memory_is_an_error_and_leaves_nothing::<Lane>();
-    refused_memory_is_an_error_and_leaves_nothing::<Lamport>();
-    refused_memory_is_an_error_and_leaves_nothing::<McRing>();
-    refused_memory_is_an_error_and_leaves_nothing::<BQueue>();
-    refused_memory_is_an_error_and_leaves_nothing::<Locked>();
-    refused_memory_is_an_error_and_leaves_nothing::<MultiLine>();
-    refused_memory_is_an_error_and_leaves_nothing::<FastForward>();
+    macro_rules! refused {
+        ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+            refused_memory_is_an_error_and_leaves_nothing::<spsc::$design>();
+        };
+        ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {};
+    }
+    designs!(refused);
 }
 
 #[test]
@@ -85,15 +86,13 @@ fn calls_allocate_nothing<D: Design<u64>>() {
 
 #[test]
 fn pushing_popping_and_waiting_allocate_nothing() {
-    calls_allocate_nothing::<Lane>();
-    calls_allocate_nothing::<Lamport>();
-    calls_allocate_nothing::<McRing>();
-    calls_allocate_nothing::<BQueue>();
-    calls_allocate_nothing::<Locked>();
-    calls_allocate_nothing::<MultiLine>();
-    calls_allocate_nothing::<FastForward>();
-    // As long as the segments that are kept do.
-    calls_allocate_nothing::<Linked>();
+    // The unbounded ones as long as the segments that are kept do.
+    macro_rules! called {
+        ($name:ident, $design:ident, $flags:tt) => {
+            calls_allocate_nothing::<spsc::$design>();
+        };
+    }
+    designs!(called);
 }
 
 #[test]

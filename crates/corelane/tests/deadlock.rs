@@ -2,14 +2,16 @@
 //! `corelane-papers` has the same for the published ones.
 #![cfg(not(any(loom, shuttle)))]
 
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 #[path = "support/two_queues.rs"]
 #[expect(dead_code, reason = "nothing hangs here")]
 mod two_queues;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
-use corelane::spsc::{self, BQueue, Consumer, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine};
-use corelane::spsc::{Options, Producer};
+use corelane::spsc::{self, Consumer, Design, Options, Producer};
 use corelane::wait::Spin;
 use two_queues::{BATCH, Dequeue, Enqueue, SLOTS, Word, never_hangs};
 
@@ -35,13 +37,16 @@ fn design_never_hangs<D: Design<Word>>(tuning: D::Tuning) {
 /// With the batches that hang as printed.
 #[test]
 fn no_safe_design_hangs() {
-    use spsc::{bqueue, mcring};
-    design_never_hangs::<Lane>(Default::default());
-    design_never_hangs::<Lamport>(());
-    design_never_hangs::<Locked>(());
-    design_never_hangs::<MultiLine>(Default::default());
-    design_never_hangs::<FastForward>(Default::default());
-    design_never_hangs::<Linked>(Default::default());
-    design_never_hangs::<McRing>(mcring::Tuning::new().batch(BATCH));
-    design_never_hangs::<BQueue>(bqueue::Tuning::new().batch_size(BATCH));
+    macro_rules! never_hangs {
+        (mcring, $design:ident, $flags:tt) => {
+            design_never_hangs::<spsc::$design>(spsc::mcring::Tuning::new().batch(BATCH));
+        };
+        (bqueue, $design:ident, $flags:tt) => {
+            design_never_hangs::<spsc::$design>(spsc::bqueue::Tuning::new().batch_size(BATCH));
+        };
+        ($name:ident, $design:ident, $flags:tt) => {
+            design_never_hangs::<spsc::$design>(Default::default());
+        };
+    }
+    designs!(never_hangs);
 }

@@ -9,6 +9,9 @@
 //!
 //! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
 
+#[macro_use]
+#[path = "../../../crates/corelane/tests/support/designs.rs"]
+mod designs;
 mod dispatch;
 mod handoff;
 mod load;
@@ -53,15 +56,8 @@ pub(crate) struct Episode<'a> {
 /// A queue under test: runs an episode, and says how many items came through. Panics where something is wrong.
 type Queue = (&'static str, fn(&mut Episode<'_>) -> u64);
 
-const QUEUES: [Queue; 22] = [
-    ("spsc::lane", spsc::lane),
-    ("spsc::lamport", spsc::lamport),
-    ("spsc::mcring", spsc::mcring),
-    ("spsc::bqueue", spsc::bqueue),
-    ("spsc::locked", spsc::locked),
-    ("spsc::fastforward", spsc::fastforward),
-    ("spsc::multiline", spsc::multiline),
-    ("spsc::linked", spsc::linked),
+/// The queues beside the designs of `corelane::spsc`, whose list is the tests'.
+const OTHERS: [Queue; 14] = [
     ("spsc::stream", stream::run),
     ("mpmc::ticket", mpmc::ticket),
     ("mpmc::michael_scott", mpmc::michael_scott),
@@ -78,6 +74,18 @@ const QUEUES: [Queue; 22] = [
     ("dispatch::ticket", dispatch::ticket),
 ];
 
+fn every_queue() -> Vec<Queue> {
+    let mut queues: Vec<Queue> = Vec::new();
+    macro_rules! add {
+        ($name:ident, $design:ident, $flags:tt) => {
+            queues.push((concat!("spsc::", stringify!($name)), spsc::$name));
+        };
+    }
+    designs!(add);
+    queues.extend(OTHERS);
+    queues
+}
+
 /// A round is an episode of each queue; so many are run before the memory is taken as what it should stay.
 const ROUNDS_BEFORE: usize = 8;
 /// What the memory may differ by: stacks and arenas of threads that come and go.
@@ -88,7 +96,7 @@ const IS_OPTIMIZED: &str = "CORELANE_SOAK";
 
 /// Builds this program optimized and with debug assertions, if it is not, and runs that.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| is_wanted(name, arguments)).collect();
+    let queues: Vec<_> = every_queue().into_iter().filter(|(name, _)| is_wanted(name, arguments)).collect();
     if arguments.list {
         queues.iter().for_each(|(name, _)| println!("{name}"));
         return Ok(());
@@ -127,7 +135,7 @@ fn soak(arguments: &Arguments, queues: &[Queue]) -> Result<()> {
     while start.elapsed() < time {
         for (name, queue) in queues {
             // A wish for one queue does not change its numbers.
-            let number = QUEUES.iter().position(|(other, _)| other == name).unwrap_or(0) as u64;
+            let number = every_queue().iter().position(|(other, _)| other == name).unwrap_or(0) as u64;
             let seed = arguments.seed ^ (round as u64) << 32 ^ number << 24;
             let mut random = Random::new(seed);
             let until = Instant::now() + Duration::from_millis(random.between(5, 250));

@@ -24,23 +24,24 @@ enum End {
     Deserted,
 }
 
-macro_rules! designs {
-    ($($name:ident $design:ident)+) => {
-        $(pub(crate) fn $name(episode: &mut Episode<'_>) -> u64 {
+macro_rules! episodes {
+    (linked, $design:ident, $flags:tt) => {
+        pub(crate) fn linked(episode: &mut Episode<'_>) -> u64 {
+            let tuning = linked::Tuning::new();
+            let segment = episode.random.one_of(&[Some(1), Some(30), None]);
+            let tuning = segment.map_or(tuning, |items| tuning.segment(items));
+            let cached = episode.random.one_of(&[Some(1), Some(4), None]);
+            let tuning = cached.map_or(tuning, |segments| tuning.cached(segments));
+            run::<spsc::$design>(episode, tuning)
+        }
+    };
+    ($name:ident, $design:ident, $flags:tt) => {
+        pub(crate) fn $name(episode: &mut Episode<'_>) -> u64 {
             run::<spsc::$design>(episode, Default::default())
-        })+
+        }
     };
 }
-designs!(lane Lane lamport Lamport mcring McRing bqueue BQueue locked Locked fastforward FastForward multiline MultiLine);
-
-pub(crate) fn linked(episode: &mut Episode<'_>) -> u64 {
-    let tuning = linked::Tuning::new();
-    let segment = episode.random.one_of(&[Some(1), Some(30), None]);
-    let tuning = segment.map_or(tuning, |items| tuning.segment(items));
-    let cached = episode.random.one_of(&[Some(1), Some(4), None]);
-    let tuning = cached.map_or(tuning, |segments| tuning.cached(segments));
-    run::<spsc::Linked>(episode, tuning)
-}
+designs!(episodes);
 
 /// The most items in a queue without a bound.
 const AHEAD: usize = 50_000;

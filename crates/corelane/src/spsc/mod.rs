@@ -182,18 +182,38 @@ pub mod stream;
 
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncConsumer, AsyncProducer};
-pub use bqueue::BQueue;
 pub use design::Design;
-pub use fastforward::FastForward;
 #[doc(hidden)]
 pub use handle::any_channel;
 pub use handle::{Consumer, IntoIter, Iter, Options, Peeked, Producer, Reserved, channel_with};
-pub use lamport::Lamport;
-pub use lane::{Lane, channel, try_channel};
-pub use linked::Linked;
-pub use locked::Locked;
-pub use mcring::McRing;
-pub use multiline::MultiLine;
+pub use lane::{channel, try_channel};
 #[cfg(not(loom))]
 pub use slices::{Contiguous, PeekedSlice, ReservedSlice};
 pub use stats::{Counting, NoStats, Recorder, Stats};
+
+/// Re-exports the type of each design, and hands the list on: `corelane::each_design!(all)` calls the caller's
+/// `all!` with it, for the tests and the examples.
+macro_rules! designs {
+    ($($module:ident::$Design:ident,)+) => {
+        $(pub use $module::$Design;)+
+
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! each_design {
+            ($then:ident) => {
+                $then! { $($module::$Design,)+ }
+            };
+        }
+    };
+}
+
+designs! {
+    locked::Locked,
+    lamport::Lamport,
+    fastforward::FastForward,
+    multiline::MultiLine,
+    mcring::McRing,
+    bqueue::BQueue,
+    lane::Lane,
+    linked::Linked,
+}

@@ -1,9 +1,7 @@
 //! What the handles are, and what they say of themselves.
 
 use crate::case::{Case, Silent, queue};
-use corelane::spsc::{
-    BQueue, Consumer, FastForward, Lamport, Lane, Locked, McRing, MultiLine, Options, Peeked, Producer, Reserved,
-};
+use corelane::spsc::{self, Consumer, Lane, Options, Peeked, Producer, Reserved};
 use corelane::wait::Adaptive;
 use std::cell::Cell;
 
@@ -22,19 +20,19 @@ macro_rules! lacks {
 }
 
 macro_rules! handles_of {
-    ($($design:ident)+) => {
-        $(const _: () = {
+    ($name:ident, $design:ident, $flags:tt) => {
+        const _: () = {
             const fn is_send<T: Send>() {}
-            is_send::<Producer<Cell<u64>, $design>>();
-            is_send::<Consumer<Cell<u64>, $design>>();
+            is_send::<Producer<Cell<u64>, spsc::$design>>();
+            is_send::<Consumer<Cell<u64>, spsc::$design>>();
         };
-        lacks!(Producer<u64, $design>: Sync);
-        lacks!(Consumer<u64, $design>: Sync);
-        lacks!(Producer<u64, $design>: Clone);
-        lacks!(Consumer<u64, $design>: Clone);)+
+        lacks!(Producer<u64, spsc::$design>: Sync);
+        lacks!(Consumer<u64, spsc::$design>: Sync);
+        lacks!(Producer<u64, spsc::$design>: Clone);
+        lacks!(Consumer<u64, spsc::$design>: Clone);
     };
 }
-handles_of!(Lane Lamport McRing BQueue Locked MultiLine FastForward);
+designs!(handles_of);
 
 const _: () = {
     const fn is_shared<T: Send + Sync + Clone>() {}

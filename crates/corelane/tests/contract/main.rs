@@ -1,6 +1,6 @@
 //! The contract every queue of `corelane::spsc` keeps, proven from outside: one suite, run over every design.
 //!
-//! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`] and
+//! A new design is one more line in `support/designs.rs`; a new test is a function generic over [`case::Case`] and
 //! its name in one of the lists. A test that hangs ends the process and is named, see [`watchdog`].
 
 // Guards have no destructor by design; that they are dropped or forgotten is what some tests are about.
@@ -12,6 +12,9 @@ mod capacity;
 mod case;
 mod closing;
 mod construction;
+#[macro_use]
+#[path = "../support/designs.rs"]
+mod designs;
 mod drops;
 mod errors;
 #[path = "../support/first.rs"]
@@ -356,20 +359,48 @@ macro_rules! promises {
     };
 }
 
-suite!(lane, Lane);
+/// A design's suites, by its line in the list.
+macro_rules! suites {
+    (linked, $design:ident, $flags:tt) => {
+        suite_of_unbounded!(linked, $design, |capacity| linked::Tuning::new().segment(capacity).cached(1));
+    };
+    ($name:ident, $design:ident, [unbounded $stopped:ident]) => {
+        suite_of_unbounded!($name, $design, |_| Default::default());
+    };
+    ($name:ident, $design:ident, [bounded $stopped:ident]) => {
+        suite!($name, $design);
+    };
+    ($name:ident, $design:ident, [bounded $stopped:ident slices($slices:ident)]) => {
+        suite!($name, $design);
+        suite_of_slices!($slices, $design);
+    };
+}
+designs!(suites);
+
+/// A design of the library that is not in the list here does not compile.
+mod listed {
+    trait Listed {}
+
+    macro_rules! listed {
+        ($name:ident, $design:ident, $flags:tt) => {
+            impl Listed for corelane::spsc::$design {}
+        };
+    }
+    designs!(listed);
+
+    macro_rules! all {
+        ($($module:ident::$design:ident,)+) => {
+            const _: () = {
+                const fn is_listed<D: Listed>() {}
+                $(is_listed::<corelane::spsc::$design>();)+
+            };
+        };
+    }
+    corelane::each_design!(all);
+}
+
 suite!(lane_compact, Lane, |_| lane::Tuning::new().compact());
-suite!(lamport, Lamport);
-suite!(mcring, McRing);
-suite!(bqueue, BQueue);
-suite!(locked, Locked);
-suite!(fastforward, FastForward);
-suite!(multiline, MultiLine);
-suite_of_unbounded!(linked, Linked, |capacity| linked::Tuning::new().segment(capacity).cached(1));
 suite_of_unbounded!(linked_by_one_line, Linked, |_| linked::Tuning::new().segment(1).cached(3));
-suite_of_slices!(lamport_in_slices, Lamport);
-suite_of_slices!(locked_in_slices, Locked);
-suite_of_slices!(mcring_in_slices, McRing);
-suite_of_slices!(multiline_in_slices, MultiLine);
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning::new().batch(1));
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning::new().batch(capacity));
 suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning::new()

@@ -111,14 +111,16 @@ fn queues_for_large_items_are_made_on_a_small_stack() {
     type Large = [u8; 1 << 20];
 
     macro_rules! made {
-        ($($design:ident)+) => {
-            $(drop(spsc::$design::try_channel::<Large>(3).expect("there is memory"));)+
+        ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+            drop(spsc::$name::try_channel::<Large>(3).expect("there is memory"));
+        };
+        ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+            drop(spsc::$name::try_channel::<Large>().expect("there is memory"));
         };
     }
 
     let small = thread::Builder::new().stack_size(128 << 10).spawn(|| {
-        made!(lane lamport mcring bqueue locked fastforward multiline);
-        drop(spsc::linked::try_channel::<Large>().expect("there is memory"));
+        designs!(made);
         drop(mpmc::ticket::try_queue::<Large>(3).expect("there is memory"));
         drop(mpmc::condvar::try_queue::<Large>(3).expect("there is memory"));
         drop(mpmc::busy_wait::try_queue::<Large>(3).expect("there is memory"));

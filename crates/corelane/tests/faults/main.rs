@@ -1,12 +1,16 @@
 //! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more than there are CPUs.
 //!
-//! A new queue is one more `suite_` line at the end of this file; a new test is a function generic over the family's `Case`, and its name in
-//! the family's list. A test that hangs ends the process and is named.
+//! A new design of `spsc` is one more line in `support/designs.rs`, another queue one more `suite_` line at the end of
+//! this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test
+//! that hangs ends the process and is named.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 
 mod book;
 mod crowds;
+#[macro_use]
+#[path = "../support/designs.rs"]
+mod designs;
 mod dispatch_panics;
 mod ending;
 mod fuse;
@@ -60,8 +64,32 @@ pub(crate) trait Fans: 'static {
         + corelane::dispatch::Queue<Long, Tuning = Self::Options>;
 }
 
+/// What a flag of a design says.
+macro_rules! says {
+    (bounded) => {
+        true
+    };
+    (unbounded) => {
+        false
+    };
+    (goes_on) => {
+        true
+    };
+    (blocks) => {
+        false
+    };
+}
+
 macro_rules! suite_of_spsc {
-    ($name:ident, $design:ty, $bounded:literal, $goes_on:literal, $tuning:expr) => {
+    (linked, $design:ident, $flags:tt) => {
+        suite_of_spsc!(@ linked, $design, $flags, |capacity, keeps| {
+            linked::Tuning::new().segment(capacity).cached(keeps)
+        });
+    };
+    ($name:ident, $design:ident, $flags:tt) => {
+        suite_of_spsc!(@ $name, $design, $flags, |_, _| Default::default());
+    };
+    (@ $name:ident, $design:ident, [$bound:ident $stopped:ident $($slices:tt)*], $tuning:expr) => {
         mod $name {
             use corelane::spsc::*;
 
@@ -70,8 +98,8 @@ macro_rules! suite_of_spsc {
             impl crate::Case for This {
                 type Options = <$design as Design<u64>>::Tuning;
                 type Design = $design;
-                const GOES_ON: bool = $goes_on;
-                const BOUNDED: bool = $bounded;
+                const GOES_ON: bool = says!($stopped);
+                const BOUNDED: bool = says!($bound);
 
                 fn tuning(capacity: usize, keeps: usize) -> Self::Options {
                     let tuning: fn(usize, usize) -> Self::Options = $tuning;
@@ -188,14 +216,7 @@ macro_rules! suite_of_handoff {
     };
 }
 
-suite_of_spsc!(lane, Lane, true, true, |_, _| Default::default());
-suite_of_spsc!(lamport, Lamport, true, true, |_, _| Default::default());
-suite_of_spsc!(mcring, McRing, true, true, |_, _| Default::default());
-suite_of_spsc!(bqueue, BQueue, true, true, |_, _| Default::default());
-suite_of_spsc!(locked, Locked, true, false, |_, _| Default::default());
-suite_of_spsc!(fastforward, FastForward, true, true, |_, _| Default::default());
-suite_of_spsc!(multiline, MultiLine, true, true, |_, _| Default::default());
-suite_of_spsc!(linked, Linked, false, true, |capacity, keeps| linked::Tuning::new().segment(capacity).cached(keeps));
+designs!(suite_of_spsc);
 suite_of_mpmc!(ticket, Ticket, true, false, tests);
 suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 // Asks the allocator for each item, which has locks that a stopped thread may hold.

@@ -52,17 +52,16 @@ fn what_cannot_be_made_is_refused() {
     in_a_process_of_its_own("memory::what_cannot_be_made_is_refused", || {
         limit_memory(MORE);
         macro_rules! refused {
-            ($($design:ident)+) => {
-                $(
-                    let made = spsc::$design::try_channel::<Page>(TOO_MANY);
-                    assert_eq!(made.err(), Some(ChannelError::NoMemory), stringify!($design));
-                    let (mut tx, mut rx) = spsc::$design::try_channel::<Page>(64).expect("there is as much");
-                    tx.push([7; 512]).expect("open");
-                    assert_eq!(rx.pop(), Ok([7; 512]));
-                )+
+            ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+                let made = spsc::$name::try_channel::<Page>(TOO_MANY);
+                assert_eq!(made.err(), Some(ChannelError::NoMemory), stringify!($name));
+                let (mut tx, mut rx) = spsc::$name::try_channel::<Page>(64).expect("there is as much");
+                tx.push([7; 512]).expect("open");
+                assert_eq!(rx.pop(), Ok([7; 512]));
             };
+            ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {};
         }
-        refused!(lane lamport mcring bqueue locked fastforward multiline);
+        designs!(refused);
         for made in [
             mpmc::ticket::try_queue::<Page>(TOO_MANY).err(),
             mpmc::condvar::try_queue::<Page>(TOO_MANY).err(),

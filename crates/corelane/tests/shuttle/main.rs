@@ -17,6 +17,9 @@
 
 #[path = "../support/counted.rs"]
 mod counted;
+#[macro_use]
+#[path = "../support/designs.rs"]
+mod designs;
 mod dispatch;
 mod exchanger;
 #[path = "../support/first.rs"]
@@ -57,27 +60,24 @@ macro_rules! suites {
     };
 }
 
-suites! {
-    spsc:
-    lane: corelane::spsc::Lane,
-    linked: corelane::spsc::Linked,
-    lamport: corelane::spsc::Lamport,
-    mcring: corelane::spsc::McRing,
-    bqueue: corelane::spsc::BQueue,
-    locked: corelane::spsc::Locked,
-    multiline: corelane::spsc::MultiLine,
-    fastforward: corelane::spsc::FastForward,
-    => {
-        items_come_once_and_in_order
-        time_outs_lose_nothing
-        slices_come_in_order
-        questions_are_answered
-        the_consumer_closes_in_midstream
-        the_consumer_goes_in_midstream
-        answers_are_true
-        one_sleep_serves_several_queues
-    }
+/// A design's suite, by its line in the list.
+macro_rules! suite_of_spsc {
+    ($name:ident, $design:ident, $flags:tt) => {
+        suites! {
+            spsc: $name: corelane::spsc::$design => {
+                items_come_once_and_in_order
+                time_outs_lose_nothing
+                slices_come_in_order
+                questions_are_answered
+                the_consumer_closes_in_midstream
+                the_consumer_goes_in_midstream
+                answers_are_true
+                one_sleep_serves_several_queues
+            }
+        }
+    };
 }
+designs!(suite_of_spsc);
 
 suites! {
     mpmc:

@@ -3,7 +3,7 @@
 use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::bqueue::Backtracking;
-use corelane::spsc::{self, BQueue, Design, FastForward, Lamport, Lane, Linked, Locked, McRing, MultiLine, Options};
+use corelane::spsc::{self, Design, Options};
 use corelane::wait::{Select, SpinPark};
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::thread;
@@ -19,15 +19,45 @@ pub(crate) trait Tested:
 }
 
 macro_rules! tested {
-    ($($design:ty: $options:ty, $draw:expr;)+) => {
-        $(impl Tested for $design {
-            type Options = $options;
+    ($name:ident, $design:ident, $flags:tt) => {
+        impl Tested for spsc::$design {
+            type Options = <spsc::$design as Design<usize>>::Tuning;
 
-            fn options(capacity: usize) -> $options {
+            fn options(capacity: usize) -> Self::Options {
+                let drawn: fn(usize) -> Self::Options = drawn!($name);
                 // The defaults half of the time.
-                if draw(0..2) == 0 { Default::default() } else { ($draw)(capacity) }
+                if draw(0..2) == 0 { Default::default() } else { drawn(capacity) }
             }
-        })+
+        }
+    };
+}
+
+/// What draws a design's options for a capacity.
+macro_rules! drawn {
+    (linked) => {
+        |_| spsc::linked::Tuning::new().segment(draw(1..30)).cached(draw(1..4))
+    };
+    (mcring) => {
+        |capacity| spsc::mcring::Tuning::new().batch(size(capacity))
+    };
+    (multiline) => {
+        |capacity| spsc::multiline::Tuning::new().lines(size(capacity))
+    };
+    (bqueue) => {
+        |capacity| {
+            let ways = [Backtracking::None, Backtracking::Plain, Backtracking::Adaptive];
+            let tuning = spsc::bqueue::Tuning::new().batch_size(size(capacity));
+            tuning.ticks(draw(0..3) as u32).backtracking(one_of(&ways))
+        }
+    };
+    (fastforward) => {
+        |capacity| {
+            let tuning = spsc::fastforward::Tuning::new().good(capacity).danger(size(capacity));
+            tuning.avg_time(draw(0..3) as u32).interval(1)
+        }
+    };
+    ($name:ident) => {
+        |_| Default::default()
     };
 }
 
@@ -36,23 +66,7 @@ fn size(capacity: usize) -> usize {
     draw(0..capacity) + 1
 }
 
-tested! {
-    Lane: spsc::lane::Tuning, |_| spsc::lane::Tuning::new();
-    Lamport: (), |_| ();
-    Locked: (), |_| ();
-    Linked: spsc::linked::Tuning, |_| spsc::linked::Tuning::new().segment(draw(1..30)).cached(draw(1..4));
-    McRing: spsc::mcring::Tuning, |capacity| spsc::mcring::Tuning::new().batch(size(capacity));
-    MultiLine: spsc::multiline::Tuning, |capacity| spsc::multiline::Tuning::new().lines(size(capacity));
-    BQueue: spsc::bqueue::Tuning, |capacity| spsc::bqueue::Tuning::new()
-        .batch_size(size(capacity))
-        .ticks(draw(0..3) as u32)
-        .backtracking(one_of(&[Backtracking::None, Backtracking::Plain, Backtracking::Adaptive]));
-    FastForward: spsc::fastforward::Tuning, |capacity| spsc::fastforward::Tuning::new()
-        .good(capacity)
-        .danger(size(capacity))
-        .avg_time(draw(0..3) as u32)
-        .interval(1);
-}
+designs!(tested);
 
 type Producer<T, D> = spsc::Producer<T, D, SpinPark>;
 type Consumer<T, D> = spsc::Consumer<T, D, SpinPark>;
