@@ -1,6 +1,6 @@
 //! Test binaries: how they are built, and what their runs come to.
 
-use crate::Result;
+use crate::workspace::Result;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -5,10 +5,11 @@
 //! it was interrupted.
 
 use crate::cargo::{End, Outcome, Tests};
-use crate::mutants::Mutant;
+use crate::column::Column;
+use crate::mutant::{self, Mutant};
 use crate::rows::{ROWS, Row};
-use crate::tool::Column;
-use crate::{Result, mutants, root, tree};
+use crate::tree;
+use crate::workspace::{Result, root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -239,7 +240,7 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// The table of the present sources, which are `commit`.
 pub(crate) fn table(root: &Path, commit: &str) -> Result<String> {
-    Ok(Records::read(root)?.page(&mutants::all(root)?, &tree::digest(root)?, commit))
+    Ok(Records::read(root)?.page(&mutant::all(root)?, &tree::digest(root)?, commit))
 }
 
 /// Writes the table. It is of a commit, so what was changed since is an error.
@@ -281,7 +282,7 @@ mod tests {
 
     /// Three mutants of one queue.
     fn lanes() -> Vec<Mutant> {
-        let mut all = mutants::all(&root()).unwrap();
+        let mut all = mutant::all(&root()).unwrap();
         all.retain(|mutant| mutant.queue == "lane");
         all.truncate(3);
         all

@@ -4,7 +4,9 @@
 #[cfg(test)]
 mod bugs;
 mod cargo;
+mod column;
 mod evidence;
+mod mutant;
 mod mutants;
 mod release;
 mod rows;
@@ -12,13 +14,10 @@ mod soak;
 mod tool;
 mod tree;
 mod verify;
+mod workspace;
 
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// What a command comes to: an error is one sentence for the terminal.
-pub(crate) type Result<T> = std::result::Result<T, String>;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The commands of this workspace")]
@@ -59,9 +58,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
 }

@@ -1,6 +1,7 @@
 //! What a release needs: each crate can be packaged, the oldest compiler takes it, every licence in it is one we may ship.
 
-use crate::{Result, root, tool};
+use crate::tool;
+use crate::workspace::{Result, root};
 use std::process::Command;
 
 /// Licences of what the crates are built from.

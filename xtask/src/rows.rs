@@ -1,9 +1,9 @@
 //! The rows of the table: which tests are about which queue.
 //!
-//! A new queue gets a row here and a file of [mutants](crate::mutants).
+//! A new queue gets a row here and a file of [mutants](crate::mutant).
 
-use crate::Result;
 use crate::cargo::Tests;
+use crate::workspace::Result;
 
 /// A queue, and its tests as [`Tests`] reads them; empty where there are none.
 pub(crate) struct Row {

@@ -1,6 +1,6 @@
 //! A copy of the sources, to be changed and built without a change to the ones that somebody works on.
 
-use crate::Result;
+use crate::workspace::Result;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;

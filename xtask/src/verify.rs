@@ -1,8 +1,9 @@
 //! Everything at once.
 
-use crate::mutants;
-use crate::tool::{Column, call, rows, run_column};
-use crate::{Result, evidence, release, root, tree};
+use crate::column::Column;
+use crate::tool::{call, rows, run_column};
+use crate::workspace::{Result, root};
+use crate::{evidence, mutants, release, tree};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

@@ -1,9 +1,10 @@
 //! The third stage: the global analysis.
 
-use crate::analyzer::{PartialResult, Probe};
 use crate::dispatch::Dispatcher;
 use crate::groups::{Groups, Scan};
 use crate::hash::HashKeys;
+use crate::partial_result::PartialResult;
+use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
 use crate::state_report::{StateReport, Told};

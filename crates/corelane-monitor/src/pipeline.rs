@@ -14,9 +14,9 @@
 //! While the Dispatcher would wait it analyses some partitions itself, and sends state reports of its own: see
 //! [`share`](crate::share).
 
-use crate::analyzer::PartialResult;
 use crate::dispatch::Dispatcher;
 use crate::main_analyzer::MainAnalyzer;
+use crate::partial_result::PartialResult;
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;

@@ -2,8 +2,8 @@
 //!
 //! Nothing here prints: everything is written to what the caller brings.
 
-use crate::analyzer::Probe;
-use crate::memory::Refused;
+use crate::probe::Probe;
+use crate::room::Refused;
 use crate::talkers::{Pair, Talker};
 use serde::Serialize;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! What the stages of one run have in common besides their settings.
 
 use crate::hash::HashKeys;
-use crate::memory::Room;
 use crate::pages::Pool;
+use crate::room::Room;
 
 /// The secrets of a run's hashes and the memory of its tables. Clones are the same run.
 #[derive(Clone, Debug)]

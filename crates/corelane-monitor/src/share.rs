@@ -31,7 +31,8 @@
 //! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is in the
 //! queue, and the SubAnalyzer needs no more than those.
 
-use crate::analyzer::{PartialResult, PartitionState, SubAnalyzer};
+use crate::analyzer::{PartitionState, SubAnalyzer};
+use crate::partial_result::PartialResult;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};

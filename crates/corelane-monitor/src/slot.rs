@@ -16,8 +16,8 @@
 //! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare, and the
 //! SubAnalyzer can start to fetch the flow without another look at the addresses.
 
-use crate::analyzer::flow_hash;
 use crate::hash::HashKeys;
+use crate::key::flow_hash;
 use corelane_net::decode::Transport;
 
 /// The number of partitions that all state is divided into. It is fixed, and a partition lives in one SubAnalyzer as a

@@ -1,6 +1,6 @@
 //! What travels from a SubAnalyzer to the MainAnalyzer while packets flow.
 
-use crate::analyzer::Probe;
+use crate::probe::Probe;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How an attempt failed.

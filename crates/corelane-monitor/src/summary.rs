@@ -1,8 +1,8 @@
 //! The report for people: aligned tables, large numbers in groups of three.
 
-use crate::analyzer::Probe;
-use crate::memory::Refused;
+use crate::probe::Probe;
 use crate::report::{Alert, Report, SourceCounts, Timestamp, Timing};
+use crate::room::Refused;
 use crate::talkers::{Pair, Talker, Volume};
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -7,41 +7,10 @@
 //! 4. A removed entry is closed over by moving back those behind it, so there are no tombstones to wade through.
 
 use crate::hash::HashKeys;
+use crate::key::Key;
 use crate::pages::Zeroed;
 use crate::run::Run;
 use bytemuck::Zeroable;
-
-/// A key of some words, of which the last is never zero: a zero there marks an empty position.
-pub(crate) trait Key: Copy + Zeroable {
-    const EMPTY: Self;
-    fn is_empty(&self) -> bool;
-    fn equals(&self, other: &Self) -> bool;
-    fn hash(&self, keys: &HashKeys) -> u64;
-}
-
-impl<const N: usize> Key for [u64; N] {
-    const EMPTY: Self = [0; N];
-
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self[N - 1] == 0
-    }
-
-    /// Without the call of `memcmp` that `==` of arrays becomes.
-    #[inline(always)]
-    fn equals(&self, other: &Self) -> bool {
-        let mut difference = 0;
-        for i in 0..N {
-            difference |= self[i] ^ other[i];
-        }
-        difference == 0
-    }
-
-    #[inline(always)]
-    fn hash(&self, keys: &HashKeys) -> u64 {
-        keys.hash(self)
-    }
-}
 
 /// Aligns an entry to 32 bytes.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
@@ -108,8 +77,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         }
     }
 
-    /// The value of `key`, which starts as the default when the key is new. Where there is [no room](crate::memory) for a new key it is one that
-    /// nobody keeps.
+    /// The value of `key`, which starts as the default when the key is new. Where there is [no room](crate::room) for a
+    /// new key it is one that nobody keeps.
     #[inline(always)]
     pub(crate) fn entry(&mut self, run: &Run, key: &K, hash: u64) -> &mut V {
         let mut position = self.home(hash);

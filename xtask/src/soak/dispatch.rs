@@ -1,6 +1,6 @@
 //! A dispatcher and workers that come and go.
 
-use super::Episode;
+use super::episode::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
 use corelane::dispatch::{self, Builder, Mpmc, Queue};

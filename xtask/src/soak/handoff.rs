@@ -1,6 +1,6 @@
 //! No buffer: puts that meet takes, items that are left or waited for, exchanges.
 
-use super::Episode;
+use super::episode::Episode;
 use super::load::{Item, Mood, Random, dropped, timed};
 use super::watch::{Doing, Watch};
 use corelane::error::{PopTimeoutError, PushTimeoutError};

@@ -13,6 +13,7 @@
 #[path = "../../../crates/corelane/tests/support/designs.rs"]
 mod designs;
 mod dispatch;
+mod episode;
 mod handoff;
 mod load;
 mod mpmc;
@@ -20,7 +21,8 @@ mod spsc;
 mod stream;
 mod watch;
 
-use crate::{Result, root};
+use crate::workspace::{Result, root};
+use episode::Episode;
 use indicatif::{ProgressBar, ProgressStyle};
 use load::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,14 +45,6 @@ pub(crate) struct Arguments {
     /// Lists the queues
     #[arg(long)]
     list: bool,
-}
-
-/// What an episode is given.
-pub(crate) struct Episode<'a> {
-    pub(crate) watch: &'a Watch,
-    pub(crate) random: Random,
-    /// When the traffic is to end.
-    pub(crate) until: Instant,
 }
 
 /// A queue under test: runs an episode, and says how many items came through. Panics where something is wrong.

@@ -1,6 +1,6 @@
 //! Any number of producers and consumers.
 
-use super::Episode;
+use super::episode::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};

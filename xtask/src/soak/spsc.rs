@@ -1,6 +1,6 @@
 //! One producer, one consumer.
 
-use super::Episode;
+use super::episode::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};

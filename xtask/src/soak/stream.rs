@@ -1,6 +1,6 @@
 //! Messages of bytes.
 
-use super::Episode;
+use super::episode::Episode;
 use super::load::{Mood, Random, Way, timed};
 use super::watch::{Doing, Watch};
 use corelane::error::{PopTimeoutError, TryPopError};

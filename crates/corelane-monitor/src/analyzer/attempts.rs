@@ -5,11 +5,12 @@
 //! its own packets, in the order of the file: expiry happens when one of them, or the end of the capture, finds the
 //! deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most once.
 
+use crate::key::Key;
 use crate::run::Run;
 use crate::settings::{Rule, Settings};
 use crate::slot::Slot;
 use crate::state_report::Failure;
-use crate::table::{Key, Table};
+use crate::table::Table;
 use bytemuck::Zeroable;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
 

@@ -1,11 +1,12 @@
 //! IPv4 and IPv6: how their packets lie in slots, and how their addresses lie in the keys of the tables.
 
-use super::PartialResult;
 use super::attempts::is_reply;
-use super::probes::Probe;
+use crate::key::Key;
+use crate::partial_result::PartialResult;
+use crate::probe::Probe;
 use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport};
-use crate::table::{Align32, Align64, Key};
+use crate::table::{Align32, Align64};
 use crate::talkers::Address;
 use bytemuck::Zeroable;
 use std::fmt::Debug;

@@ -17,10 +17,9 @@
 //! A packet in twenty begins a flow, and a virtual machine may hand out new memory at less than a gigabyte a second, so that is
 //! what decides; for the same reason a flow is as small as it can be.
 
-use crate::hash::HashKeys;
+use crate::key::{Key, flow_hash};
 use crate::pages::{Pool, Zeroed};
 use crate::run::Run;
-use crate::table::Key;
 use bytemuck::Zeroable;
 
 /// What a flow amounts to. All zero is a flow without packets, so that a new entry needs no special case.
@@ -116,12 +115,6 @@ impl<K, A> Default for FlowTable<K, A> {
     }
 }
 
-/// The hash of a flow's key that tables go by, and that slots carry.
-#[inline(always)]
-pub(crate) fn flow_hash<K: Key>(keys: &HashKeys, key: &K) -> u32 {
-    (key.hash(keys) >> 32) as u32
-}
-
 impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
     /// Where a flow is looked for first.
     #[inline(always)]
@@ -182,7 +175,8 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, new if it has to be; where there is [no room](crate::memory) for it, one that nobody keeps, and that is not at its beginning. `number` is what [`FlowTable::look`] said, no matter how long ago.
+    /// The flow of `key`, new if it has to be; where there is [no room](crate::room) for it, one that nobody keeps, and
+    /// that is not at its beginning. `number` is what [`FlowTable::look`] said, no matter how long ago.
     #[inline(always)]
     pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {
         let number = match self.entry(number) {
@@ -278,7 +272,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Room;
+    use crate::room::Room;
     use crate::settings::Settings;
     use crate::table::Align32;
     use std::collections::HashMap;

@@ -24,13 +24,15 @@ mod sources;
 
 use crate::groups::Groups;
 use crate::hash::HashKeys;
-use crate::memory::{Refused, Room};
+use crate::key::Key;
+use crate::partial_result::PartialResult;
 use crate::report::{Alert, ProbeScan};
+use crate::room::{Refused, Room};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::state_report::{Failure, StateReport};
-use crate::table::{Key, Table};
+use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
 use attempts::Attempt;
@@ -39,9 +41,6 @@ use flows::{Flow, FlowTable};
 use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
-
-pub(crate) use flows::flow_hash;
-pub use probes::Probe;
 
 /// The most slots that are walked at once: one bit each in a word.
 const CHUNK: usize = 64;
@@ -92,30 +91,6 @@ struct Tables<A: Family> {
     sources: PerPartition<Sources<A>>,
     /// Of the packets in work, by slot: the number of the flow.
     numbers: Box<[u32; CHUNK]>,
-}
-
-/// What a [`SubAnalyzer`] found, for the [`MainAnalyzer`](crate::MainAnalyzer) to put together.
-#[derive(Debug)]
-pub struct PartialResult {
-    pub(crate) packets: u64,
-    pub(crate) flows: u64,
-    pub(crate) pairs: u64,
-    pub(crate) rejected: u64,
-    pub(crate) unanswered: u64,
-    pub(crate) refused: Refused,
-    pub(crate) alerts: Vec<Alert>,
-    pub(crate) probe_scans: Vec<ProbeScan>,
-    /// Source and port of each UDP key that was answered.
-    pub(crate) answered_v4: Vec<(u32, u16)>,
-    pub(crate) answered_v6: Vec<(u128, u16)>,
-    pub(crate) talkers: Talkers,
-}
-
-impl PartialResult {
-    /// TCP and UDP packets the SubAnalyzer processed.
-    pub fn packets(&self) -> u64 {
-        self.packets
-    }
 }
 
 impl SubAnalyzer {

@@ -19,55 +19,14 @@
 //! What is kept: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 
 use super::flows::Flow;
+use crate::key::Key;
+use crate::probe::Probe;
 use crate::run::Run;
 use crate::slot::Slot;
-use crate::table::{Key, Table};
+use crate::table::Table;
 use bytemuck::Zeroable;
 use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{FIN, PSH, URG};
-use serde::Serialize;
-use std::fmt;
-
-/// What a port was probed by, other than a SYN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Probe {
-    /// A TCP segment with FIN alone.
-    Fin,
-    /// A TCP segment without a flag.
-    Null,
-    /// A TCP segment with FIN, PSH and URG.
-    Xmas,
-    /// A UDP datagram.
-    Udp,
-}
-
-impl Probe {
-    /// Every kind.
-    pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
-
-    /// By its number, from 1 on.
-    pub(crate) fn of_number(number: u32) -> Option<Probe> {
-        Probe::ALL.get((number as usize).wrapping_sub(1)).copied()
-    }
-
-    /// 1 to 4; 0 stands for a SYN.
-    pub(crate) const fn number(self) -> u32 {
-        self as u32 + 1
-    }
-}
-
-/// As people call it.
-impl fmt::Display for Probe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Probe::Fin => "FIN",
-            Probe::Null => "NULL",
-            Probe::Xmas => "Xmas",
-            Probe::Udp => "UDP",
-        })
-    }
-}
 
 /// All flags but those of ECN.
 const FLAGS: u8 = 0x3f;
@@ -231,13 +190,5 @@ mod tests {
             assert_eq!(of_flags(flags), None, "{flags:#x}");
             assert_eq!(PROBING >> flags & 1, 0, "{flags:#x}");
         }
-    }
-
-    #[test]
-    fn numbers_come_back() {
-        for probe in Probe::ALL {
-            assert_eq!(Probe::of_number(probe.number()), Some(probe));
-        }
-        assert_eq!((Probe::of_number(0), Probe::of_number(5)), (None, None));
     }
 }

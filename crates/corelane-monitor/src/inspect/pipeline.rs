@@ -9,6 +9,7 @@ use super::merge::Merge;
 use super::stage::{ENOUGH, Harvest, Stage};
 use crate::dispatch::Dispatcher;
 use crate::main_analyzer::MainAnalyzer;
+use crate::partial_result::PartialResult;
 use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
 use crate::report::Report;
 use crate::run::Run;
@@ -305,7 +306,7 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     mut inlet: C,
     mut harvests: Producer<Harvest, D>,
     end: impl FnOnce() -> (u64, u64),
-) -> (crate::analyzer::PartialResult, Findings) {
+) -> (PartialResult, Findings) {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
     // An output stage that is gone has panicked; the panic surfaces where it is joined.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::LinkType;
+use super::record::LinkType;
 
 /// How an input is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 
-use super::LONGEST;
 use super::error::{Compression, OpenError};
-use super::map::{Bytes, Growing, Memory};
+use super::memory::{Bytes, Growing, Memory};
+use super::step::LONGEST;
 
 /// Bytes of a block. Only for a record that does not fit there is a larger one.
 const BLOCK: usize = 1 << 20;

@@ -5,7 +5,8 @@
 
 use super::error::{OpenError, Part};
 use super::order::{Big, ByteOrder, Little, Order};
-use super::{LONGEST, LinkType, Record, Step, Stop};
+use super::record::{LinkType, Record};
+use super::step::{LONGEST, Step, Stop};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER: usize = 24;

@@ -3,7 +3,8 @@
 
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};
-use super::{LONGEST, LinkType, Record, Step, Stop};
+use super::record::{LinkType, Record};
+use super::step::{LONGEST, Step, Stop};
 
 /// The section header's block type reads the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::error::{OpenError, Part, Place, ReadError, Warning};
 use super::input::Input;
-use super::map::Memory;
+use super::memory::Memory;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, PcapNg, Scout, Survey};
-use super::{LONGEST, Record, Step, Stop};
+use super::record::Record;
+use super::step::{LONGEST, Step, Stop};
 
 /// How to read a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

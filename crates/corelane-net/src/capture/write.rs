@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use super::LinkType;
+use super::record::LinkType;
 
 /// Marks a pcap file whose times carry nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;

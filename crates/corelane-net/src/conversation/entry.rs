@@ -1,7 +1,7 @@
 //! What is kept of one conversation.
 
 use super::key::{Key, Sender};
-use super::sink::Side;
+use super::side::Side;
 use super::stream::{Extra, Marks, STARTED, Stream};
 use crate::decode::{Packet, TCP};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! Which conversation a packet belongs to.
 
-use super::sink::Side;
+use super::side::Side;
 use crate::decode::Packet;
 
 /// Protocol, and both ends in an order that does not depend on who sent.

@@ -59,19 +59,23 @@
 //! conversations.finish(&mut Print);
 //! ```
 
+mod application;
 mod entry;
 mod index;
 mod key;
 mod limits;
+mod observer;
 mod partition;
 mod segments;
-mod sink;
+mod side;
 mod stream;
 mod syns;
 mod table;
 
+pub use application::Application;
 pub use entry::{Conversation, Ending, Reason, State};
 pub use limits::{Counts, LEAST_BYTES, Limits, PIECE_OVERHEAD};
+pub use observer::Observer;
 pub use partition::Partition;
-pub use sink::{Application, Observer, Side};
+pub use side::Side;
 pub use table::Conversations;

@@ -1,7 +1,8 @@
 //! The TCP/IP stack of one partition: from IP datagrams to the bytes of conversations.
 
+use super::application::Application;
 use super::limits::Limits;
-use super::sink::{Application, Observer};
+use super::observer::Observer;
 use super::table::Conversations;
 use crate::decode::{Datagram, NoPacket, packet};
 use crate::defrag::{self, Defragmenter};

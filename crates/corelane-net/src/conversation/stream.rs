@@ -31,8 +31,9 @@
 //! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its window, and can wait for
 //! ever for a retransmission. Here both are somebody else's.
 
+use super::application::Application;
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};
-use super::sink::{Application, Side};
+use super::side::Side;
 use std::collections::VecDeque;
 
 /// What is known of a side as long as its bytes come in order.

@@ -20,12 +20,14 @@
 //! Everything here is a function of the packets and marks of this partition in their order. The hash of the index has random keys, but what is
 //! reserved depends on how many conversations there are, not where (see [`index`](super::index)).
 
+use super::application::Application;
 use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, Tick};
 use super::index::Index;
 use super::key::{Key, Sender};
 use super::limits::{Counts, LEAST_BYTES, Limits};
+use super::observer::Observer;
 use super::segments::Segments;
-use super::sink::{Application, Observer, Side};
+use super::side::Side;
 use super::stream::{ENDED, Extra, SENT, STARTED, Shared, Turn, UNWANTED};
 use super::syns::{Syn, Syns};
 use crate::decode::flags::{ACK, FIN, RST, SYN};

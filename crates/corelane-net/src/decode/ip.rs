@@ -1,6 +1,8 @@
 //! IPv4 and IPv6 headers, and the extension headers of IPv6.
 
-use super::{Datagram, Decoded, Fragment, NoDatagram, Transport, transport};
+use super::datagram::{Datagram, Fragment, NoDatagram, mapped};
+use super::decoded::{Decoded, Transport};
+use super::transport;
 
 /// The fragment offset and "more fragments" in an IPv4 header's seventh and eighth byte.
 pub(super) const FRAGMENT_BITS: u16 = 0x3fff;
@@ -169,8 +171,8 @@ pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
     });
     let address = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     Ok(Datagram {
-        source: super::mapped(address(12)),
-        destination: super::mapped(address(16)),
+        source: mapped(address(12)),
+        destination: mapped(address(16)),
         is_v4: true,
         protocol: header[9],
         fragment,

@@ -4,70 +4,19 @@
 //! for who looks into the packets: the one stops at the IP payload, so that fragments can be [put together](crate::defrag) in between,
 //! the other gives what TCP and UDP carry.
 
+mod datagram;
+mod decoded;
 mod ip;
 mod link;
 mod packet;
 mod transport;
 
-pub use packet::{Datagram, Fragment, NoDatagram, NoPacket, Packet, datagram, mapped, packet};
+pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
+pub use decoded::{Decoded, Transport};
+pub use packet::{NoPacket, Packet, datagram, packet};
+pub use transport::{TCP, UDP, flags};
 
 use crate::capture::LinkType;
-
-/// What the monitor needs of a TCP or UDP packet. Addresses are numbers (`u32` for IPv4, `u128` for IPv6) whose order is
-/// the order of the addresses' bytes on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transport<A> {
-    /// Source address.
-    pub source: A,
-    /// Destination address.
-    pub destination: A,
-    /// Source port.
-    pub source_port: u16,
-    /// Destination port.
-    pub destination_port: u16,
-    /// IP protocol number: [`TCP`] or [`UDP`].
-    pub protocol: u8,
-    /// The TCP flags FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10 …; 0 for UDP.
-    pub flags: u8,
-    /// The hops that are left to it: IPv4's time to live, IPv6's hop limit.
-    pub hops: u8,
-}
-
-/// IP protocol number of TCP.
-pub const TCP: u8 = 6;
-/// IP protocol number of UDP.
-pub const UDP: u8 = 17;
-
-/// The TCP flags that decide about connections, as bits of [`Transport::flags`].
-pub mod flags {
-    /// The sender has no more bytes.
-    pub const FIN: u8 = 0x01;
-    /// The sender opens.
-    pub const SYN: u8 = 0x02;
-    /// The connection is aborted.
-    pub const RST: u8 = 0x04;
-    /// The receiver is to hand over what it has.
-    pub const PSH: u8 = 0x08;
-    /// The acknowledgment number holds.
-    pub const ACK: u8 = 0x10;
-    /// Some of the bytes are urgent.
-    pub const URG: u8 = 0x20;
-}
-
-/// What a frame turned out to be. The outermost IP header decides; what it may carry inside is not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decoded {
-    /// TCP with a whole 20-byte header, or UDP with a whole header, over IPv4.
-    V4(Transport<u32>),
-    /// The same over IPv6.
-    V6(Transport<u128>),
-    /// An IP packet of another protocol, or a fragment that is not the first.
-    OtherIp,
-    /// No IP header was reached (ARP and so on).
-    Undecoded,
-    /// An IP, TCP or UDP header is wrong or cut.
-    Malformed,
-}
 
 /// Decodes one frame.
 ///

@@ -1,48 +1,9 @@
 //! Frames with their payload: to the IP datagram or fragment, and on to the TCP segment or UDP datagram.
 
-use super::{TCP, UDP, ip, link};
+use super::datagram::{Datagram, NoDatagram};
+use super::transport::{TCP, UDP};
+use super::{ip, link};
 use crate::capture::Record;
-
-/// An IP datagram, or a fragment of one.
-///
-/// Addresses are numbers in the order of their bytes on the wire; those of IPv4 are [mapped] into IPv6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram<'a> {
-    /// Source address.
-    pub source: u128,
-    /// Destination address.
-    pub destination: u128,
-    /// Whether it came over IPv4. The addresses do not tell: IPv6 packets may have mapped ones too.
-    pub is_v4: bool,
-    /// IP protocol number of the payload. In an IPv6 fragment that of the header the fragmentable part begins with.
-    pub protocol: u8,
-    /// Set if this is one fragment of several.
-    pub fragment: Option<Fragment>,
-    /// The payload as far as it was captured.
-    pub payload: &'a [u8],
-    /// Bytes of the payload behind those, which were not captured.
-    pub cut: u32,
-}
-
-/// Which part of a datagram a fragment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fragment {
-    /// What the fragments of a datagram have in common, beside their addresses.
-    pub id: u32,
-    /// Where the payload belongs, in bytes.
-    pub offset: u32,
-    /// Whether more of it follows behind.
-    pub more: bool,
-}
-
-/// Why a frame has no datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoDatagram {
-    /// No IP header was reached (ARP and so on).
-    Undecoded,
-    /// An IP header is wrong or cut.
-    Malformed,
-}
 
 /// A TCP segment or a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +44,6 @@ pub enum NoPacket {
     /// The TCP or UDP header is wrong or cut.
     Malformed,
 }
-
-/// An IPv4 address as a number among those of IPv6: `::ffff:a.b.c.d`.
-#[inline]
-pub const fn mapped(v4: u32) -> u128 {
-    MAPPED | v4 as u128
-}
-
-const MAPPED: u128 = 0xffff_0000_0000;
 
 /// The IP datagram in a frame, by the rules of [`decode`](super::decode).
 #[inline]

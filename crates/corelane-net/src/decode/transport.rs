@@ -1,6 +1,25 @@
 //! TCP and UDP headers.
 
-use super::{TCP, UDP};
+/// IP protocol number of TCP.
+pub const TCP: u8 = 6;
+/// IP protocol number of UDP.
+pub const UDP: u8 = 17;
+
+/// The TCP flags that decide about connections, as bits of [`Transport::flags`](super::Transport::flags).
+pub mod flags {
+    /// The sender has no more bytes.
+    pub const FIN: u8 = 0x01;
+    /// The sender opens.
+    pub const SYN: u8 = 0x02;
+    /// The connection is aborted.
+    pub const RST: u8 = 0x04;
+    /// The receiver is to hand over what it has.
+    pub const PSH: u8 = 0x08;
+    /// The acknowledgment number holds.
+    pub const ACK: u8 = 0x10;
+    /// Some of the bytes are urgent.
+    pub const URG: u8 = 0x20;
+}
 
 /// What stands behind an IP header.
 pub(super) enum Found {

@@ -17,46 +17,20 @@
 
 mod community_id;
 pub mod dns;
+mod event;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
 pub mod identify;
+mod text;
 pub mod tls;
 
 pub use community_id::{community_id, community_id_seeded};
+pub use event::Event;
 pub use identify::{Identified, Protocol};
 
 use crate::conversation::{Application, Side};
 use identify::Identifier;
-
-/// Something that a conversation said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// The protocol is known now. Behind a proxy's CONNECT, or an upgrade, there may be a second one.
-    Identified(Identified),
-    /// A request and its response.
-    Http(Box<http::Exchange>),
-    /// TLS begins.
-    ClientHello(Box<tls::ClientHello>),
-    /// The server's answer to it.
-    ServerHello(Box<tls::ServerHello>),
-    /// A DNS query or response.
-    Dns(Box<dns::Message>),
-}
-
-impl Event {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Identified(_) => 0,
-            Self::Http(exchange) => size_of::<http::Exchange>() + exchange.heap_bytes(),
-            Self::ClientHello(hello) => size_of::<tls::ClientHello>() + hello.heap_bytes(),
-            Self::ServerHello(hello) => size_of::<tls::ServerHello>() + hello.heap_bytes(),
-            Self::Dns(message) => size_of::<dns::Message>() + message.heap_bytes(),
-        }
-    }
-}
 
 /// How a conversation's bytes arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -296,9 +270,4 @@ impl Application for Keeping {
     fn wants(&self, side: Side) -> bool {
         self.session.wants(side)
     }
-}
-
-/// Bytes as text: what is not UTF-8 is replaced.
-fn printable(bytes: &[u8]) -> Box<str> {
-    String::from_utf8_lossy(bytes).into()
 }

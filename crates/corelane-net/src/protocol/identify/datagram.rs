@@ -1,8 +1,8 @@
 //! Rules over single datagrams, which say yes or no.
 
-use super::Protocol;
-use super::Says::{self, No, Yes};
-use super::Speaker::{Client, Either, Server};
+use super::protocol::Protocol;
+use super::rule::Says::{self, No, Yes};
+use super::rule::Speaker::{Client, Either, Server};
 use crate::protocol::dns;
 
 /// In this order; the first that says yes is right.

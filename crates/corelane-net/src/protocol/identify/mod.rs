@@ -1,27 +1,31 @@
 //! Which protocol a conversation speaks, by what it says and never by its ports.
 //!
-//! 1. Of each side the first bytes are kept, at most [`PREFIX`]. Of datagrams each is judged by itself, up to [`DATAGRAMS`] a side.
-//! 2. A rule a protocol says of them: yes, no, or not to be told yet. It never takes a yes or no back when more bytes come.
-//! 3. The rules have an order, and one speaks only when all before it have said no. So the verdict does not depend on the
-//!    pieces in which the bytes arrive.
+//! 1. Of each side the first bytes are kept, at most [`PREFIX`]. Of datagrams each is judged by itself, up to
+//!    [`DATAGRAMS`] a side.
+//! 2. A rule a protocol says of them: yes, no, or not to be told yet. It never takes a yes or no back when more bytes
+//!    come.
+//! 3. The rules have an order, and one speaks only when all before it have said no. So the verdict does not depend on
+//!    the pieces in which the bytes arrive.
 //! 4. A rule may look at what the other side said, but only at whole lines of it, and after the other side's own rules.
-//! 5. When all rules of a side have said no, or its prefix is full, that side is done; its bytes are kept, as the other side may tell what they are.
-//!    A gap starts it anew, [`RESTARTS`] times.
+//! 5. When all rules of a side have said no, or its prefix is full, that side is done; its bytes are kept, as the other
+//!    side may tell what they are. A gap starts it anew, [`RESTARTS`] times.
 //!
-//! Rules ask for structure, not for one magic byte: lengths that fit, versions that exist, lines that end as they must. What each has
-//! seen is its evidence, a phrase to be printed.
-
-use std::fmt;
+//! Rules ask for structure, not for one magic byte: lengths that fit, versions that exist, lines that end as they must.
+//! What each has seen is its evidence, a phrase to be printed.
 
 mod datagram;
+mod protocol;
+mod rule;
 mod stream;
 
-use crate::conversation::Side;
-use stream::Seen;
+pub use protocol::{Identified, Protocol};
+pub use rule::PREFIX;
 pub(super) use stream::{METHODS, is_request_line, is_status_line, is_token};
 
-/// How many bytes of a side are looked at.
-pub const PREFIX: usize = 4096;
+use crate::conversation::Side;
+use rule::{Says, Speaker};
+use stream::Seen;
+
 /// Bytes on the heap that this never exceeds, in buffers that reserve up to twice of what they need.
 pub const MOST: usize = 4 * PREFIX;
 /// How many datagrams of a side are looked at.
@@ -30,112 +34,6 @@ pub const DATAGRAMS: u8 = 4;
 pub const RESTARTS: u8 = 8;
 /// Bytes of a side that is done, after which the other side is not waited for.
 const PATIENCE: u64 = 64 << 10;
-
-/// A protocol that is told by its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// HTTP/1.0 and 1.1.
-    Http1,
-    /// HTTP/2 without TLS.
-    Http2,
-    /// TLS 1.0 to 1.3, and SSL 3.
-    Tls,
-    /// DNS, multicast DNS among it.
-    Dns,
-    /// SSH.
-    Ssh,
-    /// SMTP.
-    Smtp,
-    /// FTP, its control connection.
-    Ftp,
-    /// POP3.
-    Pop3,
-    /// IMAP.
-    Imap,
-    /// SMB, all versions.
-    Smb,
-    /// QUIC.
-    Quic,
-    /// BitTorrent: peers over TCP and µTP, and the distributed hash table.
-    BitTorrent,
-    /// NTP.
-    Ntp,
-    /// DHCP and BOOTP.
-    Dhcp,
-    /// NetBIOS names, whose messages are nearly those of DNS.
-    NetbiosNames,
-    /// Telnet.
-    Telnet,
-}
-
-impl Protocol {
-    /// Its name in lower case, as Suricata's `app_proto` has it where Suricata knows the protocol.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http1 => "http",
-            Self::Http2 => "http2",
-            Self::Tls => "tls",
-            Self::Dns => "dns",
-            Self::Ssh => "ssh",
-            Self::Smtp => "smtp",
-            Self::Ftp => "ftp",
-            Self::Pop3 => "pop3",
-            Self::Imap => "imap",
-            Self::Smb => "smb",
-            Self::Quic => "quic",
-            Self::BitTorrent => "bittorrent",
-            Self::Ntp => "ntp",
-            Self::Dhcp => "dhcp",
-            Self::NetbiosNames => "netbios-ns",
-            Self::Telnet => "telnet",
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What was found, and by what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identified {
-    /// The protocol.
-    pub protocol: Protocol,
-    /// What was seen: a phrase such as `TLS record, ClientHello`.
-    pub evidence: &'static str,
-    /// The side that said it.
-    pub side: Side,
-    /// The side that is the client by what was said, where that tells it.
-    pub client: Option<Side>,
-    /// When the bytes came that decided it, nanoseconds since the epoch.
-    pub time_ns: u64,
-}
-
-impl fmt::Display for Identified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.protocol, self.evidence)
-    }
-}
-
-/// Whether a side's words show which end it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
-    Client,
-    Server,
-    Either,
-}
-
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
-    Yes(Protocol, &'static str, Speaker),
-    No,
-    /// Not to be told from these bytes.
-    More,
-}
 
 /// Finds out which protocol a conversation speaks.
 #[derive(Debug)]
@@ -164,8 +62,8 @@ impl Identifier {
         Self { sides: Default::default() }
     }
 
-    /// The next bytes of a stream. When they decide, what was kept of both sides is in [`Identifier::into_sides`], and `bytes` was not
-    /// added to it beyond the second result.
+    /// The next bytes of a stream. When they decide, what was kept of both sides is in [`Identifier::into_sides`], and
+    /// `bytes` was not added to it beyond the second result.
     pub(super) fn stream(&mut self, side: Side, time_ns: u64, bytes: &[u8]) -> (Option<Identified>, usize) {
         let own = &mut self.sides[side.index()];
         if own.skipped > 0 {

@@ -1,8 +1,9 @@
 //! Rules over the two streams of a connection.
 
-use super::Says::{self, More, No, Yes};
-use super::Speaker::{Client, Either, Server};
-use super::{PREFIX, Protocol};
+use super::protocol::Protocol;
+use super::rule::PREFIX;
+use super::rule::Says::{self, More, No, Yes};
+use super::rule::Speaker::{Client, Either, Server};
 use crate::protocol::dns;
 
 /// What a rule over a stream looks at.

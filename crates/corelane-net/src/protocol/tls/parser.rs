@@ -1,25 +1,4 @@
-//! TLS: what the two hellos say in the clear.
-//!
-//! 1. A stream is a sequence of records: kind, version and length in five bytes, then the content. The five bytes are put together over pieces.
-//! 2. The contents of handshake records are a stream of their own: messages of a kind and a length, of which one may lie in several records,
-//!    and one record may hold several.
-//! 3. Of a ClientHello and a ServerHello the whole message is kept and read by the crate `tls-parser`. All other messages are stepped over
-//!    by their length.
-//! 4. Old clients begin with a ClientHello in the form of SSL 2, which is a record of its own form: a length in two bytes, the kind, the version, and three
-//!    lists with their lengths in front. It has no extensions, and JA4 says nothing of it.
-//! 5. A side is done with its first record of application data, or of a length or kind that cannot be, or after [`RECORDS`] bytes. Behind
-//!    ChangeCipherSpec messages are encrypted, and only a second ClientHello is expected, which the server may have asked for.
-//!
-//! The fingerprint is JA4, by FoxIO's published description; `ja4` below says how it is made.
-//!
-//! # Gaps
-//!
-//! A gap inside a record is skipped by the record's length, and the message it hit is lost, as are those that follow in its record. Any other gap
-//! ends the side.
-//!
-//! # Bounds
-//!
-//! A hello has at most [`HELLO`] bytes, so a side keeps as much.
+//! The parser of TLS.
 
 use sha2::{Digest, Sha256};
 use tls_parser::{
@@ -27,8 +6,10 @@ use tls_parser::{
     parse_tls_handshake_client_hello, parse_tls_handshake_server_hello, parse_tls_server_hello_extension,
 };
 
-use super::{Event, printable};
+use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
+use crate::protocol::event::Event;
+use crate::protocol::text::printable;
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -53,82 +34,9 @@ const SERVER_NAME: u16 = 0;
 const PROTOCOL_NAMES: u16 = 16;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 
-/// What a ClientHello says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientHello {
-    /// When its last byte came, nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// The side that sent it.
-    pub client: Side,
-    /// The version in its head: 0x0303 for TLS 1.2, and for all that is newer.
-    pub legacy_version: u16,
-    /// The versions it offers in an extension, in its order, without those that are there to be ignored.
-    pub versions: Vec<u16>,
-    /// The host it wants to reach (SNI).
-    pub server_name: Option<Box<str>>,
-    /// The protocols it offers (ALPN), in its order.
-    pub protocols: Vec<Box<str>>,
-    /// The cipher suites, in its order, as they are.
-    pub ciphers: Vec<u16>,
-    /// The kinds of its extensions, in its order, as they are.
-    pub extensions: Vec<u16>,
-    /// The signature algorithms, in its order, as they are.
-    pub signatures: Vec<u16>,
-    /// The JA4 fingerprint. One in the form of SSL 2 has none.
-    pub ja4: Option<Box<str>>,
-}
-
-/// What a ServerHello says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerHello {
-    /// When its last byte came, nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// The side that sent it.
-    pub server: Side,
-    /// The version that is spoken: 0x0303 for TLS 1.2, 0x0304 for 1.3.
-    pub version: u16,
-    /// The cipher suite.
-    pub cipher: u16,
-    /// The protocol that was chosen, if it is said in the clear (TLS 1.3 encrypts it).
-    pub protocol: Option<Box<str>>,
-    /// Whether it asks for another ClientHello.
-    pub is_retry: bool,
-}
-
-impl ClientHello {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures];
-        2 * numbers.iter().map(|numbers| numbers.capacity()).sum::<usize>()
-            + self.protocols.capacity() * size_of::<Box<str>>()
-            + self.protocols.iter().map(|name| name.len()).sum::<usize>()
-            + self.server_name.as_ref().map_or(0, |name| name.len())
-            + self.ja4.as_ref().map_or(0, |ja4| ja4.len())
-    }
-}
-
-impl ServerHello {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.protocol.as_ref().map_or(0, |name| name.len())
-    }
-}
-
-/// A version as it is written, such as `TLS 1.2`.
-pub fn version_name(version: u16) -> &'static str {
-    match version {
-        0x0300 => "SSLv3",
-        0x0301 => "TLS 1.0",
-        0x0302 => "TLS 1.1",
-        0x0303 => "TLS 1.2",
-        0x0304 => "TLS 1.3",
-        _ => "unknown",
-    }
-}
-
 /// The TLS of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Tls {
+pub(in crate::protocol) struct Tls {
     halves: [Half; 2],
 }
 
@@ -165,7 +73,7 @@ struct Message {
 
 impl Tls {
     /// The next bytes of a side.
-    pub(super) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+    pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         while !half.done && !bytes.is_empty() {
             if half.left == 0 {
@@ -204,7 +112,7 @@ impl Tls {
     }
 
     /// Bytes of a side are missing.
-    pub(super) fn gap(&mut self, side: Side, missing: u64) {
+    pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
         let half = &mut self.halves[side.index()];
         // While a record's header is collected nothing is left of a record.
         if half.done || missing > half.left as u64 || half.left == 0 {
@@ -219,15 +127,15 @@ impl Tls {
         }
     }
 
-    pub(super) fn end(&mut self, side: Side) {
+    pub(in crate::protocol) fn end(&mut self, side: Side) {
         self.halves[side.index()].finish();
     }
 
-    pub(super) fn wants(&self, side: Side) -> bool {
+    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
         !self.halves[side.index()].done
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
         self.halves.iter().map(|half| half.message.buffer.capacity()).sum()
     }
 }

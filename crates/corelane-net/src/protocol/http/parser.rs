@@ -1,39 +1,12 @@
-//! HTTP/1: requests, responses, and which response belongs to which request.
-//!
-//! Each side of the connection is read by itself:
-//!
-//! 1. A start line is looked for, line by line. What stands in front of it is skipped: empty lines, or more of a body than its head said.
-//! 2. The head up to its empty line is put together and read by the crate `httparse`.
-//! 3. The head says how long the body is: none (1xx, 204, 304, a response to HEAD), so many bytes, chunks, or until the connection ends. The
-//!    body is only counted. A request that expects 100 and gets a refusal before its body began has no body.
-//! 4. Back to 1, for the next of the connection.
-//!
-//! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to nobody and is counted at
-//! the one that follows. After 101, and after a CONNECT that was accepted, what follows is not HTTP, and is looked at anew.
-//!
-//! # Gaps
-//!
-//! A gap that ends inside a body of known length, or inside a chunk, is skipped by that length, and one in a body that lasts until the end is
-//! part of it. Any other gap loses the place, and 1 finds it again, also in the middle of a line, as bodies need not end with one. What a gap
-//! hid where a start line or a head was due is not known, so the least is assumed:
-//!
-//! - Of responses one is lost, and its request has none, if a further request waits to take the response behind the gap. If only one
-//!   request waits, the response behind the gap is its own.
-//! - Of requests one is lost, and a place is kept for its response.
-//!
-//! A response that comes before its request is kept, as a gap holds back only its own side. A request that comes with the end of such a gap
-//! takes it. Any other request was sent later, so it does not.
-//!
-//! # Bounds
-//!
-//! A head has at most [`HEAD`] bytes and [`HEADERS`] headers, a header that is kept [`VALUE`] bytes. [`PIPELINE`] exchanges wait at most, and they hold at
-//! most [`WAITING`] bytes; beyond that the oldest goes out as it is.
+//! The parser of HTTP/1.
 
 use std::collections::VecDeque;
 
-use super::identify::{METHODS, is_request_line, is_status_line, is_token};
-use super::{Event, printable};
+use super::exchange::{Body, Exchange, Request, Response};
 use crate::conversation::Side;
+use crate::protocol::event::Event;
+use crate::protocol::identify::{METHODS, is_request_line, is_status_line, is_token};
+use crate::protocol::text::printable;
 
 /// Bytes of a head.
 pub const HEAD: usize = 64 << 10;
@@ -57,103 +30,9 @@ const EXCHANGE: usize = 3 * (URL + 16 * VALUE);
 /// Digits of a chunk's size.
 const DIGITS: u8 = 15;
 
-/// A request and its response, either of which may not have been seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// Its number within the connection, from 0, in the order in which exchanges are reported.
-    pub number: u64,
-    /// The side that asks.
-    pub client: Side,
-    /// The request.
-    pub request: Option<Request>,
-    /// The response.
-    pub response: Option<Response>,
-}
-
-/// A request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// When its head was there, nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// GET and so on.
-    pub method: Box<str>,
-    /// The target, as it was sent.
-    pub url: Box<str>,
-    /// The version's second number: 0 or 1.
-    pub version: u8,
-    /// The header Host.
-    pub host: Option<Box<str>>,
-    /// The header User-Agent.
-    pub user_agent: Option<Box<str>>,
-    /// The header Referer.
-    pub referer: Option<Box<str>>,
-    /// The header Content-Type.
-    pub content_type: Option<Box<str>>,
-    /// The body.
-    pub body: Body,
-}
-
-/// A response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// When its head was there, nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// When the last of its body came.
-    pub end_ns: u64,
-    /// 200 and so on.
-    pub status: u16,
-    /// The words behind the status.
-    pub reason: Box<str>,
-    /// The version's second number: 0 or 1.
-    pub version: u8,
-    /// The header Content-Type.
-    pub content_type: Option<Box<str>>,
-    /// The header Location.
-    pub location: Option<Box<str>>,
-    /// How many responses 1xx came before it.
-    pub interim: u32,
-    /// The body.
-    pub body: Body,
-}
-
-/// What is known of a body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Body {
-    /// Bytes that were seen, without the sizes of chunks.
-    pub bytes: u64,
-    /// Bytes that a gap has hidden.
-    pub missing: u64,
-    /// Whether its end was reached.
-    pub is_whole: bool,
-}
-
-impl Exchange {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
-    }
-}
-
-impl Request {
-    fn heap_bytes(&self) -> usize {
-        let optional = [&self.host, &self.user_agent, &self.referer, &self.content_type];
-        self.method.len() + self.url.len() + optional.iter().copied().map(optional_len).sum::<usize>()
-    }
-}
-
-impl Response {
-    fn heap_bytes(&self) -> usize {
-        self.reason.len() + optional_len(&self.content_type) + optional_len(&self.location)
-    }
-}
-
-fn optional_len(text: &Option<Box<str>>) -> usize {
-    text.as_ref().map_or(0, |text| text.len())
-}
-
 /// The HTTP of one connection.
 #[derive(Debug)]
-pub(super) struct Http {
+pub(in crate::protocol) struct Http {
     client: Side,
     halves: [Half; 2],
     /// Exchanges that are not over.
@@ -229,7 +108,7 @@ enum Framing {
 
 impl Http {
     /// A connection's HTTP, of which so many exchanges came before in another one: in front of a tunnel.
-    pub(super) fn new(client: Side, number: u64) -> Self {
+    pub(in crate::protocol) fn new(client: Side, number: u64) -> Self {
         let half = || Half { state: State::Start { lost: false }, buffer: Vec::new(), scanned: 0, ended: false };
         Self {
             client,
@@ -245,22 +124,22 @@ impl Http {
     }
 
     /// The number of the next exchange.
-    pub(super) fn number(&self) -> u64 {
+    pub(in crate::protocol) fn number(&self) -> u64 {
         self.number
     }
 
     /// Whether the connection has changed to another protocol.
-    pub(super) fn is_tunnel(&self) -> bool {
+    pub(in crate::protocol) fn is_tunnel(&self) -> bool {
         self.is_tunnel
     }
 
     /// Bytes of a side that were taken but belong to what comes behind HTTP.
-    pub(super) fn take_rest(&mut self, side: Side) -> Vec<u8> {
+    pub(in crate::protocol) fn take_rest(&mut self, side: Side) -> Vec<u8> {
         std::mem::take(&mut self.halves[side.index()].buffer)
     }
 
     /// The next bytes of a side. Gives how many were HTTP: all, unless the connection has become a tunnel.
-    pub(super) fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+    pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
         let mut used = 0;
         while used < bytes.len() && !self.is_tunnel {
             used += self.step(side, time_ns, &bytes[used..], out);
@@ -556,7 +435,7 @@ impl Http {
     }
 
     /// Bytes of a side are missing.
-    pub(super) fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
+    pub(in crate::protocol) fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         match half.state {
             State::Body { left } if missing <= left => {
@@ -600,7 +479,7 @@ impl Http {
     }
 
     /// Nothing further comes from a side.
-    pub(super) fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+    pub(in crate::protocol) fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         half.ended = true;
         half.buffer = Vec::new();
@@ -654,7 +533,7 @@ impl Http {
         out.push(Event::Http(Box::new(Exchange { number, client, request, response })));
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
         self.held
             + self.waiting.capacity() * size_of::<Waiting>()
             + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()

@@ -1,29 +1,16 @@
-//! DNS over UDP and TCP: questions, answers, and which answer belongs to which question.
-//!
-//! 1. Over UDP a datagram is a message. Over TCP a message follows its length in two bytes; it is put together per side.
-//! 2. The header is read first, then the questions, then the answers, each as far as it is whole. So of a message that is cut what came
-//!    before the cut is reported, and [`Message::is_whole`] says that something is missing.
-//! 3. A query is remembered by id and question until its response comes, at most [`PENDING`] of them; the oldest is forgotten first. A
-//!    query that is sent again is the same transaction.
-//!
-//! The crate `domain` reads names and records. It follows a compression pointer only backwards and at most 255 of them a name, takes types and
-//! classes that nobody has given out yet, and allocates nothing.
-//!
-//! # Bounds
-//!
-//! Of a message the first [`QUESTIONS`] questions and the first [`ANSWERS`] answers are read, and of a text the first [`TEXT`] bytes. A side over TCP
-//! keeps one message, so at most 64 KiB.
+//! The parser of DNS.
 
 use std::hash::{Hash, Hasher};
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use domain::base::iana::Rtype;
 use domain::base::message::RecordSection;
 use domain::base::{Message as Octets, ParsedName, ParsedRecord};
 use domain::rdata::{A, Aaaa, Cname, Dname, Mx, Ns, Ptr, Soa, Srv, Txt};
 
-use super::Event;
+use super::message::{Data, Message, Question, Record};
 use crate::conversation::Side;
+use crate::protocol::event::Event;
+use crate::protocol::text::printable;
 
 /// Questions of a message that are read.
 pub const QUESTIONS: usize = 16;
@@ -39,167 +26,11 @@ pub const MOST: usize = 2 * PENDING * size_of::<Asked>() + 4 * (2 + 0xffff);
 /// A header.
 const HEADER: usize = 12;
 /// The shortest message that is worth a verdict: a header, and a question for the root.
-pub(super) const SHORTEST: usize = HEADER + 5;
-
-/// One DNS message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// When its last byte came, nanoseconds since the epoch.
-    pub time_ns: u64,
-    /// Who sent it.
-    pub side: Side,
-    /// A number of the transaction within its conversation, from 0: a query and its response have the same.
-    pub transaction: u64,
-    /// Of a response: when its query came, if that was seen.
-    pub asked_ns: Option<u64>,
-    /// The id in the header.
-    pub id: u16,
-    /// The second word of the header: response, opcode, flags, response code.
-    pub flags: u16,
-    /// How many questions, answers, authorities and additional records the header states.
-    pub counts: [u16; 4],
-    /// The questions.
-    pub questions: Vec<Question>,
-    /// The answers.
-    pub answers: Vec<Record>,
-    /// Whether all questions and answers that the header states were there and could be read.
-    pub is_whole: bool,
-}
-
-impl Message {
-    /// Whether it is a response.
-    pub fn is_response(&self) -> bool {
-        self.flags & 0x8000 != 0
-    }
-
-    /// Query, notify, update and so on, by number.
-    pub fn opcode(&self) -> u8 {
-        (self.flags >> 11 & 0xf) as u8
-    }
-
-    /// The response code of the header, without the bits that EDNS has elsewhere.
-    pub fn rcode(&self) -> u8 {
-        (self.flags & 0xf) as u8
-    }
-
-    /// The response code as it is written, such as `NXDOMAIN`.
-    pub fn rcode_name(&self) -> String {
-        domain::base::iana::Rcode::masked_from_int(self.rcode()).to_string()
-    }
-}
-
-impl Message {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.questions.capacity() * size_of::<Question>()
-            + self.questions.iter().map(|question| question.name.len()).sum::<usize>()
-            + self.answers.capacity() * size_of::<Record>()
-            + self.answers.iter().map(|record| record.name.len() + record.data.heap_bytes()).sum::<usize>()
-    }
-}
-
-impl Data {
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Self::A(_) | Self::Aaaa(_) | Self::Other(_) => 0,
-            Self::Name(name) | Self::Mx { exchange: name, .. } | Self::Srv { target: name, .. } | Self::Txt(name) => {
-                name.len()
-            }
-            Self::Soa { server, mailbox, .. } => server.len() + mailbox.len(),
-        }
-    }
-}
-
-/// One question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The name, without the dot at its end; dots and other odd bytes inside a label are escaped.
-    pub name: Box<str>,
-    /// Its type.
-    pub kind: u16,
-    /// Its class.
-    pub class: u16,
-}
-
-impl Question {
-    /// The type as it is written, such as `AAAA` or `TYPE65280`.
-    pub fn kind_name(&self) -> String {
-        kind_name(self.kind)
-    }
-}
-
-/// One resource record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Whose record it is.
-    pub name: Box<str>,
-    /// Its type.
-    pub kind: u16,
-    /// Its class.
-    pub class: u16,
-    /// How long it may be kept, in seconds.
-    pub ttl: u32,
-    /// What it says.
-    pub data: Data,
-}
-
-impl Record {
-    /// The type as it is written, such as `AAAA` or `TYPE65280`.
-    pub fn kind_name(&self) -> String {
-        kind_name(self.kind)
-    }
-}
-
-/// The data of a resource record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Data {
-    /// An IPv4 address.
-    A(Ipv4Addr),
-    /// An IPv6 address.
-    Aaaa(Ipv6Addr),
-    /// A name: of CNAME, DNAME, NS and PTR.
-    Name(Box<str>),
-    /// A mail exchange.
-    Mx {
-        /// Lower is preferred.
-        preference: u16,
-        /// The host.
-        exchange: Box<str>,
-    },
-    /// A service.
-    Srv {
-        /// Lower is preferred.
-        priority: u16,
-        /// The share among those of one priority.
-        weight: u16,
-        /// The port.
-        port: u16,
-        /// The host.
-        target: Box<str>,
-    },
-    /// The start of a zone.
-    Soa {
-        /// The first server.
-        server: Box<str>,
-        /// The mailbox, as a name.
-        mailbox: Box<str>,
-        /// The version of the zone.
-        serial: u32,
-    },
-    /// Text, its parts put together.
-    Txt(Box<str>),
-    /// Data of another type, or not readable as its type: so many bytes.
-    Other(u16),
-}
-
-fn kind_name(kind: u16) -> String {
-    Rtype::from_int(kind).to_string()
-}
+pub(in crate::protocol) const SHORTEST: usize = HEADER + 5;
 
 /// What bytes look like that may be a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(in crate::protocol) enum Looks {
     Query,
     Response,
     /// As a message, as far as they go.
@@ -209,7 +40,7 @@ pub(super) enum Looks {
 
 /// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without one a whole first record. A
 /// question for a server's state has neither. `more` says that bytes may follow.
-pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
+pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let cut = if more { Looks::Cut } else { Looks::Other };
     let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
     let Some(flags) = word(2) else {
@@ -284,7 +115,7 @@ pub(super) fn looks_like(bytes: &[u8], more: bool) -> Looks {
 
 /// The DNS of one conversation.
 #[derive(Debug, Default)]
-pub(super) struct Dns {
+pub(in crate::protocol) struct Dns {
     pending: Vec<Asked>,
     transactions: u64,
     /// What each side has sent of a message over TCP.
@@ -313,7 +144,7 @@ struct Stream {
 
 impl Dns {
     /// A datagram.
-    pub(super) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+    pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         let Ok(message) = Octets::from_octets(bytes) else {
             return;
         };
@@ -323,7 +154,7 @@ impl Dns {
     }
 
     /// The next bytes of a TCP stream.
-    pub(super) fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+    pub(in crate::protocol) fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         loop {
             let stream = &mut self.streams[side.index()];
             if stream.lost || bytes.is_empty() {
@@ -354,7 +185,7 @@ impl Dns {
     }
 
     /// Bytes of a TCP stream are missing. Inside a message they are skipped by its length.
-    pub(super) fn gap(&mut self, side: Side, missing: u64) {
+    pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
         let stream = &mut self.streams[side.index()];
         let left = if stream.buffer.len() >= 2 { stream.missing() } else { stream.skip } as u64;
         if left == 0 || missing > left {
@@ -365,11 +196,11 @@ impl Dns {
         stream.buffer = Vec::new();
     }
 
-    pub(super) fn wants(&self, side: Side) -> bool {
+    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
         !self.streams[side.index()].lost
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
         self.pending.capacity() * size_of::<Asked>()
             + self.streams.iter().map(|stream| stream.buffer.capacity()).sum::<usize>()
     }
@@ -504,7 +335,7 @@ fn data(record: &ParsedRecord<'_, &[u8]>) -> Option<Data> {
         Rtype::TXT => {
             let txt = parsed!(Txt<&[u8]>);
             let bytes: Vec<u8> = txt.iter().flatten().copied().take(TEXT).collect();
-            Data::Txt(super::printable(&bytes))
+            Data::Txt(printable(&bytes))
         }
         _ => return None,
     })

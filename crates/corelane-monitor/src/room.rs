@@ -1,0 +1,75 @@
+//! The room of one table, and what was not taken for want of it.
+
+use crate::settings::Settings;
+use crate::slot::PARTITIONS;
+use serde::Serialize;
+
+/// What a failure may cost beside its entry: its group in the MainAnalyzer, and the report of it. So much, and this
+/// often the entry's size.
+const FAILURE: (usize, usize) = (200, 5);
+/// What a flow may cost beside its entry: its host among those of which the busiest are listed.
+const HOST: usize = 350;
+
+/// What one table may come to, in bytes; of IPv6 half as much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    table: usize,
+    flows: usize,
+    has_hosts: bool,
+}
+
+/// The size of an IPv4 entry.
+const V4: usize = 32;
+
+impl Room {
+    pub(crate) const UNLIMITED: Room = Room { table: usize::MAX, flows: usize::MAX, has_hosts: false };
+
+    /// What the settings leave a partition's tables.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let Some(bytes) = settings.table_bytes else { return Room::UNLIMITED };
+        let share = usize::try_from(bytes / PARTITIONS as u64).unwrap_or(usize::MAX);
+        let kinds = 1 + usize::from(settings.probes) + usize::from(settings.counting.is_some());
+        // Two parts of three for IPv4.
+        Room { table: share / 2 / kinds * 2 / 3, flows: share / 3, has_hosts: settings.top > 0 }
+    }
+
+    fn has(most: usize, entry: usize, bytes: usize) -> bool {
+        bytes <= if entry > V4 { most / 2 } else { most }
+    }
+
+    /// Whether there is room for a table of so many entries. Those before it, half of it and so on, stay with the pool.
+    pub(crate) fn has_table(&self, capacity: usize, entry: usize) -> bool {
+        let failure = FAILURE.0 + entry * FAILURE.1 / 2;
+        self.table == usize::MAX || Room::has(self.table, entry, capacity * 4 * entry + capacity / 16 * 9 * failure)
+    }
+
+    /// Whether there is room for an index of so many words, and a flow for every `space` of them.
+    pub(crate) fn has_flows(&self, length: usize, space: usize, entry: usize) -> bool {
+        let flow = entry + if self.has_hosts { HOST } else { 0 };
+        self.flows == usize::MAX || Room::has(self.flows, entry, length * 2 * size_of::<u32>() + length / space * flow)
+    }
+}
+
+/// What was not taken for want of room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Packets of flows.
+    pub flow_packets: u64,
+    /// SYNs of attempts, and other probes.
+    pub attempts: u64,
+    /// Packets of sources that were to be counted.
+    pub source_packets: u64,
+}
+
+impl Refused {
+    /// Whether everything was taken.
+    pub fn is_empty(&self) -> bool {
+        *self == Refused::default()
+    }
+
+    pub(crate) fn add(&mut self, other: &Refused) {
+        self.flow_packets += other.flow_packets;
+        self.attempts += other.attempts;
+        self.source_packets += other.source_packets;
+    }
+}

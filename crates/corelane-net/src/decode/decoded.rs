@@ -1,0 +1,36 @@
+//! What [`decode`](super::decode) makes of a frame.
+
+/// What the monitor needs of a TCP or UDP packet. Addresses are numbers (`u32` for IPv4, `u128` for IPv6) whose order
+/// is the order of the addresses' bytes on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport<A> {
+    /// Source address.
+    pub source: A,
+    /// Destination address.
+    pub destination: A,
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// IP protocol number: [`TCP`](super::TCP) or [`UDP`](super::UDP).
+    pub protocol: u8,
+    /// The TCP flags FIN 0x01, SYN 0x02, RST 0x04, PSH 0x08, ACK 0x10 …; 0 for UDP.
+    pub flags: u8,
+    /// The hops that are left to it: IPv4's time to live, IPv6's hop limit.
+    pub hops: u8,
+}
+
+/// What a frame turned out to be. The outermost IP header decides; what it may carry inside is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// TCP with a whole 20-byte header, or UDP with a whole header, over IPv4.
+    V4(Transport<u32>),
+    /// The same over IPv6.
+    V6(Transport<u128>),
+    /// An IP packet of another protocol, or a fragment that is not the first.
+    OtherIp,
+    /// No IP header was reached (ARP and so on).
+    Undecoded,
+    /// An IP, TCP or UDP header is wrong or cut.
+    Malformed,
+}

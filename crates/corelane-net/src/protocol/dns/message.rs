@@ -1,0 +1,163 @@
+//! What a DNS message says.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use domain::base::iana::{Rcode, Rtype};
+
+use crate::conversation::Side;
+
+/// One DNS message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// Who sent it.
+    pub side: Side,
+    /// A number of the transaction within its conversation, from 0: a query and its response have the same.
+    pub transaction: u64,
+    /// Of a response: when its query came, if that was seen.
+    pub asked_ns: Option<u64>,
+    /// The id in the header.
+    pub id: u16,
+    /// The second word of the header: response, opcode, flags, response code.
+    pub flags: u16,
+    /// How many questions, answers, authorities and additional records the header states.
+    pub counts: [u16; 4],
+    /// The questions.
+    pub questions: Vec<Question>,
+    /// The answers.
+    pub answers: Vec<Record>,
+    /// Whether all questions and answers that the header states were there and could be read.
+    pub is_whole: bool,
+}
+
+impl Message {
+    /// Whether it is a response.
+    pub fn is_response(&self) -> bool {
+        self.flags & 0x8000 != 0
+    }
+
+    /// Query, notify, update and so on, by number.
+    pub fn opcode(&self) -> u8 {
+        (self.flags >> 11 & 0xf) as u8
+    }
+
+    /// The response code of the header, without the bits that EDNS has elsewhere.
+    pub fn rcode(&self) -> u8 {
+        (self.flags & 0xf) as u8
+    }
+
+    /// The response code as it is written, such as `NXDOMAIN`.
+    pub fn rcode_name(&self) -> String {
+        Rcode::masked_from_int(self.rcode()).to_string()
+    }
+}
+
+impl Message {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.questions.capacity() * size_of::<Question>()
+            + self.questions.iter().map(|question| question.name.len()).sum::<usize>()
+            + self.answers.capacity() * size_of::<Record>()
+            + self.answers.iter().map(|record| record.name.len() + record.data.heap_bytes()).sum::<usize>()
+    }
+}
+
+impl Data {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::A(_) | Self::Aaaa(_) | Self::Other(_) => 0,
+            Self::Name(name) | Self::Mx { exchange: name, .. } | Self::Srv { target: name, .. } | Self::Txt(name) => {
+                name.len()
+            }
+            Self::Soa { server, mailbox, .. } => server.len() + mailbox.len(),
+        }
+    }
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The name, without the dot at its end; dots and other odd bytes inside a label are escaped.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: u16,
+    /// Its class.
+    pub class: u16,
+}
+
+impl Question {
+    /// The type as it is written, such as `AAAA` or `TYPE65280`.
+    pub fn kind_name(&self) -> String {
+        kind_name(self.kind)
+    }
+}
+
+/// One resource record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Whose record it is.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: u16,
+    /// Its class.
+    pub class: u16,
+    /// How long it may be kept, in seconds.
+    pub ttl: u32,
+    /// What it says.
+    pub data: Data,
+}
+
+impl Record {
+    /// The type as it is written, such as `AAAA` or `TYPE65280`.
+    pub fn kind_name(&self) -> String {
+        kind_name(self.kind)
+    }
+}
+
+/// The data of a resource record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Data {
+    /// An IPv4 address.
+    A(Ipv4Addr),
+    /// An IPv6 address.
+    Aaaa(Ipv6Addr),
+    /// A name: of CNAME, DNAME, NS and PTR.
+    Name(Box<str>),
+    /// A mail exchange.
+    Mx {
+        /// Lower is preferred.
+        preference: u16,
+        /// The host.
+        exchange: Box<str>,
+    },
+    /// A service.
+    Srv {
+        /// Lower is preferred.
+        priority: u16,
+        /// The share among those of one priority.
+        weight: u16,
+        /// The port.
+        port: u16,
+        /// The host.
+        target: Box<str>,
+    },
+    /// The start of a zone.
+    Soa {
+        /// The first server.
+        server: Box<str>,
+        /// The mailbox, as a name.
+        mailbox: Box<str>,
+        /// The version of the zone.
+        serial: u32,
+    },
+    /// Text, its parts put together.
+    Txt(Box<str>),
+    /// Data of another type, or not readable as its type: so many bytes.
+    Other(u16),
+}
+
+fn kind_name(kind: u16) -> String {
+    Rtype::from_int(kind).to_string()
+}

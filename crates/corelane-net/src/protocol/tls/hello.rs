@@ -1,0 +1,76 @@
+//! What the hellos say.
+
+use crate::conversation::Side;
+
+/// What a ClientHello says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientHello {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The side that sent it.
+    pub client: Side,
+    /// The version in its head: 0x0303 for TLS 1.2, and for all that is newer.
+    pub legacy_version: u16,
+    /// The versions it offers in an extension, in its order, without those that are there to be ignored.
+    pub versions: Vec<u16>,
+    /// The host it wants to reach (SNI).
+    pub server_name: Option<Box<str>>,
+    /// The protocols it offers (ALPN), in its order.
+    pub protocols: Vec<Box<str>>,
+    /// The cipher suites, in its order, as they are.
+    pub ciphers: Vec<u16>,
+    /// The kinds of its extensions, in its order, as they are.
+    pub extensions: Vec<u16>,
+    /// The signature algorithms, in its order, as they are.
+    pub signatures: Vec<u16>,
+    /// The JA4 fingerprint. One in the form of SSL 2 has none.
+    pub ja4: Option<Box<str>>,
+}
+
+/// What a ServerHello says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerHello {
+    /// When its last byte came, nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The side that sent it.
+    pub server: Side,
+    /// The version that is spoken: 0x0303 for TLS 1.2, 0x0304 for 1.3.
+    pub version: u16,
+    /// The cipher suite.
+    pub cipher: u16,
+    /// The protocol that was chosen, if it is said in the clear (TLS 1.3 encrypts it).
+    pub protocol: Option<Box<str>>,
+    /// Whether it asks for another ClientHello.
+    pub is_retry: bool,
+}
+
+impl ClientHello {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures];
+        2 * numbers.iter().map(|numbers| numbers.capacity()).sum::<usize>()
+            + self.protocols.capacity() * size_of::<Box<str>>()
+            + self.protocols.iter().map(|name| name.len()).sum::<usize>()
+            + self.server_name.as_ref().map_or(0, |name| name.len())
+            + self.ja4.as_ref().map_or(0, |ja4| ja4.len())
+    }
+}
+
+impl ServerHello {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        self.protocol.as_ref().map_or(0, |name| name.len())
+    }
+}
+
+/// A version as it is written, such as `TLS 1.2`.
+pub fn version_name(version: u16) -> &'static str {
+    match version {
+        0x0300 => "SSLv3",
+        0x0301 => "TLS 1.0",
+        0x0302 => "TLS 1.1",
+        0x0303 => "TLS 1.2",
+        0x0304 => "TLS 1.3",
+        _ => "unknown",
+    }
+}
