@@ -74,6 +74,56 @@ pub(crate) struct Config {
 }
 
 /// Settings of a pool to be. See [`ThreadPool::builder`].
+///
+/// ```
+/// use corelane_pool::{OnDrop, Queueing, Rejection, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::builder()
+///     .core_threads(1)
+///     .max_threads(4)
+///     .keep_alive(Duration::from_secs(1))
+///     .core_may_leave(true)
+///     .core_first(true)
+///     .queueing(Queueing::Bounded(1000))
+///     .rejection(Rejection::CallerRuns)
+///     .on_drop(OnDrop::Join)
+///     .name("resize")
+///     .stack_size(256 * 1024)
+///     .measure_waits(true)
+///     .build()?;
+/// let name = pool.spawn(|| std::thread::current().name().map(String::from)).unwrap();
+/// assert_eq!(name.join().unwrap().as_deref(), Some("resize-0"));
+/// assert_eq!(pool.waits().unwrap().tasks, 1);
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
+///
+/// What it calls, and when:
+///
+/// ```
+/// use corelane_pool::ThreadPool;
+/// use std::sync::{Arc, Mutex};
+///
+/// let noted = Arc::new(Mutex::new(Vec::new()));
+/// let note = |what: &'static str| {
+///     let noted = noted.clone();
+///     move || noted.lock().unwrap().push(what)
+/// };
+/// let (start, panic, stop) = (note("start"), note("panic"), note("stop"));
+/// let pool = ThreadPool::builder()
+///     .threads(1)
+///     .on_thread_start(move |_number| start())
+///     .before_task(note("before"))
+///     .after_task(note("after"))
+///     .on_panic(move |_payload| panic())
+///     .on_thread_stop(move |_number| stop())
+///     .on_terminated(note("terminated"))
+///     .build()?;
+/// pool.execute(|| panic!("a task may")).unwrap();
+/// pool.join();
+/// assert_eq!(*noted.lock().unwrap(), ["start", "before", "panic", "after", "stop", "terminated"]);
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
 #[must_use = "`build` makes the pool"]
 pub struct Builder {
     core: Option<usize>,

@@ -14,6 +14,48 @@ use std::{fmt, io};
 ///
 /// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of all threads
 /// ([`OnDrop`]), unless the last handle is dropped by one of them.
+///
+/// ```
+/// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::fixed(2)?;
+/// assert_eq!(pool.queueing(), Queueing::Unbounded);
+/// // Started when they are needed, or before.
+/// assert_eq!(pool.prestart(2).unwrap(), 2);
+/// let task = pool.spawn(|| 6 * 7).unwrap();
+/// assert_eq!(task.join().unwrap(), 42);
+/// pool.execute(|| println!("without a handle")).unwrap();
+/// pool.execute_task(Task::new(|| println!("made before"))).unwrap();
+///
+/// // What was accepted is run, and nothing else.
+/// pool.shutdown();
+/// assert!(pool.is_shut_down());
+/// let rejected = pool.try_execute(|| println!("too late")).unwrap_err();
+/// assert!(matches!(rejected.reason(), Reason::ShutDown));
+/// assert!(pool.try_execute_task(rejected.into_task()).is_err());
+/// assert!(pool.await_termination(Duration::from_secs(60)) && pool.is_terminated());
+/// let counts = pool.counts();
+/// assert_eq!((counts.threads, counts.accepted, counts.completed, counts.rejected), (0, 3, 3, 2));
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
+///
+/// How many threads there are may change at any time:
+///
+/// ```
+/// use corelane_pool::{BuildError, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::fixed(2)?;
+/// pool.set_max_threads(8)?;
+/// pool.set_core_threads(4)?;
+/// pool.set_keep_alive(Duration::from_secs(1));
+/// assert_eq!((pool.core_threads(), pool.max_threads()), (4, 8));
+/// assert_eq!(pool.set_max_threads(3), Err(BuildError::CoreAboveMax { core: 4, max: 3 }));
+/// pool.set_threads(3)?;
+/// assert_eq!((pool.core_threads(), pool.max_threads()), (3, 3));
+/// # Ok::<(), BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct ThreadPool(Arc<Handle>);
 
@@ -47,6 +89,11 @@ impl ThreadPool {
 
     /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it has waited 10 s for
     /// a task.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::cached();
+    /// assert_eq!((pool.core_threads(), pool.max_threads()), (0, 512));
+    /// ```
     pub fn cached() -> Self {
         Self::builder().build().expect("the defaults are valid")
     }
@@ -63,6 +110,23 @@ impl ThreadPool {
     ///
     /// # Errors
     /// No threads, or no room.
+    ///
+    /// ```
+    /// use corelane_pool::{Reason, ThreadPool};
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = ThreadPool::bounded(1, 1)?;
+    /// let (go_on, wait) = mpsc::channel();
+    /// let busy = pool.spawn(move || wait.recv().unwrap()).unwrap();
+    /// // The thread has the first task, or is about to: the second waits in the queue.
+    /// let queued = pool.spawn(|| 7).unwrap();
+    /// let rejected = pool.try_spawn(|| 8).unwrap_err();
+    /// assert!(matches!(rejected.reason(), Reason::Saturated));
+    /// go_on.send(()).unwrap();
+    /// busy.join().unwrap();
+    /// assert_eq!(queued.join().unwrap(), 7);
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
         Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
     }
@@ -183,6 +247,28 @@ impl ThreadPool {
     /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to begin next, then
     /// those in the queue, in order. Those that have begun are told by the [`stop_token`](Self::stop_token), if they ask it; they
     /// are not interrupted.
+    ///
+    /// ```
+    /// use corelane_pool::{Task, ThreadPool};
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = ThreadPool::fixed(1)?;
+    /// let (begun, has_begun) = mpsc::channel();
+    /// let stop = pool.stop_token();
+    /// pool.execute(move || {
+    ///     begun.send(()).unwrap();
+    ///     while !stop.is_cancelled() {
+    ///         std::thread::yield_now();
+    ///     }
+    /// }).unwrap();
+    /// has_begun.recv().unwrap();
+    /// pool.execute(|| println!("this one has not")).unwrap();
+    /// let tasks = pool.shutdown_now();
+    /// assert_eq!(tasks.len(), 1);
+    /// assert!(pool.join());
+    /// tasks.into_iter().for_each(Task::run);
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn shutdown_now(&self) -> Vec<Task> {
         self.shared().shutdown();
         self.shared().stop.cancel();
@@ -228,6 +314,15 @@ impl ThreadPool {
     }
 
     /// How many threads wait for a task at this moment: those that the next task may be handed to.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::fixed(2)?;
+    /// pool.prestart(2).unwrap();
+    /// while pool.waiting_threads() < 2 {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn waiting_threads(&self) -> usize {
         self.shared().waiting()
     }
@@ -305,6 +400,15 @@ impl fmt::Debug for ThreadPool {
 }
 
 /// How long tasks waited from their call until they began.
+///
+/// ```
+/// let pool = corelane_pool::ThreadPool::builder().measure_waits(true).build()?;
+/// assert_eq!(pool.waits().unwrap().mean(), None);
+/// pool.spawn(|| ()).unwrap().join().unwrap();
+/// let waits = pool.waits().unwrap();
+/// assert_eq!((waits.tasks, waits.mean()), (1, Some(waits.longest)));
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waits {

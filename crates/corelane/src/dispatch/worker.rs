@@ -19,6 +19,33 @@ use std::vec::Vec;
 ///
 /// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked
 /// instead keeps it.
+///
+/// ```
+/// use corelane::error::{Closed, PopTimeoutError, TryPopError};
+/// use std::time::Duration;
+///
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 16);
+/// let (mut worker, soon) = (workers.remove(0), Duration::from_millis(1));
+/// dispatcher.dispatch_slice(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+/// assert_eq!((worker.number(), worker.backlog()), (0, 8));
+/// // One job: a call that waits for it, one that never does, one that waits at most so long.
+/// assert_eq!(worker.pop(), Ok(1));
+/// assert_eq!(worker.try_pop(), Ok(2));
+/// assert_eq!(worker.pop_timeout(soon), Ok(3));
+/// // Many: to the end of a vector, or one by one to a call.
+/// let mut jobs = Vec::new();
+/// assert_eq!(worker.pop_batch(&mut jobs, 2), Ok(2));
+/// assert_eq!(worker.try_pop_batch(&mut jobs, 1), Ok(1));
+/// assert_eq!(worker.pop_each(1, |job| jobs.push(job)), Ok(1));
+/// assert_eq!(worker.try_pop_each(10, |job| jobs.push(job)), Ok(1));
+/// assert_eq!(jobs, [4, 5, 6, 7, 8]);
+/// assert_eq!(worker.pop_batch_timeout(&mut jobs, 10, soon), Err(PopTimeoutError::Timeout));
+/// assert_eq!(worker.try_pop(), Err(TryPopError::Empty));
+///
+/// drop(dispatcher);
+/// assert!(worker.is_closed());
+/// assert_eq!((worker.pop(), worker.jobs().next()), (Err(Closed(())), None));
+/// ```
 pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     /// Taken out once, when the worker leaves.
     pub(super) receiver: ManuallyDrop<Q::Receiver<W>>,
@@ -174,6 +201,15 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     ///
     /// # Errors
     /// The undone jobs, if the dispatcher is gone.
+    ///
+    /// ```
+    /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
+    /// dispatcher.dispatch("a job").unwrap();
+    /// assert_eq!(workers.remove(0).leave(), Ok(()));
+    /// assert_eq!(dispatcher.flush(), 0);
+    /// drop(dispatcher);
+    /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
+    /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {
         self.depart(Leave::Orderly).map_err(|(jobs, _)| jobs)
     }

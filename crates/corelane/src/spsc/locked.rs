@@ -56,7 +56,7 @@ use crate::sync::{Acquire, AtomicU32, Padded, Relaxed, Release, UnsafeCell, paus
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locked;
 
-super::aliases!(Locked);
+super::aliases!(Locked, locked);
 
 /// The control variables.
 #[derive(Clone, Copy)]
