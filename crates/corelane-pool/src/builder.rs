@@ -18,7 +18,7 @@ pub enum Queueing {
     HandOff(Fairness),
     /// In a queue without a bound.
     Unbounded,
-    /// In a queue with room for so many.
+    /// In a queue with room for so many, at least 1.
     Bounded(usize),
 }
 
@@ -264,9 +264,10 @@ impl Builder {
         self.with(|config| config.measure_waits = measure)
     }
 
-    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a thread that calls
-    /// [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error, that is what the task's
-    /// caller gets, with the task. It is called by callers and by threads that are about to begin a task, so it must not wait for one.
+    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a
+    /// thread that calls [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error,
+    /// that is what the task's caller gets, with the task. It is called by callers and by threads that are about to
+    /// begin a task, so it must not wait for one. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         self.with(|config| config.start = Box::new(start))
     }
@@ -274,7 +275,7 @@ impl Builder {
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
     ///
     /// # Errors
-    /// The settings make no pool.
+    /// No threads, more core threads than threads, or a queue for no task.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let (core, max) = match self.config.queueing {
             Queueing::HandOff(_) => (0, MAX_THREADS),

@@ -82,7 +82,7 @@ impl ThreadPool {
         Self(Arc::new(Handle { shared }))
     }
 
-    /// Settings for a pool.
+    /// Settings for a pool. [`Builder`] has examples.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -199,6 +199,7 @@ impl ThreadPool {
     }
 
     /// [`spawn`](Self::spawn), but a closure that is not accepted is always returned, and at once.
+    /// [`bounded`](Self::bounded) has an example.
     ///
     /// # Errors
     /// It was not accepted. It comes back as it was.
@@ -275,7 +276,8 @@ impl ThreadPool {
         self.shared().take_back()
     }
 
-    /// Is cancelled by [`shutdown_now`](Self::shutdown_now). Tasks may look at it, or give it to their waits.
+    /// Is cancelled by [`shutdown_now`](Self::shutdown_now), which has an example. Tasks may look at it, or give it to
+    /// their waits.
     pub fn stop_token(&self) -> CancelToken {
         self.shared().stop.clone()
     }
@@ -327,7 +329,8 @@ impl ThreadPool {
         self.shared().waiting()
     }
 
-    /// How long tasks have waited, if the pool was told to [measure](Builder::measure_waits) it.
+    /// How long tasks have waited, if the pool was told to [measure](Builder::measure_waits) it. [`Waits`] has an
+    /// example.
     pub fn waits(&self) -> Option<Waits> {
         let shared = self.shared();
         shared.config.measure_waits.then(|| {

@@ -224,8 +224,8 @@ impl PopTimeoutError {
     }
 }
 
-/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) or a call like it did not take the job, with the job.
-/// Where the jobs are a vector's, they are still there, and nothing is inside; of
+/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) or a call like it did not take the job, with the
+/// job. Where the jobs are a vector's, they are still there, and nothing is inside; from
 /// [`dispatch_slice`](crate::dispatch::Dispatcher::dispatch_slice) it is the number of those that were dispatched.
 ///
 /// ```

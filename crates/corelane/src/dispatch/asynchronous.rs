@@ -752,7 +752,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// As [`Worker::leave`].
     ///
     /// # Errors
-    /// The undone jobs, if the dispatcher is gone.
+    /// If the dispatcher is gone: the undone jobs, or an empty vector.
     pub fn leave(self) -> Result<(), Vec<T>> {
         self.worker.leave()
     }

@@ -56,14 +56,15 @@ pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = Adaptive> {
 }
 
 impl<A: Send> Collector<A> {
-    /// For queues of this capacity.
+    /// For queues of so many results each. [`add`](Self::add) makes them, and refuses a capacity that none can have.
     pub fn new(capacity: usize) -> Self {
         Self::with(capacity, Adaptive)
     }
 }
 
 impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
-    /// For queues of this capacity, with another way to wait, or another design.
+    /// For queues of so many results each, with another way to wait, or another design. As [`new`](Self::new) it makes
+    /// no queue yet.
     ///
     /// ```
     /// use corelane::dispatch::Collector;
@@ -81,7 +82,7 @@ impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
     }
 
     /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers
-    /// do, for who adds one for each of them in order.
+    /// do, where one is added for each of them in order.
     ///
     /// # Errors
     /// As [`spsc::channel_with`].

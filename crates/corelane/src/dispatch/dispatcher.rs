@@ -293,14 +293,14 @@ where
 /// let mut first = workers.remove(0);
 /// assert_eq!(first.pop(), Ok(1));
 /// first.leave().unwrap();
-/// // It goes out again with the next call, whichever.
+/// // The next call gives 2 and 3 to another worker, whichever call it is.
 /// assert_eq!(dispatcher.flush(), 0);
 /// assert_eq!(workers[0].pop(), Ok(2));
 /// workers.remove(0).run(|_| panic!("I give up"));
 /// assert_eq!(dispatcher.take_panic().unwrap().message(), Some("I give up"));
-/// // Or to the caller.
+/// // Nothing is dispatched after a panic, so 3 has not gone out again.
 /// assert_eq!(dispatcher.take_returned(), [3]);
-/// // At the end, too: here the last worker leaves its job.
+/// // What is undone at the end is in the error.
 /// dispatcher.dispatch(4).unwrap();
 /// drop(workers);
 /// assert_eq!(dispatcher.join().unwrap_err().undone, [4]);
@@ -370,7 +370,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
     }
 
-    /// As [`dispatch`](Self::dispatch), but waits at most this long.
+    /// As [`dispatch`](Self::dispatch), but waits at most this long. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
     ///
     /// # Errors
     /// `Timeout`, `NoWorker` or `Panicked`, with the job.

@@ -149,7 +149,9 @@ impl<T> Route<T> for RoundRobin {
 /// The worker whose queue is shortest; among equals one that sleeps, then the next in turn.
 ///
 /// It looks at every queue for each job, or for each batch of those that are dispatched together: a line a worker,
-/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ.
+/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ. A worker tells of
+/// the jobs it takes a little late: what counts may be too many by
+/// [`release_lag`](crate::spsc::Producer::release_lag), over [`linked`](crate::spsc::linked) by a segment.
 ///
 /// ```
 /// use corelane::dispatch::{Builder, LeastLoaded};

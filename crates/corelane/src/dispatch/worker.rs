@@ -148,7 +148,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 
     /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
     ///
-    /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one
+    /// The batch where a job is done at once: over a queue of `spsc` jobs go from their slots to the call, with one
     /// synchronisation for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is
     /// quicker there. If `each` panics, the job that it was given is gone, and those that it was not given are still in
     /// the queue.
@@ -200,7 +200,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// Stops working. What is in the queue goes back to the dispatcher, which gives it to others with its next call.
     ///
     /// # Errors
-    /// The undone jobs, if the dispatcher is gone.
+    /// If the dispatcher is gone: the undone jobs, or an empty vector.
     ///
     /// ```
     /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
@@ -208,6 +208,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// assert_eq!(workers.remove(0).leave(), Ok(()));
     /// assert_eq!(dispatcher.flush(), 0);
     /// drop(dispatcher);
+    /// // Nobody is there to give it to.
     /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
     /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {

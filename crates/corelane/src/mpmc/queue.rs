@@ -698,7 +698,8 @@ fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Closed>> {
 }
 
 impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
-    /// What the queue has counted: attempts, failures, lost races, items, sleeps. [`stats`](super::stats) has an example.
+    /// What the queue has counted: attempts, failures, lost races, items, sleeps. [`stats`](super::stats) has an
+    /// example.
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }

@@ -76,7 +76,8 @@ super::tuning! {
     /// use corelane::spsc::Options;
     /// use corelane::spsc::bqueue::{self, Backtracking, Tuning};
     ///
-    /// let tuning = Tuning::new().batch_size(16).batch_max(32).increment(4).ticks(10).backtracking(Backtracking::Adaptive);
+    /// let adaptive = Tuning::new().backtracking(Backtracking::Adaptive).batch_max(32).increment(4);
+    /// let tuning = adaptive.batch_size(16).ticks(10);
     /// let (mut producer, mut consumer) = bqueue::channel_with(64, Options::new().tuning(tuning))?;
     /// producer.push(1).unwrap();
     /// assert_eq!(consumer.pop(), Ok(1));

@@ -113,7 +113,9 @@ macro_rules! aliases {
         /// Makes a queue for `capacity` items with the design's defaults.
         ///
         /// ```
-        #[doc = concat!("let (mut producer, mut consumer) = corelane::spsc::", stringify!($module), "::try_channel(8)?;")]
+        #[doc = concat!(
+            "let (mut producer, mut consumer) = corelane::spsc::", stringify!($module), "::try_channel(8)?;"
+        )]
         /// producer.push(1).unwrap();
         /// assert_eq!(consumer.pop(), Ok(1));
         /// # Ok::<(), corelane::error::ChannelError>(())

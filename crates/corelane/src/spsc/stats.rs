@@ -45,8 +45,8 @@ pub struct Stats {
     /// Waits of this end: calls of the strategy that did not find the queue ready before.
     pub waits: u64,
     /// The most items that were inside after a push. An upper bound, as the producer knows of pops a little late; at most
-    /// the capacity. In a [`stream`](crate::spsc::stream) it is bytes, as its [limit](crate::spsc::stream::Tuning::limit)
-    /// counts them.
+    /// the capacity. Of a [`stream`](crate::spsc::stream) it is bytes, as its
+    /// [limit](crate::spsc::stream::Tuning::limit) counts them.
     pub high_water: usize,
     /// How many items were handed over at a time.
     pub batches: BatchSizes,

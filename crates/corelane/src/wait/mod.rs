@@ -30,9 +30,9 @@
 //! 2. passes the light half of the barrier, which is no instruction at all,
 //! 3. reads the word, and if the flag is up takes it down and wakes the sleeper.
 //!
-//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
-//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from
-//! the moment on at which a sandbox refuses it.
+//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; the end that parks
+//! pays, and the fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than
+//! 1 ms, nor from the moment on at which a sandbox refuses it.
 //!
 //! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature `async`).
 
