@@ -12,6 +12,56 @@ use std::time::Duration;
 use std::{fmt, io};
 
 /// Settings of a pool to be. See [`ThreadPool::builder`].
+///
+/// ```
+/// use corelane_pool::{OnDrop, Queueing, Rejection, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::builder()
+///     .core_threads(1)
+///     .max_threads(4)
+///     .keep_alive(Duration::from_secs(1))
+///     .core_may_leave(true)
+///     .core_first(true)
+///     .queueing(Queueing::Bounded(1000))
+///     .rejection(Rejection::CallerRuns)
+///     .on_drop(OnDrop::Join)
+///     .name("resize")
+///     .stack_size(256 * 1024)
+///     .measure_waits(true)
+///     .build()?;
+/// let name = pool.spawn(|| std::thread::current().name().map(String::from)).unwrap();
+/// assert_eq!(name.join().unwrap().as_deref(), Some("resize-0"));
+/// assert_eq!(pool.waits().unwrap().tasks, 1);
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
+///
+/// What it calls, and when:
+///
+/// ```
+/// use corelane_pool::ThreadPool;
+/// use std::sync::{Arc, Mutex};
+///
+/// let noted = Arc::new(Mutex::new(Vec::new()));
+/// let note = |what: &'static str| {
+///     let noted = noted.clone();
+///     move || noted.lock().unwrap().push(what)
+/// };
+/// let (start, panic, stop) = (note("start"), note("panic"), note("stop"));
+/// let pool = ThreadPool::builder()
+///     .threads(1)
+///     .on_thread_start(move |_number| start())
+///     .before_task(note("before"))
+///     .after_task(note("after"))
+///     .on_panic(move |_payload| panic())
+///     .on_thread_stop(move |_number| stop())
+///     .on_terminated(note("terminated"))
+///     .build()?;
+/// pool.execute(|| panic!("a task may")).unwrap();
+/// pool.join();
+/// assert_eq!(*noted.lock().unwrap(), ["start", "before", "panic", "after", "stop", "terminated"]);
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
 #[must_use = "`build` makes the pool"]
 pub struct Builder {
     core: Option<usize>,
@@ -153,9 +203,10 @@ impl Builder {
         self.with(|config| config.measure_waits = measure)
     }
 
-    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a thread that calls
-    /// [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error, that is what the task's
-    /// caller gets, with the task. It is called by callers and by threads that are about to begin a task, so it must not wait for one.
+    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a
+    /// thread that calls [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error,
+    /// that is what the task's caller gets, with the task. It is called by callers and by threads that are about to
+    /// begin a task, so it must not wait for one. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }
@@ -163,7 +214,7 @@ impl Builder {
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
     ///
     /// # Errors
-    /// The settings make no pool.
+    /// No threads, more core threads than threads, or a queue for no task.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let (core, max) = match self.config.queueing {
             Queueing::HandOff(_) => (0, MAX_THREADS),
@@ -180,13 +231,18 @@ impl Builder {
 }
 
 impl ThreadPool {
-    /// Settings for a pool.
+    /// Settings for a pool. [`Builder`] has examples.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
     /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it
     /// has waited 10 s for a task.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::cached();
+    /// assert_eq!((pool.core_threads(), pool.max_threads()), (0, 512));
+    /// ```
     pub fn cached() -> Self {
         Self::builder().build().expect("the defaults are valid")
     }
@@ -203,6 +259,23 @@ impl ThreadPool {
     ///
     /// # Errors
     /// No threads, or no room.
+    ///
+    /// ```
+    /// use corelane_pool::{Reason, ThreadPool};
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = ThreadPool::bounded(1, 1)?;
+    /// let (go_on, wait) = mpsc::channel();
+    /// let busy = pool.spawn(move || wait.recv().unwrap()).unwrap();
+    /// // The thread has the first task, or is about to: the second waits in the queue.
+    /// let queued = pool.spawn(|| 7).unwrap();
+    /// let rejected = pool.try_spawn(|| 8).unwrap_err();
+    /// assert!(matches!(rejected.reason(), Reason::Saturated));
+    /// go_on.send(()).unwrap();
+    /// busy.join().unwrap();
+    /// assert_eq!(queued.join().unwrap(), 7);
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
         Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
     }

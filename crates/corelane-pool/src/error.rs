@@ -4,6 +4,17 @@ use std::any::Any;
 use std::{fmt, io};
 
 /// A task that the pool did not accept, and why.
+///
+/// ```
+/// use corelane_pool::{Reason, ThreadPool};
+///
+/// let pool = ThreadPool::cached();
+/// pool.shutdown();
+/// let rejected = pool.spawn(|| 6 * 7).unwrap_err();
+/// assert!(matches!(rejected.reason(), Reason::ShutDown));
+/// // It was not run, so it can be run here.
+/// assert_eq!(rejected.into_task()(), 42);
+/// ```
 pub struct Rejected<T> {
     task: T,
     reason: Reason,
@@ -76,6 +87,15 @@ impl<T> std::error::Error for Rejected<T> {
 }
 
 /// Why a task has no result.
+///
+/// ```
+/// use corelane_pool::{JoinError, ThreadPool};
+///
+/// let pool = ThreadPool::cached();
+/// let outcome = pool.spawn(|| -> u32 { panic!("out of ideas") }).unwrap().join();
+/// let Err(JoinError::Panicked(payload)) = outcome else { unreachable!() };
+/// assert_eq!(payload.downcast_ref(), Some(&"out of ideas"));
+/// ```
 pub enum JoinError {
     /// It panicked; this is what it panicked with.
     Panicked(Box<dyn Any + Send>),
@@ -86,6 +106,14 @@ pub enum JoinError {
 
 impl JoinError {
     /// Goes on with the task's panic; panics, too, if the task never ran.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::cached();
+    /// let task = pool.spawn(|| 6 * 7).unwrap();
+    /// // As if the task had been a call.
+    /// let answer = task.join().unwrap_or_else(|error| error.resume());
+    /// assert_eq!(answer, 42);
+    /// ```
     pub fn resume(self) -> ! {
         match self {
             Self::Panicked(payload) => std::panic::resume_unwind(payload),

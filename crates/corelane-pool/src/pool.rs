@@ -15,6 +15,48 @@ use std::{fmt, io};
 ///
 /// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of all threads
 /// ([`OnDrop`]), unless the last handle is dropped by one of them.
+///
+/// ```
+/// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::fixed(2)?;
+/// assert_eq!(pool.queueing(), Queueing::Unbounded);
+/// // Started when they are needed, or before.
+/// assert_eq!(pool.prestart(2).unwrap(), 2);
+/// let task = pool.spawn(|| 6 * 7).unwrap();
+/// assert_eq!(task.join().unwrap(), 42);
+/// pool.execute(|| println!("without a handle")).unwrap();
+/// pool.execute_task(Task::new(|| println!("made before"))).unwrap();
+///
+/// // What was accepted is run, and nothing else.
+/// pool.shutdown();
+/// assert!(pool.is_shut_down());
+/// let rejected = pool.try_execute(|| println!("too late")).unwrap_err();
+/// assert!(matches!(rejected.reason(), Reason::ShutDown));
+/// assert!(pool.try_execute_task(rejected.into_task()).is_err());
+/// assert!(pool.await_termination(Duration::from_secs(60)) && pool.is_terminated());
+/// let counts = pool.counts();
+/// assert_eq!((counts.threads, counts.accepted, counts.completed, counts.rejected), (0, 3, 3, 2));
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
+///
+/// How many threads there are may change at any time:
+///
+/// ```
+/// use corelane_pool::{BuildError, ThreadPool};
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::fixed(2)?;
+/// pool.set_max_threads(8)?;
+/// pool.set_core_threads(4)?;
+/// pool.set_keep_alive(Duration::from_secs(1));
+/// assert_eq!((pool.core_threads(), pool.max_threads()), (4, 8));
+/// assert_eq!(pool.set_max_threads(3), Err(BuildError::CoreAboveMax { core: 4, max: 3 }));
+/// pool.set_threads(3)?;
+/// assert_eq!((pool.core_threads(), pool.max_threads()), (3, 3));
+/// # Ok::<(), BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct ThreadPool(Arc<Handle>);
 
@@ -109,6 +151,7 @@ impl ThreadPool {
     }
 
     /// [`spawn`](Self::spawn), but a closure that is not accepted is always returned, and at once.
+    /// [`bounded`](Self::bounded) has an example.
     ///
     /// # Errors
     /// It was not accepted. It comes back as it was.
@@ -157,13 +200,36 @@ impl ThreadPool {
     /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to begin next, then
     /// those in the queue, in order. Those that have begun are told by the [`stop_token`](Self::stop_token), if they ask it; they
     /// are not interrupted.
+    ///
+    /// ```
+    /// use corelane_pool::{Task, ThreadPool};
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = ThreadPool::fixed(1)?;
+    /// let (begun, has_begun) = mpsc::channel();
+    /// let stop = pool.stop_token();
+    /// pool.execute(move || {
+    ///     begun.send(()).unwrap();
+    ///     while !stop.is_cancelled() {
+    ///         std::thread::yield_now();
+    ///     }
+    /// }).unwrap();
+    /// has_begun.recv().unwrap();
+    /// pool.execute(|| println!("this one has not")).unwrap();
+    /// let tasks = pool.shutdown_now();
+    /// assert_eq!(tasks.len(), 1);
+    /// assert!(pool.join());
+    /// tasks.into_iter().for_each(Task::run);
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn shutdown_now(&self) -> Vec<Task> {
         self.shared().shutdown();
         self.shared().stop.cancel();
         self.shared().take_back()
     }
 
-    /// Is cancelled by [`shutdown_now`](Self::shutdown_now). Tasks may look at it, or give it to their waits.
+    /// Is cancelled by [`shutdown_now`](Self::shutdown_now), which has an example. Tasks may look at it, or give it to
+    /// their waits.
     pub fn stop_token(&self) -> CancelToken {
         self.shared().stop.clone()
     }
@@ -202,11 +268,21 @@ impl ThreadPool {
     }
 
     /// How many threads wait for a task at this moment: those that the next task may be handed to.
+    ///
+    /// ```
+    /// let pool = corelane_pool::ThreadPool::fixed(2)?;
+    /// pool.prestart(2).unwrap();
+    /// while pool.waiting_threads() < 2 {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok::<(), corelane_pool::BuildError>(())
+    /// ```
     pub fn waiting_threads(&self) -> usize {
         self.shared().waiting()
     }
 
-    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it.
+    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it. [`Waits`] has an
+    /// example.
     pub fn waits(&self) -> Option<Waits> {
         let shared = self.shared();
         shared.config.measure_waits.then(|| {
@@ -272,6 +348,15 @@ impl fmt::Debug for ThreadPool {
 }
 
 /// How long tasks waited from their call until they began.
+///
+/// ```
+/// let pool = corelane_pool::ThreadPool::builder().measure_waits(true).build()?;
+/// assert_eq!(pool.waits().unwrap().mean(), None);
+/// pool.spawn(|| ()).unwrap().join().unwrap();
+/// let waits = pool.waits().unwrap();
+/// assert_eq!((waits.tasks, waits.mean()), (1, Some(waits.longest)));
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waits {

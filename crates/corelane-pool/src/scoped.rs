@@ -83,6 +83,21 @@ impl Ledger {
 }
 
 /// Where tasks are added that may borrow. See [`ThreadPool::scope`].
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
+/// let sum = AtomicU32::new(0);
+/// pool.scope(|scope| {
+///     scope.spawn(|| {
+///         sum.fetch_add(1, Relaxed);
+///         // A task may add further ones.
+///         scope.spawn(|| drop(sum.fetch_add(2, Relaxed)));
+///     });
+/// });
+/// assert_eq!(sum.into_inner(), 3);
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     pool: ThreadPool,
     ledger: Arc<Ledger>,

@@ -13,7 +13,7 @@ pub enum Queueing {
     HandOff(Fairness),
     /// In a queue without a bound.
     Unbounded,
-    /// In a queue with room for so many.
+    /// In a queue with room for so many, at least 1.
     Bounded(usize),
 }
 

@@ -9,6 +9,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 /// Something to run, once, in any thread.
+///
+/// ```
+/// use corelane_pool::{Task, ThreadPool};
+/// use std::sync::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let tasks = [1, 2].map(|number| {
+///     let sender = sender.clone();
+///     Task::new(move || sender.send(number).unwrap())
+/// });
+/// let pool = ThreadPool::cached();
+/// let [first, second] = tasks;
+/// first.run();
+/// assert_eq!(receiver.recv(), Ok(1));
+/// pool.execute_task(second).unwrap();
+/// assert_eq!(receiver.recv(), Ok(2));
+/// ```
 pub struct Task(Closure<'static>);
 
 impl Task {
@@ -149,6 +166,21 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
 ///
 /// A thread of a pool that joins a task of the same pool does not help: with a fixed number of threads all of them may end up
 /// waiting so. [`scope`](crate::ThreadPool::scope) has no such trap.
+///
+/// ```
+/// use corelane_pool::ThreadPool;
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::cached();
+/// let (go_on, wait) = mpsc::channel();
+/// let task = pool.spawn(move || wait.recv().unwrap() + 1).unwrap();
+/// assert!(!task.is_finished());
+/// // When the time is up the handle comes back.
+/// let task = task.join_timeout(Duration::from_millis(1)).unwrap_err();
+/// go_on.send(41).unwrap();
+/// assert_eq!(task.join().unwrap(), 42);
+/// ```
 pub struct TaskHandle<R>(Arc<dyn HasPacket<R>>);
 
 impl<R> TaskHandle<R> {

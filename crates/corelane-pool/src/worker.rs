@@ -8,6 +8,28 @@ use std::fmt;
 
 /// A thread of a pool that is about to be started: what [`Builder::start_with`](crate::Builder::start_with) gets. Dropped without
 /// [`run`](Self::run), it was never started, and the task it was to begin with is dropped with it or returned to its caller.
+///
+/// ```
+/// use corelane_pool::ThreadPool;
+/// use std::thread;
+///
+/// let pool = ThreadPool::builder()
+///     .name("bound")
+///     .stack_size(256 * 1024)
+///     .start_with(|worker| {
+///         let thread = thread::Builder::new().name(worker.name().into());
+///         let thread = worker.stack_size().into_iter().fold(thread, thread::Builder::stack_size);
+///         thread.spawn(move || {
+///             // Here it might be bound to a CPU.
+///             println!("{} is thread {}", worker.name(), worker.number());
+///             worker.run();
+///         })
+///     })
+///     .build()?;
+/// let name = pool.spawn(|| thread::current().name().map(String::from)).unwrap();
+/// assert_eq!(name.join().unwrap().as_deref(), Some("bound-0"));
+/// # Ok::<(), corelane_pool::BuildError>(())
+/// ```
 pub struct Worker {
     shared: Arc<Shared>,
     slot: Arc<Slot>,

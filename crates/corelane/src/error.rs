@@ -15,8 +15,8 @@
 //! are besides is for a few families.
 //!
 //! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into
-//! a log. Each converts into the wider ones: `?` takes a [`Closed`] where a [`TryPushError`] or a [`PushTimeoutError`]
-//! is returned, and so on.
+//! a log. A [`Closed`] converts into each of the next four: `?` takes one where a [`TryPushError`] or a
+//! [`PushTimeoutError`] of the same item is returned, or from a pop a [`TryPopError`] or a [`PopTimeoutError`].
 //!
 //! ```
 //! use corelane::error::{Closed, TryPushError};
@@ -33,6 +33,12 @@ use core::fmt;
 
 /// The queue is closed: with the item that was to be pushed, or, from a pop, with nothing, once everything it had
 /// accepted has been popped. No later call succeeds.
+///
+/// ```
+/// let (mut producer, consumer) = corelane::spsc::channel(1);
+/// drop(consumer);
+/// assert_eq!(producer.push('a').unwrap_err().into_inner(), 'a');
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T = ()>(pub T);
 
@@ -44,6 +50,17 @@ impl<T> Closed<T> {
 }
 
 /// Why a call that never waits did not take the item, with the item.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::channel(1);
+/// producer.push('a')?;
+/// let refused = producer.try_push('b').unwrap_err();
+/// assert!(refused.is_full() && !refused.is_busy() && !refused.is_closed());
+/// assert_eq!(refused.into_inner(), 'b');
+/// consumer.close();
+/// assert!(producer.try_push('b').unwrap_err().is_closed());
+/// # Ok::<(), corelane::error::Closed<char>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryPushError<T> {
@@ -91,6 +108,23 @@ impl<T> TryPushError<T> {
 }
 
 /// Why a call that waits for a while did not hand the item over, with the item.
+///
+/// ```
+/// # #[cfg(feature = "std")]
+/// # {
+/// use std::time::Duration;
+///
+/// let (mut producer, mut consumer) = corelane::spsc::channel(1);
+/// let soon = Duration::from_millis(1);
+/// producer.push_timeout('a', soon)?;
+/// let refused = producer.push_timeout('b', soon).unwrap_err();
+/// assert!(refused.is_timeout());
+/// assert_eq!(refused.into_inner(), 'b');
+/// consumer.close();
+/// assert!(producer.push_timeout('b', soon).unwrap_err().is_closed());
+/// # }
+/// # Ok::<(), corelane::error::PushTimeoutError<char>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushTimeoutError<T> {
@@ -122,6 +156,15 @@ impl<T> PushTimeoutError<T> {
 }
 
 /// Why a call that never waits returned no item.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::channel(1);
+/// assert!(consumer.try_pop().unwrap_err().is_empty());
+/// producer.push('a').unwrap();
+/// drop(producer);
+/// assert_eq!(consumer.try_pop(), Ok('a'));
+/// assert!(consumer.try_pop().unwrap_err().is_closed());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 // As wide as what an `Option` tells its cases apart by: so `.ok()` of a large item's result is no copy of the item.
@@ -153,6 +196,19 @@ impl TryPopError {
 }
 
 /// Why a call that waits for a while returned no item.
+///
+/// ```
+/// # #[cfg(feature = "std")]
+/// # {
+/// use std::time::Duration;
+///
+/// let (producer, mut consumer) = corelane::spsc::channel::<u32>(1);
+/// let soon = Duration::from_millis(1);
+/// assert!(consumer.pop_timeout(soon).unwrap_err().is_timeout());
+/// drop(producer);
+/// assert!(consumer.pop_timeout(soon).unwrap_err().is_closed());
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PopTimeoutError {
@@ -176,8 +232,22 @@ impl PopTimeoutError {
     }
 }
 
-/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) did not take the job, with the job; for a call with
-/// many jobs, with the number of those that it dispatched.
+/// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) or a call like it did not take the job, with the
+/// job. Where the jobs are a vector's, they are still there, and nothing is inside; from
+/// [`dispatch_slice`](crate::dispatch::Dispatcher::dispatch_slice) it is the number of those that were dispatched.
+///
+/// ```
+/// use corelane::error::DispatchError;
+///
+/// let (mut dispatcher, workers) = corelane::dispatch::channel(1, 1);
+/// dispatcher.dispatch('a')?;
+/// let refused = dispatcher.try_dispatch('b').unwrap_err();
+/// assert!(refused.is_full());
+/// assert_eq!(refused.into_inner(), 'b');
+/// drop(workers);
+/// assert_eq!(dispatcher.dispatch('b'), Err(DispatchError::NoWorker('b')));
+/// # Ok::<(), DispatchError<char>>(())
+/// ```
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

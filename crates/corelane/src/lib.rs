@@ -91,9 +91,10 @@
 //!
 //! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin: the
 //!   [adaptive](wait::Adaptive) strategy, too, which handles that name none have in every build.
-//! - `async`: either end of every queue of [`spsc`], and of a [`dispatch`], may be a task's instead of a thread's, on
-//!   any executor, with `Stream` and `Sink`; a dropped future loses nothing. See `spsc::asynchronous` and
-//!   `dispatch::asynchronous`. For every other end, as of [`mpmc`], a task waits by `wait::Select::wait_async`. Adds futures-core and futures-sink, which are traits and no code.
+//! - `async`: either end of every queue of [`spsc`] but the [`stream`](spsc::stream), and of a [`dispatch`], may be a
+//!   task's instead of a thread's, on any executor, with `Stream` and `Sink`; a dropped future loses nothing. See
+//!   `spsc::asynchronous` and `dispatch::asynchronous`. For every other end, as of [`mpmc`], a task waits by
+//!   `wait::Select::wait_async`. Adds futures-core and futures-sink, which are traits and no code.
 #![cfg_attr(not(feature = "std"), no_std)]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,6 +1,13 @@
 //! Cache hints. A hint changes no value and cannot fault: at worst it costs a load slot.
 
 /// Asks for the cache line that `value` begins in, to be read soon.
+///
+/// ```
+/// let later = Box::new(7);
+/// corelane::prefetch_read(&*later);
+/// // Something else meanwhile.
+/// assert_eq!(*later, 7);
+/// ```
 #[inline(always)]
 pub fn prefetch_read<T>(value: &T) {
     read(core::ptr::from_ref(value).cast());

@@ -137,6 +137,14 @@ use std::vec::Vec;
 
 impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// Makes this end a task's, see [`asynchronous`](self).
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+    /// dispatcher.into_async().dispatch("a job").await.expect("there is a worker");
+    /// assert_eq!(workers[0].pop(), Ok("a job"));
+    /// # });
+    /// ```
     pub fn into_async(self) -> AsyncDispatcher<T, Q, W, R> {
         let polls = Polls::of(self.lines.iter().map(|line| line.sender.shared()));
         AsyncDispatcher { dispatcher: self, polls }
@@ -145,6 +153,15 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
 
 impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// Makes this end a task's, see [`asynchronous`](self).
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+    /// let mut worker = workers.remove(0).into_async();
+    /// dispatcher.dispatch("a job").unwrap();
+    /// assert_eq!(worker.pop().await, Ok("a job"));
+    /// # });
+    /// ```
     pub fn into_async(self) -> AsyncWorker<T, Q, W> {
         AsyncWorker { polls: Polls::of([self.receiver.shared()]), drained: false, worker: self }
     }
@@ -154,6 +171,34 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 ///
 /// Calls that return no future never wait. Dropping it closes all queues; the workers still do what is in them, and
 /// then end.
+///
+/// ```
+/// use corelane::error::DispatchError;
+///
+/// # futures_executor::block_on(async {
+/// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 4);
+/// let mut dispatcher = dispatcher.into_async();
+/// // Futures wait for room.
+/// assert_eq!(dispatcher.dispatch(1).await, Ok(()));
+/// dispatcher.reserve().await.expect("there is a worker").dispatch(2);
+/// // Other calls never wait.
+/// assert_eq!(dispatcher.try_dispatch(3), Ok(()));
+/// assert_eq!(dispatcher.try_dispatch_batch(&mut vec![4, 5]), Ok(1));
+/// assert_eq!(dispatcher.try_dispatch_slice(&[5]), Err(DispatchError::Full(())));
+/// assert!(dispatcher.loads().eq([(0, 4)]));
+///
+/// // Another worker joins, a thread's, and the first one leaves.
+/// let mut second = dispatcher.add_worker().unwrap();
+/// assert_eq!(dispatcher.workers(), 2);
+/// drop(workers);
+/// assert_eq!(dispatcher.try_flush(), 0);
+/// assert_eq!(second.pop(), Ok(1));
+/// drop(second);
+/// assert!(dispatcher.take_panic().is_none());
+/// assert_eq!(dispatcher.take_returned(), [2, 3, 4]);
+/// dispatcher.join().await.expect("nothing is left undone");
+/// # });
+/// ```
 pub struct AsyncDispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: Dispatcher<T, Q, W, R>,
     polls: Polls,
@@ -353,6 +398,17 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
     }
 
     /// The end as it was, for a thread.
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+    /// let mut dispatcher = dispatcher.into_async();
+    /// dispatcher.dispatch(1).await.expect("there is a worker");
+    /// let mut dispatcher = dispatcher.into_blocking();
+    /// dispatcher.dispatch(2).expect("there is a worker");
+    /// assert_eq!((workers[0].pop(), workers[0].pop()), (Ok(1), Ok(2)));
+    /// # });
+    /// ```
     pub fn into_blocking(self) -> Dispatcher<T, Q, W, R> {
         self.dispatcher.lines.iter().for_each(|line| line.sender.shared().become_thread());
         self.dispatcher.desk.await_with(None);
@@ -421,6 +477,18 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Sink<T> for AsyncDispatcher
 }
 
 /// A job on its way to a worker, see [`AsyncDispatcher::dispatch`].
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (dispatcher, _workers) = corelane::dispatch::channel(1, 1);
+/// let mut dispatcher = dispatcher.into_async();
+/// dispatcher.dispatch("first").await.expect("there is a worker");
+/// // There is no room. Given up, the job comes back.
+/// let mut dispatch = dispatcher.dispatch("second");
+/// assert!(futures_util::poll!(&mut dispatch).is_pending());
+/// assert_eq!(dispatch.into_job(), Some("second"));
+/// # });
+/// ```
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Dispatch<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: &'a mut AsyncDispatcher<T, Q, W, R>,
@@ -458,6 +526,16 @@ impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Dispatch<'_, T, Q, W, R> {
 }
 
 /// Room for a job, see [`AsyncDispatcher::reserve`]. Dropped, it is room for the next one.
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (dispatcher, mut workers) = corelane::dispatch::channel(1, 1);
+/// let mut dispatcher = dispatcher.into_async();
+/// let room = dispatcher.reserve().await.expect("there is a worker");
+/// room.dispatch("a job");
+/// assert_eq!(workers[0].pop(), Ok("a job"));
+/// # });
+/// ```
 #[must_use = "nothing is dispatched yet"]
 pub struct Room<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: &'a mut AsyncDispatcher<T, Q, W, R>,
@@ -481,6 +559,22 @@ impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Room<'_, T, Q, W, R> {
 }
 
 /// The end of a fan-out, see [`AsyncDispatcher::join`]. The dispatcher goes with it.
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (dispatcher, workers) = corelane::dispatch::channel::<u32>(1, 8);
+/// let mut join = dispatcher.into_async().join();
+/// assert!(futures_util::poll!(&mut join).is_pending());
+/// drop(workers);
+/// join.await.expect("no job is left undone");
+///
+/// // Given up: what has come back so far.
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+/// dispatcher.dispatch("a job").unwrap();
+/// workers.remove(0).leave().unwrap();
+/// assert_eq!(dispatcher.into_async().join().into_unfinished().undone, ["a job"]);
+/// # });
+/// ```
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Join<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     dispatcher: AsyncDispatcher<T, Q, W, R>,
@@ -531,6 +625,31 @@ impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Join<T, Q, W, R>
 /// Calls that return no future never wait. Dropping it is [leaving](Self::leave): what is in its queue goes back to the
 /// dispatcher. Dropped by a panic of its task, it reports that, without the payload; [`run`](Self::run) reports it with
 /// the payload.
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 8);
+/// let mut worker = workers.remove(0).into_async();
+/// dispatcher.dispatch_slice(&[1, 2, 3, 4, 5]).unwrap();
+/// assert_eq!((worker.number(), worker.backlog()), (0, 5));
+/// // Futures wait for jobs.
+/// assert_eq!(worker.wait_for_job().await, Ok(()));
+/// assert_eq!(worker.pop().await, Ok(1));
+/// let mut jobs = Vec::new();
+/// assert_eq!(worker.pop_batch(&mut jobs, 2).await, Ok(2));
+/// // Other calls never wait.
+/// assert_eq!(worker.try_pop(), Ok(4));
+/// assert_eq!(worker.try_pop_batch(&mut jobs, 10), Ok(1));
+/// assert_eq!(jobs, [2, 3, 5]);
+///
+/// dispatcher.dispatch(6).unwrap();
+/// drop(dispatcher);
+/// assert!(worker.is_closed());
+/// // As it was, for a thread; either kind may leave.
+/// let worker = worker.into_blocking().into_async();
+/// assert_eq!(worker.leave(), Err(vec![6]));
+/// # });
+/// ```
 pub struct AsyncWorker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     worker: Worker<T, Q, W>,
     polls: Polls,
@@ -633,7 +752,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// As [`Worker::leave`].
     ///
     /// # Errors
-    /// The undone jobs, if the dispatcher is gone.
+    /// If the dispatcher is gone: the undone jobs, or an empty vector.
     pub fn leave(self) -> Result<(), Vec<T>> {
         self.worker.leave()
     }

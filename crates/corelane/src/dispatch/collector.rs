@@ -56,21 +56,33 @@ pub struct Collector<A: Send, D: Design<A> = Lane, W: Strategy = Adaptive> {
 }
 
 impl<A: Send> Collector<A> {
-    /// For queues of this capacity.
+    /// For queues of so many results each. [`add`](Self::add) makes them, and refuses a capacity that none can have.
     pub fn new(capacity: usize) -> Self {
         Self::with(capacity, Adaptive)
     }
 }
 
 impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
-    /// For queues of this capacity, with another way to wait, or another design.
+    /// For queues of so many results each, with another way to wait, or another design. As [`new`](Self::new) it makes
+    /// no queue yet.
+    ///
+    /// ```
+    /// use corelane::dispatch::Collector;
+    /// use corelane::spsc::McRing;
+    /// use corelane::wait::Park;
+    ///
+    /// let mut results = Collector::<u32, McRing, _>::with(64, Park);
+    /// let mut first = results.add().unwrap();
+    /// first.push(7).unwrap();
+    /// assert_eq!(results.collect(), Some((0, 7)));
+    /// ```
     pub fn with(capacity: usize, wait: W) -> Self {
         let (queues, numbers) = (Vec::new(), Vec::new());
         Self { queues, numbers, added: 0, at: 0, left: TURN, capacity, wait }
     }
 
     /// Lets another worker bring results. They come with its number, which counts up from 0: as the workers' numbers
-    /// do, for who adds one for each of them in order.
+    /// do, where one is added for each of them in order.
     ///
     /// # Errors
     /// As [`spsc::channel_with`].
@@ -90,6 +102,19 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// # Errors
     /// `Empty` only if all results that were there before the call have been taken; `Closed` if every producer is gone
     /// as well.
+    ///
+    /// ```
+    /// use corelane::dispatch::Collector;
+    /// use corelane::error::TryPopError;
+    ///
+    /// let mut results = Collector::new(8);
+    /// let mut first = results.add().unwrap();
+    /// assert_eq!(results.try_collect(), Err(TryPopError::Empty));
+    /// first.push('a').unwrap();
+    /// drop(first);
+    /// assert_eq!(results.try_collect(), Ok((0, 'a')));
+    /// assert_eq!(results.try_collect(), Err(TryPopError::Closed));
+    /// ```
     pub fn try_collect(&mut self) -> Result<(usize, A), TryPopError> {
         let mut seen = 0;
         while seen < self.queues.len() {
@@ -132,6 +157,19 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     ///
     /// # Errors
     /// `Empty` when the time is up, `Closed` once every producer is gone and all results have been taken.
+    ///
+    /// ```
+    /// use corelane::dispatch::Collector;
+    /// use corelane::error::TryPopError;
+    /// use std::time::Duration;
+    ///
+    /// let mut results = Collector::new(8);
+    /// let mut first = results.add().unwrap();
+    /// first.push('a').unwrap();
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(results.collect_timeout(soon), Ok((0, 'a')));
+    /// assert_eq!(results.collect_timeout(soon), Err(TryPopError::Empty));
+    /// ```
     pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), TryPopError> {
         match self.try_collect() {
             Err(TryPopError::Empty) => {

@@ -175,6 +175,12 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
 /// # Panics
 /// If the capacity of a queue is 0 or beyond what indices hold, or if there is no memory: where [`Builder::build`]
 /// returns an error.
+///
+/// ```
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
+/// dispatcher.dispatch("a job").unwrap();
+/// assert_eq!(workers[0].pop(), Ok("a job"));
+/// ```
 #[track_caller]
 pub fn channel<T: Send>(workers: usize, capacity: usize) -> (Dispatcher<T>, Vec<Worker<T>>) {
     Builder::new(workers).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
@@ -255,6 +261,50 @@ where
 ///
 /// Dropping it closes all queues; the workers still do what is in them, and then end. See [`join`](Self::join) for an
 /// end that accounts for everything.
+///
+/// ```
+/// use corelane::error::DispatchError;
+/// use std::time::Duration;
+///
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 4);
+/// let soon = Duration::from_millis(1);
+/// // One job: a call that waits for room, one that never does, one that waits at most so long.
+/// assert_eq!(dispatcher.dispatch(1), Ok(()));
+/// assert_eq!(dispatcher.try_dispatch(2), Ok(()));
+/// assert_eq!(dispatcher.dispatch_timeout(3, soon), Ok(()));
+/// // Many: what was handed out leaves the vector, a slice stays as it is.
+/// let mut jobs = vec![4, 5];
+/// assert_eq!(dispatcher.try_dispatch_batch(&mut jobs), Ok(1));
+/// assert_eq!(dispatcher.dispatch_batch_timeout(&mut jobs, soon), Err(DispatchError::Timeout(())));
+/// assert_eq!(dispatcher.try_dispatch_slice(&jobs), Err(DispatchError::Full(())));
+/// assert!(dispatcher.loads().eq([(0, 4)]));
+///
+/// let mut second = dispatcher.add_worker().unwrap();
+/// assert_eq!(dispatcher.workers(), 2);
+/// assert_eq!(dispatcher.dispatch_slice(&jobs), Ok(()));
+/// assert_eq!(second.pop(), Ok(5));
+/// ```
+///
+/// What workers leave undone comes back:
+///
+/// ```
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(3, 8);
+/// dispatcher.dispatch_slice(&[1, 2, 3]).unwrap();
+/// let mut first = workers.remove(0);
+/// assert_eq!(first.pop(), Ok(1));
+/// first.leave().unwrap();
+/// // The next call gives 2 and 3 to another worker, whichever call it is.
+/// assert_eq!(dispatcher.flush(), 0);
+/// assert_eq!(workers[0].pop(), Ok(2));
+/// workers.remove(0).run(|_| panic!("I give up"));
+/// assert_eq!(dispatcher.take_panic().unwrap().message(), Some("I give up"));
+/// // Nothing is dispatched after a panic, so 3 has not gone out again.
+/// assert_eq!(dispatcher.take_returned(), [3]);
+/// // What is undone at the end is in the error.
+/// dispatcher.dispatch(4).unwrap();
+/// drop(workers);
+/// assert_eq!(dispatcher.join().unwrap_err().undone, [4]);
+/// ```
 pub struct Dispatcher<T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = RoundRobin> {
     pub(super) lines: Vec<Line<T, Q, W>>,
     /// There is something to be done before the next job goes out: a job has come back, a panic waits, or there is no
@@ -320,7 +370,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
     }
 
-    /// As [`dispatch`](Self::dispatch), but waits at most this long.
+    /// As [`dispatch`](Self::dispatch), but waits at most this long. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
     ///
     /// # Errors
     /// `Timeout`, `NoWorker` or `Panicked`, with the job.
@@ -488,6 +539,26 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     ///
     /// # Errors
     /// As [`dispatch`](Self::dispatch).
+    ///
+    /// ```
+    /// use corelane::dispatch::{self, Collector};
+    ///
+    /// let (mut dispatcher, mut workers) = dispatch::channel(1, 1);
+    /// let mut squares = Collector::new(1);
+    /// let (mut worker, mut results) = (workers.remove(0), squares.add().unwrap());
+    /// let thread = std::thread::spawn(move || worker.jobs().for_each(|job| results.push(job * job).unwrap()));
+    /// let mut sum = 0;
+    /// for job in 1..=10_u64 {
+    ///     // `dispatch` would wait for the worker, which waits until its result is collected.
+    ///     dispatcher.dispatch_collecting(job, &mut squares, |_worker, square| sum += square).unwrap();
+    /// }
+    /// drop(dispatcher);
+    /// while let Some((_worker, square)) = squares.collect() {
+    ///     sum += square;
+    /// }
+    /// assert_eq!(sum, 385);
+    /// # thread.join().unwrap();
+    /// ```
     pub fn dispatch_collecting<A: Send, B: Design<A>>(
         &mut self,
         job: T,

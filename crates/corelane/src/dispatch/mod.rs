@@ -125,6 +125,16 @@ use core::fmt;
 use std::boxed::Box;
 
 /// The panic of a worker.
+///
+/// ```
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel::<u32>(1, 8);
+/// workers.remove(0).run(|_| panic!("I give up"));
+/// let panic = dispatcher.take_panic().unwrap();
+/// assert_eq!((panic.worker(), panic.message()), (0, Some("I give up")));
+/// assert_eq!(panic.to_string(), "worker 0 has panicked: I give up");
+/// // What `std::panic::resume_unwind` goes on with.
+/// assert!(panic.into_payload().is_some_and(|payload| payload.is::<&str>()));
+/// ```
 pub struct WorkerPanic {
     worker: usize,
     payload: Option<Box<dyn Any + Send>>,

@@ -45,6 +45,16 @@ use std::vec::Vec;
 /// Slower than any queue of [`spsc`](crate::spsc), which is what there is to be seen. With batches, by
 /// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_batch`](super::Dispatcher::dispatch_batch) and
 /// [`pop_batch`](super::Worker::pop_batch), it has one synchronization each.
+///
+/// ```
+/// use corelane::dispatch::{Builder, Mpmc};
+/// use corelane::mpmc::Ticket;
+///
+/// let (mut dispatcher, mut workers) = Builder::new(2).build_with::<u32, Mpmc<Ticket>>()?;
+/// dispatcher.dispatch(1).unwrap();
+/// assert_eq!(workers[0].pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 pub struct Mpmc<D>(PhantomData<D>);
 
 impl<D> fmt::Debug for Mpmc<D> {

@@ -61,6 +61,17 @@ pub trait Load {
 /// no more room, or when it still has jobs to do and the next worker sleeps. So jobs that take long, or come slowly, go
 /// one to each worker, and short ones that come fast go batch by batch, which moves fewer lines and wakes workers less
 /// often.
+///
+/// ```
+/// use corelane::dispatch::{Builder, RoundRobin};
+///
+/// let (mut dispatcher, mut workers) = Builder::new(2).batch(2).route(RoundRobin::new()).build()?;
+/// (0..6).for_each(|job| dispatcher.dispatch(job).unwrap());
+/// drop(dispatcher);
+/// assert!(workers[0].jobs().eq([0, 1, 4, 5]));
+/// assert!(workers[1].jobs().eq([2, 3]));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     batch: usize,
@@ -138,7 +149,24 @@ impl<T> Route<T> for RoundRobin {
 /// The worker whose queue is shortest; among equals one that sleeps, then the next in turn.
 ///
 /// It looks at every queue for each job, or for each batch of those that are dispatched together: a line a worker,
-/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ.
+/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ. A worker tells of
+/// the jobs it takes a little late: what counts may be too many by
+/// [`release_lag`](crate::spsc::Producer::release_lag), over [`linked`](crate::spsc::linked) by a segment.
+///
+/// ```
+/// use corelane::dispatch::{Builder, LeastLoaded};
+///
+/// let (mut dispatcher, mut workers) = Builder::new(2).capacity(8).route(LeastLoaded::new()).build()?;
+/// (0..4).for_each(|job| dispatcher.dispatch(job).unwrap());
+/// assert_eq!((workers[1].pop(), workers[1].pop()), (Ok(1), Ok(3)));
+/// dispatcher.dispatch(4).unwrap();
+/// dispatcher.dispatch(5).unwrap();
+/// drop(dispatcher);
+/// // The other one had two still.
+/// assert!(workers[0].jobs().eq([0, 2]));
+/// assert!(workers[1].jobs().eq([4, 5]));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LeastLoaded {
     batch: usize,

@@ -19,6 +19,33 @@ use std::vec::Vec;
 ///
 /// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked
 /// instead keeps it.
+///
+/// ```
+/// use corelane::error::{Closed, PopTimeoutError, TryPopError};
+/// use std::time::Duration;
+///
+/// let (mut dispatcher, mut workers) = corelane::dispatch::channel(1, 16);
+/// let (mut worker, soon) = (workers.remove(0), Duration::from_millis(1));
+/// dispatcher.dispatch_slice(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+/// assert_eq!((worker.number(), worker.backlog()), (0, 8));
+/// // One job: a call that waits for it, one that never does, one that waits at most so long.
+/// assert_eq!(worker.pop(), Ok(1));
+/// assert_eq!(worker.try_pop(), Ok(2));
+/// assert_eq!(worker.pop_timeout(soon), Ok(3));
+/// // Many: to the end of a vector, or one by one to a call.
+/// let mut jobs = Vec::new();
+/// assert_eq!(worker.pop_batch(&mut jobs, 2), Ok(2));
+/// assert_eq!(worker.try_pop_batch(&mut jobs, 1), Ok(1));
+/// assert_eq!(worker.pop_each(1, |job| jobs.push(job)), Ok(1));
+/// assert_eq!(worker.try_pop_each(10, |job| jobs.push(job)), Ok(1));
+/// assert_eq!(jobs, [4, 5, 6, 7, 8]);
+/// assert_eq!(worker.pop_batch_timeout(&mut jobs, 10, soon), Err(PopTimeoutError::Timeout));
+/// assert_eq!(worker.try_pop(), Err(TryPopError::Empty));
+///
+/// drop(dispatcher);
+/// assert!(worker.is_closed());
+/// assert_eq!((worker.pop(), worker.jobs().next()), (Err(Closed(())), None));
+/// ```
 pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     /// Taken out once, when the worker leaves.
     pub(super) receiver: ManuallyDrop<Q::Receiver<W>>,
@@ -121,7 +148,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 
     /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
     ///
-    /// The batch of those who do a job at once: over a queue of `spsc` jobs go from their slots to the call, with one
+    /// The batch where a job is done at once: over a queue of `spsc` jobs go from their slots to the call, with one
     /// synchronisation for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is
     /// quicker there. If `each` panics, the job that it was given is gone, and those that it was not given are still in
     /// the queue.
@@ -173,7 +200,17 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// Stops working. What is in the queue goes back to the dispatcher, which gives it to others with its next call.
     ///
     /// # Errors
-    /// The undone jobs, if the dispatcher is gone.
+    /// If the dispatcher is gone: the undone jobs, or an empty vector.
+    ///
+    /// ```
+    /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
+    /// dispatcher.dispatch("a job").unwrap();
+    /// assert_eq!(workers.remove(0).leave(), Ok(()));
+    /// assert_eq!(dispatcher.flush(), 0);
+    /// drop(dispatcher);
+    /// // Nobody is there to give it to.
+    /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
+    /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {
         self.depart(Leave::Orderly).map_err(|(jobs, _)| jobs)
     }

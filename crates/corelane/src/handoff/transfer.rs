@@ -265,7 +265,7 @@ impl<T: Send> TransferQueue<T> {
         self.dual().first_kind() != Some(true)
     }
 
-    /// Accepts no further items, and sends those who wait away, puts with their items. What was pushed stays to be
+    /// Accepts no further items, and sends the calls that wait away, puts with their items. What was pushed stays to be
     /// taken. A queue that is closed stays closed.
     pub fn close(&self) {
         self.dual().close();

@@ -249,6 +249,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 
     /// The side that pushes, for a [`Select`](crate::wait::Select): ready when there is room, or the queue is closed.
+    /// [`pop_side`](Self::pop_side) has an example.
     #[cfg(feature = "std")]
     pub fn push_side(&self) -> PushSide<'_, T, D, W, S> {
         PushSide(self)
@@ -707,7 +708,8 @@ fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Closed>> {
 }
 
 impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
-    /// What the queue has counted: attempts, failures, lost races, items, sleeps. See [`stats`](super::stats).
+    /// What the queue has counted: attempts, failures, lost races, items, sleeps. [`stats`](super::stats) has an
+    /// example.
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }

@@ -155,6 +155,14 @@ impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
 
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (producer, mut consumer) = corelane::spsc::channel(8);
+    /// producer.into_async().push(1).await.expect("the consumer is there");
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// # });
+    /// ```
     pub fn into_async(self) -> AsyncProducer<T, D, W, S> {
         AsyncProducer { polls: Polls::of([self.shared()]), producer: self }
     }
@@ -162,6 +170,14 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
 
 impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (mut producer, consumer) = corelane::spsc::channel(8);
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.into_async().pop().await, Ok(1));
+    /// # });
+    /// ```
     pub fn into_async(self) -> AsyncConsumer<T, D, W, S> {
         AsyncConsumer { polls: Polls::of([self.shared()]), drained: false, consumer: self }
     }
@@ -170,6 +186,35 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
 /// The sending end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pushes.
 ///
 /// Calls that return no future never wait. Dropping it closes the queue; the consumer can still pop what is inside.
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (producer, mut consumer) = corelane::spsc::channel(6);
+/// let mut producer = producer.into_async();
+/// // Futures wait for room.
+/// assert_eq!(producer.push(1).await, Ok(()));
+/// assert_eq!(producer.push_batch(&mut vec![2]).await, Ok(()));
+/// assert_eq!(producer.push_slice(&[3]).await, Ok(()));
+/// // Other calls never wait.
+/// assert_eq!(producer.try_push(4), Ok(()));
+/// assert_eq!(producer.try_push_batch(&mut vec![5]), Ok(1));
+/// assert_eq!(producer.try_push_slice(&[6, 7]), Ok(1));
+/// assert!(producer.try_reserve().unwrap_err().is_full());
+/// assert_eq!((producer.len(), producer.is_empty()), (6, false));
+/// assert_eq!((producer.capacity(), producer.release_lag()), (6, 0));
+///
+/// assert_eq!((consumer.pop(), consumer.pop()), (Ok(1), Ok(2)));
+/// assert_eq!(producer.wait_for_space().await, Ok(()));
+/// producer.reserve().await.unwrap().write(7).unwrap();
+/// // As it was, for a thread.
+/// let mut producer = producer.into_blocking();
+/// assert_eq!(producer.push(8), Ok(()));
+/// let mut producer = producer.into_async();
+/// producer.close();
+/// assert!(producer.is_closed());
+/// assert!(consumer.into_iter().eq(3..=8));
+/// # });
+/// ```
 pub struct AsyncProducer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: Producer<T, D, W, S>,
     polls: Polls,
@@ -347,6 +392,17 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
 
 impl<T, D: Design<T>, W> AsyncProducer<T, D, W, Counting> {
     /// As [`Producer::stats`]. A wait is one that left its waker.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, lane};
+    ///
+    /// # futures_executor::block_on(async {
+    /// let (producer, _consumer) = lane::channel_with(2, Options::new().stats::<Counting>()).unwrap();
+    /// let mut producer = producer.into_async();
+    /// producer.push(1).await.unwrap();
+    /// assert_eq!((producer.stats().pushes, producer.stats().waits), (1, 0));
+    /// # });
+    /// ```
     pub fn stats(&self) -> Stats {
         self.producer.stats()
     }
@@ -405,6 +461,18 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
 }
 
 /// An item on its way into the queue, see [`AsyncProducer::push`].
+///
+/// ```
+/// # futures_executor::block_on(async {
+/// let (producer, _consumer) = corelane::spsc::channel(1);
+/// let mut producer = producer.into_async();
+/// producer.push('a').await.unwrap();
+/// // There is no room. Given up, the item comes back.
+/// let mut push = producer.push('b');
+/// assert!(futures_util::poll!(&mut push).is_pending());
+/// assert_eq!(push.into_item(), Some('b'));
+/// # });
+/// ```
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Push<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut AsyncProducer<T, D, W, S>,
@@ -448,6 +516,35 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
 /// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last handle.
+///
+/// ```
+/// use corelane::error::{Closed, TryPopError};
+///
+/// # futures_executor::block_on(async {
+/// let (mut producer, consumer) = corelane::spsc::channel(8);
+/// let mut consumer = consumer.into_async();
+/// producer.push_slice(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+/// assert_eq!((consumer.len(), consumer.is_empty(), consumer.capacity()), (8, false, 8));
+/// // Futures wait for items.
+/// assert_eq!(consumer.pop().await, Ok(1));
+/// assert_eq!(*consumer.peek().await.unwrap(), 2);
+/// let (mut items, mut pair) = (Vec::new(), [0; 2]);
+/// assert_eq!(consumer.pop_batch(&mut items, 2).await, Ok(2));
+/// assert_eq!(consumer.pop_slice(&mut pair).await, Ok(2));
+/// // Other calls never wait.
+/// assert_eq!(consumer.try_pop(), Ok(6));
+/// assert_eq!(consumer.try_peek().unwrap().pop(), 7);
+/// assert_eq!(consumer.try_pop_batch(&mut items, 10), Ok(1));
+/// assert_eq!(consumer.try_pop_slice(&mut pair), Err(TryPopError::Empty));
+/// assert_eq!((items, pair), (vec![2, 3, 8], [4, 5]));
+///
+/// consumer.close();
+/// assert!(consumer.is_closed());
+/// assert_eq!(consumer.wait_for_item().await, Err(Closed(())));
+/// // As it was, for a thread.
+/// assert_eq!(consumer.into_blocking().pop(), Err(Closed(())));
+/// # });
+/// ```
 pub struct AsyncConsumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     consumer: Consumer<T, D, W, S>,
     polls: Polls,
@@ -605,6 +702,18 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
 
 impl<T, D: Design<T>, W> AsyncConsumer<T, D, W, Counting> {
     /// As [`Consumer::stats`]. A wait is one that left its waker.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, lane};
+    ///
+    /// # futures_executor::block_on(async {
+    /// let (mut producer, consumer) = lane::channel_with(2, Options::new().stats::<Counting>()).unwrap();
+    /// let mut consumer = consumer.into_async();
+    /// producer.push(1).unwrap();
+    /// consumer.pop().await.unwrap();
+    /// assert_eq!((consumer.stats().pops, consumer.stats().waits), (1, 0));
+    /// # });
+    /// ```
     pub fn stats(&self) -> Stats {
         self.consumer.stats()
     }

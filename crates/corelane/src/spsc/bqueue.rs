@@ -54,7 +54,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BQueue;
 
-super::aliases!(BQueue);
+super::aliases!(BQueue, bqueue);
 
 /// How the consumer looks for filled slots when those a batch ahead are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,21 @@ pub enum Backtracking {
 
 super::tuning! {
     /// B-Queue's parameters, by the paper's names.
+    ///
+    /// ```
+    /// use corelane::error::ChannelError;
+    /// use corelane::spsc::Options;
+    /// use corelane::spsc::bqueue::{self, Backtracking, Tuning};
+    ///
+    /// let adaptive = Tuning::new().backtracking(Backtracking::Adaptive).batch_max(32).increment(4);
+    /// let tuning = adaptive.batch_size(16).ticks(10);
+    /// let (mut producer, mut consumer) = bqueue::channel_with(64, Options::new().tuning(tuning))?;
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// let too_large = Options::new().tuning(Tuning::new().batch_size(65));
+    /// assert_eq!(bqueue::channel_with::<u32, _, _>(64, too_large).unwrap_err(), ChannelError::BadBatch);
+    /// # Ok::<(), ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// `BATCH_SIZE`: slots the producer probes ahead, and the consumer too unless it adapts. From 1 to the
         /// capacity; by default a quarter of the capacity, at least 1 and at most 512.

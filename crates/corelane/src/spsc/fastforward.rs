@@ -55,10 +55,24 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastForward;
 
-super::aliases!(FastForward);
+super::aliases!(FastForward, fastforward);
 
 super::tuning! {
     /// FastForward's parameters, by the names of Figure 3. They only change how fast items go through.
+    ///
+    /// ```
+    /// use corelane::error::ChannelError;
+    /// use corelane::spsc::Options;
+    /// use corelane::spsc::fastforward::{self, Tuning};
+    ///
+    /// let tuning = Tuning::new().good(32).danger(8).avg_time(4).interval(100);
+    /// let (mut producer, mut consumer) = fastforward::channel_with(64, Options::new().tuning(tuning))?;
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// let beyond = Options::new().tuning(Tuning::new().good(65));
+    /// assert_eq!(fastforward::channel_with::<u32, _, _>(64, beyond).unwrap_err(), ChannelError::BadSlip);
+    /// # Ok::<(), ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// `GOOD`: the distance in items, from producer to consumer, that a slip wants to reach. From 0 to the
         /// capacity; by default the slots of 6 cache lines, and at most half the capacity, so that both sides are as

@@ -40,7 +40,7 @@ use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lamport;
 
-super::aliases!(Lamport);
+super::aliases!(Lamport, lamport);
 
 #[doc(hidden)]
 #[derive(Debug)]

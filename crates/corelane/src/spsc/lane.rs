@@ -100,9 +100,19 @@ use core::ptr;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lane;
 
-super::aliases!(Lane);
+super::aliases!(Lane, lane);
 
 /// How a lane holds its memory.
+///
+/// ```
+/// use corelane::spsc::{Options, lane};
+///
+/// let options = Options::new().tuning(lane::Tuning::new().compact());
+/// let (mut producer, mut consumer) = lane::channel_with(1000, options)?;
+/// producer.push(1).unwrap();
+/// assert_eq!(consumer.pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     compact: bool,

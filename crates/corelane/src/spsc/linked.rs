@@ -104,6 +104,19 @@ pub const UNBOUNDED: usize = isize::MAX as usize / 2;
 
 super::tuning! {
     /// How memory is held.
+    ///
+    /// ```
+    /// use corelane::error::ChannelError;
+    /// use corelane::spsc::{Options, linked};
+    ///
+    /// let options = Options::new().tuning(linked::Tuning::new().segment(1000).cached(8));
+    /// let (mut producer, mut consumer) = linked::channel_with(options)?;
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// let nothing = Options::new().tuning(linked::Tuning::new().segment(0));
+    /// assert_eq!(linked::channel_with::<u32, _, _>(nothing).unwrap_err(), ChannelError::BadSegment);
+    /// # Ok::<(), ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// Items in a segment, rounded up to whole cache lines. At least 1; by default as many as 16 KiB hold.
         segment(items: usize),
@@ -127,6 +140,12 @@ const WRITE: usize = if cfg!(loom) { 1 } else { 32 };
 ///
 /// # Panics
 /// Where [`try_channel`] returns an error.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::linked::channel();
+/// producer.push(1).unwrap();
+/// assert_eq!(consumer.pop(), Ok(1));
+/// ```
 #[track_caller]
 pub fn channel<T: Send>() -> (Producer<T>, Consumer<T>) {
     try_channel().unwrap_or_else(|error| panic!("{error}"))
@@ -136,6 +155,13 @@ pub fn channel<T: Send>() -> (Producer<T>, Consumer<T>) {
 ///
 /// # Errors
 /// No memory.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::linked::try_channel()?;
+/// producer.push(1).unwrap();
+/// assert_eq!(consumer.pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 pub fn try_channel<T: Send>() -> Result<(Producer<T>, Consumer<T>), ChannelError> {
     channel_with(Options::default())
 }
@@ -144,6 +170,16 @@ pub fn try_channel<T: Send>() -> Result<(Producer<T>, Consumer<T>), ChannelError
 ///
 /// # Errors
 /// Segments of no item, none to be cached, or no memory.
+///
+/// ```
+/// use corelane::spsc::{Options, linked};
+/// use corelane::wait::Spin;
+///
+/// let (mut producer, mut consumer) = linked::channel_with(Options::new().wait(Spin))?;
+/// producer.push(1).unwrap();
+/// assert_eq!(consumer.pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 pub fn channel_with<T: Send, W: Strategy, S: Recorder>(
     options: Options<Tuning, W, S>,

@@ -11,8 +11,8 @@
 //! 3. The consumer reads an item that it knows to be there. Then it takes the lock, advances `read`, and learns from `write`
 //!    how many items there are for its next pops.
 //! 4. A side that knows of no slot, or of no item, takes the lock and looks. Full and Empty are what it finds there.
-//! 5. Who finds the lock held reads it until it is free before trying again (test and test-and-set), so that the one inside
-//!    keeps the line.
+//! 5. A side that finds the lock held reads it until it is free before trying again (test and test-and-set), so that
+//!    the one inside keeps the line.
 //!
 //! # What differs from print, and why
 //!
@@ -34,9 +34,9 @@
 //! # Progress
 //!
 //! Blocking. A critical section is a few instructions without code of the caller, but a thread that is preempted inside stops
-//! the other one, `try_` calls too. With `std`, who has read the lock for a while yields to the scheduler, so a single CPU is
-//! enough. Without `std` it only spins: an interrupt handler, or a thread of higher priority, that keeps the holder off their
-//! common CPU spins for ever. Otherwise there is no deadlock, and never fairness.
+//! the other one, `try_` calls too. With `std`, a thread that has read the lock for a while yields to the scheduler, so
+//! a single CPU is enough. Without `std` it only spins: an interrupt handler, or a thread of higher priority, that
+//! keeps the holder off their common CPU spins for ever. Otherwise there is no deadlock, and never fairness.
 //!
 //! # When to use it, and when not
 //!
@@ -56,7 +56,7 @@ use crate::sync::{Acquire, AtomicU32, Padded, Relaxed, Release, UnsafeCell, paus
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locked;
 
-super::aliases!(Locked);
+super::aliases!(Locked, locked);
 
 /// The control variables.
 #[derive(Clone, Copy)]

@@ -48,10 +48,22 @@ use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct McRing;
 
-super::aliases!(McRing);
+super::aliases!(McRing, mcring);
 
 super::tuning! {
     /// MCRingBuffer's parameter.
+    ///
+    /// ```
+    /// use corelane::spsc::{Options, mcring};
+    ///
+    /// let options = Options::new().tuning(mcring::Tuning::new().batch(10));
+    /// let (mut producer, mut consumer) = mcring::channel_with(2000, options)?;
+    /// assert_eq!(producer.release_lag(), 9);
+    /// // An item is there at once, whatever the batch.
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// Items per update of a shared index: `batchSize` of the paper, which measures 1, 10 and 50. From 1 to the
         /// capacity; by default 50, or the capacity where that is less. The consumer takes at most an eighth of the

@@ -61,7 +61,8 @@
 //! assert_eq!(consumer.try_pop(), Ok('a'));
 //! ```
 //!
-//! With the feature `async` either end can be turned into one that a task waits for: `asynchronous`.
+//! With the feature `async` either end can be turned into one that a task waits for, but for those of a [`stream`]:
+//! `asynchronous`.
 //!
 //! # Closing
 //!
@@ -86,7 +87,7 @@
 
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {
-    ($design:ident) => {
+    ($design:ident, $module:ident) => {
         /// The sending end.
         pub type Producer<T, W = crate::wait::Adaptive, S = crate::spsc::NoStats> =
             crate::spsc::Producer<T, $design, W, S>;
@@ -95,6 +96,12 @@ macro_rules! aliases {
             crate::spsc::Consumer<T, $design, W, S>;
 
         /// Makes a queue for `capacity` items with the design's defaults.
+        ///
+        /// ```
+        #[doc = concat!("let (mut producer, mut consumer) = corelane::spsc::", stringify!($module), "::channel(8);")]
+        /// producer.push(1).unwrap();
+        /// assert_eq!(consumer.pop(), Ok(1));
+        /// ```
         ///
         /// # Panics
         /// Where [`try_channel`] returns an error.
@@ -105,6 +112,15 @@ macro_rules! aliases {
 
         /// Makes a queue for `capacity` items with the design's defaults.
         ///
+        /// ```
+        #[doc = concat!(
+            "let (mut producer, mut consumer) = corelane::spsc::", stringify!($module), "::try_channel(8)?;"
+        )]
+        /// producer.push(1).unwrap();
+        /// assert_eq!(consumer.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
+        ///
         /// # Errors
         /// A capacity of 0 or beyond what the indices hold, or no memory.
         pub fn try_channel<T: Send>(capacity: usize) -> Result<(Producer<T>, Consumer<T>), crate::error::ChannelError> {
@@ -112,6 +128,19 @@ macro_rules! aliases {
         }
 
         /// Makes a queue for `capacity` items.
+        ///
+        /// ```
+        /// use corelane::spsc::Options;
+        /// use corelane::wait::Spin;
+        ///
+        /// let options = Options::new().wait(Spin);
+        #[doc = concat!(
+            "let (mut producer, mut consumer) = corelane::spsc::", stringify!($module), "::channel_with(8, options)?;"
+        )]
+        /// producer.push(1).unwrap();
+        /// assert_eq!(consumer.pop(), Ok(1));
+        /// # Ok::<(), corelane::error::ChannelError>(())
+        /// ```
         ///
         /// # Errors
         /// As [`try_channel`], and where the options contradict the capacity.

@@ -48,10 +48,21 @@ use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MultiLine;
 
-super::aliases!(MultiLine);
+super::aliases!(MultiLine, multiline);
 
 super::tuning! {
     /// The parameter of the multi-line update.
+    ///
+    /// ```
+    /// use corelane::spsc::{Options, multiline};
+    ///
+    /// let options = Options::new().tuning(multiline::Tuning::new().lines(4));
+    /// let (mut producer, mut consumer) = multiline::channel_with(2000, options)?;
+    /// // An item is there at once, whether its line is full or not.
+    /// producer.push(1).unwrap();
+    /// assert_eq!(consumer.pop(), Ok(1));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// Cache lines of 64 bytes that the producer fills before it updates the shared index: "one or a few" in the
         /// paper. At least 1; by default 2. The items they hold are rounded down to a power of two, and to the

@@ -29,7 +29,7 @@ use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 
 /// A design whose items lie side by side in memory, up to the end of the ring: the index queues. The others have headers or
-/// flags between items, and offer single items in place only.
+/// flags between items, and offer single items in place only. [`ReservedSlice`] and [`PeekedSlice`] have examples.
 ///
 /// Sealed, as [`Design`] is: slices of slots rest on it.
 ///
@@ -50,6 +50,7 @@ impl<T: Send, A: super::ring::Algorithm> Contiguous<T> for A {}
 impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free
     /// where the ring's memory ends. Never waits. Nothing is pushed if the guard is dropped or forgotten.
+    /// [`ReservedSlice`] has an example.
     ///
     /// # Errors
     /// As for [`try_push`](Self::try_push).
@@ -69,6 +70,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
 
 impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// As [`try_reserve_slice`](Self::try_reserve_slice), but waits for a free slot by the queue's strategy.
+    /// [`ReservedSlice`] has an example.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
@@ -86,7 +88,7 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
 
 impl<T, D: Contiguous<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// The oldest items, in place, as many as lie side by side, if there are any. Never waits. They stay in the queue
-    /// unless they are [released](PeekedSlice::release).
+    /// unless they are [released](PeekedSlice::release). [`PeekedSlice`] has an example.
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop).
@@ -104,7 +106,8 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Consumer<T, D, W, S> {
 }
 
 impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
-    /// As [`try_peek_slice`](Self::try_peek_slice), but waits for an item by the queue's strategy.
+    /// As [`try_peek_slice`](Self::try_peek_slice), but waits for an item by the queue's strategy. [`PeekedSlice`] has
+    /// an example.
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
@@ -115,6 +118,22 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
 }
 
 /// Free slots of the queue, see [`Producer::reserve_slice`].
+///
+/// ```
+/// use corelane::spsc::mcring;
+///
+/// let (mut producer, mut consumer) = mcring::channel::<u8>(64);
+/// // Up to 48 free slots. Whoever fills memory fills the queue's own: a read from a socket, a decoder, a copy.
+/// let mut room = producer.reserve_slice(48).unwrap();
+/// assert_eq!(room.len(), 48);
+/// for (slot, byte) in room.as_uninit_mut().iter_mut().zip(b"packet") {
+///     slot.write(*byte);
+/// }
+/// // SAFETY: the first 6 slots were just written.
+/// assert_eq!(unsafe { room.commit(6) }, 6);
+/// assert_eq!(producer.try_reserve_slice(64).unwrap().len(), 58);
+/// assert_eq!(consumer.pop(), Ok(b'p'));
+/// ```
 pub struct ReservedSlice<'a, T, D: Contiguous<T>, W = Adaptive, S: Recorder = super::NoStats> {
     producer: &'a mut Producer<T, D, W, S>,
     len: usize,
@@ -168,6 +187,23 @@ impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D,
 }
 
 /// The oldest items of the queue, in place; see [`Consumer::peek_slice`]. Never empty.
+///
+/// ```
+/// use corelane::error::TryPopError;
+/// use corelane::spsc::mcring;
+///
+/// let (mut producer, mut consumer) = mcring::channel(64);
+/// producer.push_slice(b"packets").unwrap();
+/// let mut peeked = consumer.peek_slice().unwrap();
+/// peeked[0] = b'P';
+/// assert_eq!(&peeked[..], b"Packets");
+/// peeked.release(6);
+/// // What was not released is still there.
+/// let rest = consumer.try_peek_slice().unwrap();
+/// assert_eq!(&rest[..], b"s");
+/// rest.release(1);
+/// assert_eq!(consumer.try_peek_slice().unwrap_err(), TryPopError::Empty);
+/// ```
 pub struct PeekedSlice<'a, T, D: Contiguous<T>, W = Adaptive, S: Recorder = super::NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
     len: usize,

@@ -20,6 +20,17 @@
 use core::fmt;
 
 /// Counts of one end, or of both; those that are the other end's business stay 0.
+///
+/// ```
+/// use corelane::spsc::{Counting, Options, lane};
+///
+/// let (mut producer, mut consumer) = lane::channel_with(4, Options::new().stats::<Counting>())?;
+/// producer.push_slice(&[1, 2, 3]).unwrap();
+/// consumer.pop().unwrap();
+/// let both = producer.stats().and(&consumer.stats());
+/// assert_eq!((both.pushes, both.pops), (3, 1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Items pushed.
@@ -34,7 +45,8 @@ pub struct Stats {
     /// Waits of this end: calls of the strategy that did not find the queue ready before.
     pub waits: u64,
     /// The most items that were inside after a push. An upper bound, as the producer knows of pops a little late; at most
-    /// the capacity.
+    /// the capacity. Of a [`stream`](crate::spsc::stream) it is bytes, as its
+    /// [limit](crate::spsc::stream::Tuning::limit) counts them.
     pub high_water: usize,
     /// How many items were handed over at a time.
     pub batches: BatchSizes,
@@ -61,6 +73,19 @@ impl Stats {
 ///
 /// A batch is what a call hands over, or gives back, in one step: in an index queue all that lies side by side, in a lane a
 /// block at most, where each slot has a flag a single item.
+///
+/// ```
+/// use corelane::spsc::{Counting, Options, mcring};
+///
+/// let (mut producer, _consumer) = mcring::channel_with(64, Options::new().stats::<Counting>())?;
+/// producer.push(0).unwrap();
+/// producer.push_slice(&[1, 2, 3, 4, 5]).unwrap();
+/// let batches = producer.stats().batches;
+/// // One of a single item, and one of 4 to 7.
+/// assert!(batches.iter().eq([(1, 1), (4, 1)]));
+/// assert_eq!(batches.count(), 2);
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchSizes([u64; BatchSizes::CLASSES]);
 

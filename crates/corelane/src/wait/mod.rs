@@ -30,9 +30,9 @@
 //! 2. passes the light half of the barrier, which is no instruction at all,
 //! 3. reads the word, and if the flag is up takes it down and wakes the sleeper.
 //!
-//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; who parks pays, and the
-//! fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than 1 ms, nor from
-//! the moment on at which a sandbox refuses it.
+//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; the end that parks
+//! pays, and the fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than
+//! 1 ms, nor from the moment on at which a sandbox refuses it.
 //!
 //! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature `async`).
 
@@ -80,6 +80,14 @@ pub enum Next {
 }
 
 /// One wait, from the first look that found nothing to the park or the success that ends it.
+///
+/// ```
+/// use corelane::wait::{Next, Spin, Strategy, WaitState};
+///
+/// let mut wait = WaitState::new();
+/// assert_eq!((wait.count(), wait.count()), (1, 2));
+/// assert_eq!(Spin.next(&mut wait), Next::Retry);
+/// ```
 #[derive(Debug, Default)]
 pub struct WaitState {
     looks: u32,
@@ -111,6 +119,25 @@ impl WaitState {
 }
 
 /// What to do between two looks at a queue that has nothing to give.
+///
+/// ```
+/// use corelane::spsc::{Options, lane};
+/// use corelane::wait::{Next, Strategy, WaitState};
+///
+/// /// Looks a thousand times in a row, and then sleeps.
+/// #[derive(Clone, Debug)]
+/// struct Patient;
+///
+/// impl Strategy for Patient {
+///     fn next(&self, wait: &mut WaitState) -> Next {
+///         if wait.count() < 1000 { Next::Retry } else { Next::Park }
+///     }
+/// }
+///
+/// let (mut producer, mut consumer) = lane::channel_with(8, Options::new().wait(Patient)).unwrap();
+/// producer.push(7).unwrap();
+/// assert_eq!(consumer.pop(), Ok(7));
+/// ```
 pub trait Strategy: Clone + Debug + Send + 'static {
     /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need not be where it does not:
     /// the room of a [dispatcher](crate::dispatch::Dispatcher::dispatch).
@@ -169,6 +196,14 @@ impl Strategy for Park {
 }
 
 /// Spins for a fixed number of looks, 200 unless [`new`](Self::new) is told another, then parks.
+///
+/// ```
+/// use corelane::wait::{Next, SpinPark, Strategy, WaitState};
+///
+/// let (strategy, mut wait) = (SpinPark::new(1), WaitState::new());
+/// assert_eq!(strategy.next(&mut wait), Next::Retry);
+/// assert_eq!(strategy.next(&mut wait), Next::Park);
+/// ```
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct SpinPark {

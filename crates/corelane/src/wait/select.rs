@@ -219,6 +219,23 @@ descriptor! {
     /// ```
     Readable
     /// A file descriptor to wait for until a write to it does not block, or fails. As [`Readable`].
+    ///
+    /// ```
+    /// # #[cfg(not(miri))]
+    /// # {
+    /// use corelane::wait::{Select, Writable};
+    /// use std::io::Write;
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// let (client, _server) = UnixStream::pair()?;
+    /// let mut select = Select::new();
+    /// let socket = select.add(Writable::new(client));
+    /// assert_eq!(select.wait().unwrap(), socket);
+    /// select[socket].get_ref().write_all(b"hello")?;
+    /// let _client = select.remove(socket).unwrap().into_inner();
+    /// # }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     Writable
 }
 
@@ -226,6 +243,19 @@ descriptor! {
 ///
 /// A key names no end but its own. Once that is removed, or in another set, [`Select::get_mut`] returns `None` and
 /// indexing panics. An [index](Self::index), on the other hand, may be used again.
+///
+/// ```
+/// use corelane::wait::{Ready, Select};
+///
+/// let (mut producer, consumer) = corelane::spsc::channel::<u32>(8);
+/// let mut select = Select::new();
+/// let items = select.add(consumer);
+/// producer.push(7).unwrap();
+/// let ready = select.wait().unwrap();
+/// assert!(ready == items && ready == Ready::from(items));
+/// // For a table beside the set.
+/// assert_eq!((ready.index(), items.index()), (0, 0));
+/// ```
 pub struct Key<E> {
     place: Ready,
     /// Invariant: it leads to an end that may be changed.
@@ -254,6 +284,21 @@ impl<E> fmt::Debug for Key<E> {
 }
 
 /// Which end is ready: to be compared with the [`Key`]s that [`Select::add`] returned.
+///
+/// ```
+/// use corelane::wait::Select;
+///
+/// let mut names = Vec::new();
+/// let mut select = Select::new();
+/// let (mut orders, orders_in) = corelane::spsc::channel::<u32>(8);
+/// let (_news, news_in) = corelane::spsc::channel::<u32>(8);
+/// for (name, end) in [("orders", orders_in), ("news", news_in)] {
+///     assert_eq!(select.add(end).index(), names.len());
+///     names.push(name);
+/// }
+/// orders.push(7).unwrap();
+/// assert_eq!(names[select.wait().unwrap().index()], "orders");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The number of the set.
@@ -553,6 +598,16 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     /// The end of this key; `None` if it was taken out. `select[key]` is the same, and panics then.
+    ///
+    /// ```
+    /// let mut select = corelane::wait::Select::new();
+    /// let (mut producer, consumer) = corelane::spsc::channel::<u32>(8);
+    /// let items = select.add(consumer);
+    /// producer.push(7).unwrap();
+    /// assert_eq!(select.get_mut(items).unwrap().try_pop(), Ok(7));
+    /// drop(select.remove(items));
+    /// assert!(select.get_mut(items).is_none());
+    /// ```
     pub fn get_mut<E: Selectable>(&mut self, key: Key<E>) -> Option<&mut E> {
         // What is done to the end must not meet a flag of ours.
         self.disarm_all();
@@ -575,6 +630,16 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     /// How many ends there are.
+    ///
+    /// ```
+    /// let mut select = corelane::wait::Select::new();
+    /// assert!(select.is_empty());
+    /// let (_producer, consumer) = corelane::spsc::channel::<u32>(8);
+    /// let items = select.add(consumer);
+    /// assert_eq!(select.len(), 1);
+    /// select.remove(items);
+    /// assert_eq!((select.len(), select.wait()), (0, None));
+    /// ```
     pub fn len(&self) -> usize {
         self.count
     }

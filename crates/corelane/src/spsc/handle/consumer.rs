@@ -25,6 +25,33 @@ use std::time::Duration;
 /// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
 /// Dropping it closes the queue; what is inside is dropped with the last handle.
+///
+/// ```
+/// use corelane::error::{Closed, TryPopError};
+/// use corelane::spsc::Consumer;
+///
+/// let (mut producer, mut consumer): (_, Consumer<u32>) = corelane::spsc::channel(8);
+/// producer.push_slice(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+/// assert_eq!((consumer.len(), consumer.is_empty(), consumer.capacity()), (8, false, 8));
+/// // One item: a call that waits for it, and one that never does.
+/// assert_eq!(consumer.pop(), Ok(1));
+/// assert_eq!(consumer.try_pop(), Ok(2));
+/// // In place: it stays until it is popped, or released.
+/// assert_eq!(*consumer.peek().unwrap(), 3);
+/// consumer.try_peek().unwrap().release();
+/// // Many: to the end of a vector, into a slice, or one by one to a call.
+/// let (mut items, mut pair) = (Vec::new(), [0; 2]);
+/// assert_eq!(consumer.pop_batch(&mut items, 2), Ok(2));
+/// assert_eq!(consumer.pop_slice(&mut pair), Ok(2));
+/// assert_eq!(consumer.pop_each(10, |item| items.push(item)), Ok(1));
+/// assert_eq!((items, pair), (vec![4, 5, 8], [6, 7]));
+/// assert_eq!(consumer.try_pop_slice(&mut pair), Err(TryPopError::Empty));
+///
+/// consumer.close();
+/// assert!(consumer.is_closed());
+/// assert_eq!(producer.push(9), Err(Closed(9)));
+/// assert_eq!(consumer.wait_for_item(), Err(Closed(())));
+/// ```
 pub struct Consumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     /// As the producer's.
     pub(in crate::spsc) raw: ManuallyDrop<D::Consumer>,
@@ -270,6 +297,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout`, or `Closed` once the queue is closed and drained.
+    ///
+    /// ```
+    /// use corelane::error::PopTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(1);
+    /// producer.push('a').unwrap();
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(consumer.pop_timeout(soon), Ok('a'));
+    /// assert_eq!(consumer.pop_timeout(soon), Err(PopTimeoutError::Timeout));
+    /// ```
     #[doc(alias = "recv_timeout")]
     #[cfg(feature = "std")]
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
@@ -301,6 +339,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout`, or `Closed` once the queue is closed and drained.
+    ///
+    /// ```
+    /// use corelane::error::PopTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::channel(4);
+    /// producer.push_slice(&[1, 2]).unwrap();
+    /// let (mut items, soon) = (Vec::new(), Duration::from_millis(1));
+    /// assert_eq!(consumer.pop_batch_timeout(&mut items, 10, soon), Ok(2));
+    /// assert_eq!(consumer.pop_batch_timeout(&mut items, 10, soon), Err(PopTimeoutError::Timeout));
+    /// ```
     #[cfg(feature = "std")]
     pub fn pop_batch_timeout(
         &mut self,
@@ -409,6 +458,17 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
 
 impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
     /// What this end has counted: pops, empty, waits, batches.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, lane};
+    ///
+    /// let (mut producer, mut consumer) = lane::channel_with(2, Options::new().stats::<Counting>())?;
+    /// producer.push(1).unwrap();
+    /// assert!(consumer.try_pop().is_ok() && consumer.try_pop().is_err());
+    /// let stats = consumer.stats();
+    /// assert_eq!((stats.pops, stats.empty), (1, 1));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }
@@ -491,6 +551,20 @@ impl<'a, T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a mut Con
 }
 
 /// The oldest item of the queue, in place; see [`Consumer::peek`].
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::channel(4);
+/// producer.push_slice(&[1, 2, 3]).unwrap();
+/// // It can be changed before it is taken.
+/// let mut oldest = consumer.peek()?;
+/// *oldest += 10;
+/// assert_eq!(oldest.pop(), 11);
+/// // Dropped where it is, and then only looked at.
+/// consumer.peek()?.release();
+/// assert_eq!(*consumer.peek()?, 3);
+/// assert_eq!(consumer.len(), 1);
+/// # Ok::<(), corelane::error::Closed>(())
+/// ```
 pub struct Peeked<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<T, D, W, S>,
 }

@@ -13,13 +13,15 @@ use core::mem::ManuallyDrop;
 /// How a queue is made: the design's own options, the wait strategy, what it counts.
 ///
 /// ```
-/// use corelane::spsc::{Options, bqueue, lane};
+/// use corelane::spsc::{Counting, Options, bqueue, lane};
 /// use corelane::wait::Spin;
 ///
 /// // What is not set is as in `channel`, for every design.
 /// let (_producer, _consumer) = bqueue::channel_with::<u32, _, _>(64, Options::new().wait(Spin)).unwrap();
-/// let options = Options::new().tuning(lane::Tuning::new().compact()).wait(Spin);
-/// let (_producer, _consumer) = lane::channel_with::<u32, _, _>(64, options).unwrap();
+/// let options = Options::new().tuning(lane::Tuning::new().compact()).wait(Spin).stats::<Counting>();
+/// let (mut producer, _consumer) = lane::channel_with(64, options).unwrap();
+/// producer.push(7).unwrap();
+/// assert_eq!(producer.stats().pushes, 1);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options<O = crate::spsc::lane::Tuning, W = Adaptive, S = NoStats> {
@@ -73,6 +75,20 @@ impl<O, W, S> Options<O, W, S> {
 ///
 /// # Errors
 /// A capacity of 0 or beyond what the indices hold, options that contradict it, or no memory.
+///
+/// ```
+/// use corelane::Bounded;
+/// use corelane::spsc::{self, Design, Lamport, Lane, NoStats, Options};
+/// use corelane::wait::Spin;
+///
+/// fn first<D: Design<u32> + Bounded>() -> u32 {
+///     let options = Options::new().wait(Spin);
+///     let (mut producer, mut consumer) = spsc::channel_with::<u32, D, _, NoStats>(8, options).unwrap();
+///     producer.push(7).unwrap();
+///     consumer.pop().unwrap()
+/// }
+/// assert_eq!(first::<Lane>(), first::<Lamport>());
+/// ```
 #[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 pub fn channel_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
     capacity: usize,

@@ -25,6 +25,32 @@ use std::time::Duration;
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
+///
+/// ```
+/// use corelane::error::{Closed, TryPushError};
+/// use corelane::spsc::Producer;
+///
+/// let (mut producer, mut consumer): (Producer<u32>, _) = corelane::spsc::channel(4);
+/// // One item: a call that waits for room, and one that never does.
+/// assert_eq!(producer.push(1), Ok(()));
+/// assert_eq!(producer.try_push(2), Ok(()));
+/// // Many: what was pushed leaves the vector, a slice stays as it is.
+/// assert_eq!(producer.push_batch(&mut vec![3]), Ok(()));
+/// assert_eq!(producer.try_push_slice(&[4, 5]), Ok(1));
+/// assert_eq!(producer.try_push(5), Err(TryPushError::Full(5)));
+/// assert_eq!((producer.len(), producer.capacity(), producer.release_lag()), (4, 4, 0));
+/// assert!(!producer.is_empty());
+///
+/// assert_eq!(consumer.pop(), Ok(1));
+/// // A slot first, then the item.
+/// assert_eq!(producer.wait_for_room(1), Ok(()));
+/// assert_eq!(producer.try_reserve().unwrap().write(5), Ok(()));
+///
+/// producer.close();
+/// assert!(producer.is_closed());
+/// assert_eq!(producer.push_slice(&[6, 7]), Err(Closed(0)));
+/// assert!(consumer.into_iter().eq(2..=5));
+/// ```
 pub struct Producer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     /// Dropped by its `retire`, which gets by without the handle's address.
     pub(in crate::spsc) raw: ManuallyDrop<D::Producer>,
@@ -265,6 +291,16 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout` or `Closed`, with the item.
+    ///
+    /// ```
+    /// use corelane::error::PushTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut producer, _consumer) = corelane::spsc::channel(1);
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(producer.push_timeout('a', soon), Ok(()));
+    /// assert_eq!(producer.push_timeout('b', soon), Err(PushTimeoutError::Timeout('b')));
+    /// ```
     #[doc(alias = "send_timeout")]
     #[cfg(feature = "std")]
     pub fn push_timeout(&mut self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
@@ -316,6 +352,16 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Timeout` or `Closed`. What was not pushed is left in the vector.
+    ///
+    /// ```
+    /// use corelane::error::PushTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut producer, _consumer) = corelane::spsc::channel(2);
+    /// let mut items = vec![1, 2, 3];
+    /// let outcome = producer.push_batch_timeout(&mut items, Duration::from_millis(1));
+    /// assert_eq!((outcome, items), (Err(PushTimeoutError::Timeout(())), vec![3]));
+    /// ```
     #[cfg(feature = "std")]
     pub fn push_batch_timeout(&mut self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
         let deadline = Instant::now().checked_add(timeout);
@@ -417,6 +463,16 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
 
 impl<T, D: Design<T>, W> Producer<T, D, W, Counting> {
     /// What this end has counted: pushes, full, waits, the high-water mark, batches.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, lane};
+    ///
+    /// let (mut producer, _consumer) = lane::channel_with(2, Options::new().stats::<Counting>())?;
+    /// assert_eq!(producer.try_push_slice(&[1, 2, 3]), Ok(2));
+    /// let stats = producer.stats();
+    /// assert_eq!((stats.pushes, stats.full, stats.high_water), (2, 1, 2));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }
@@ -441,6 +497,22 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
 }
 
 /// A free slot of the queue, see [`Producer::reserve`].
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::channel(4);
+/// // A value that is there already.
+/// producer.reserve()?.write([1; 64]).unwrap();
+/// // One that is made in the queue's own memory.
+/// let mut place = producer.reserve()?;
+/// place.as_uninit_mut().write([2; 64]);
+/// // SAFETY: just written.
+/// unsafe { place.commit() }.unwrap();
+/// // A slot that is given up holds nothing.
+/// drop(producer.reserve()?);
+/// assert_eq!(producer.len(), 2);
+/// assert_eq!((consumer.pop()?[0], consumer.pop()?[0]), (1, 2));
+/// # Ok::<(), corelane::error::Closed>(())
+/// ```
 pub struct Reserved<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut Producer<T, D, W, S>,
 }

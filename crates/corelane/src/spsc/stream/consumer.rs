@@ -29,6 +29,31 @@ use std::time::Duration;
 /// The receiving end. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
 /// What `try_pop` and the like return is lent by the queue: it stays where it is until the consumer is used again.
+///
+/// ```
+/// use corelane::error::{Closed, TryPopError};
+/// use corelane::spsc::stream::{self, PushError};
+///
+/// let (mut producer, mut consumer) = stream::channel();
+/// producer.push_batch(&["one", "two", "three", "four", "five"]).unwrap();
+/// // Each takes up its length rounded up to 8, plus 8.
+/// assert_eq!((consumer.bytes(), consumer.limit(), consumer.is_empty()), (80, None, false));
+/// // One message: a call that waits for it, and one that never does.
+/// assert_eq!(consumer.pop().unwrap(), b"one");
+/// assert_eq!(consumer.try_pop().unwrap(), b"two");
+/// // It stays until it is released.
+/// assert_eq!(&*consumer.peek().unwrap(), b"three");
+/// consumer.try_peek().unwrap().release();
+/// // Many.
+/// assert_eq!(consumer.pop_batch(10).unwrap().map(str::from_utf8).collect::<Vec<_>>(), [Ok("four"), Ok("five")]);
+/// assert_eq!(consumer.try_pop(), Err(TryPopError::Empty));
+///
+/// consumer.close();
+/// assert!(consumer.is_closed());
+/// assert_eq!(producer.push(b"six"), Err(PushError::Closed));
+/// assert_eq!(consumer.pop(), Err(Closed(())));
+/// assert_eq!(consumer.wait_for_message(), Err(Closed(())));
+/// ```
 pub struct Consumer<W = Adaptive, S: Recorder = NoStats> {
     /// As the producer's.
     pub(super) raw: ManuallyDrop<Rx>,
@@ -188,6 +213,17 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     ///
     /// # Errors
     /// `Timeout`, or `Closed` once the queue is closed and drained.
+    ///
+    /// ```
+    /// use corelane::error::PopTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// producer.push(b"here").unwrap();
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(consumer.pop_timeout(soon), Ok(&b"here"[..]));
+    /// assert_eq!(consumer.pop_timeout(soon), Err(PopTimeoutError::Timeout));
+    /// ```
     #[cfg(feature = "std")]
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<&[u8], PopTimeoutError> {
         let deadline = Instant::now().checked_add(timeout);
@@ -255,6 +291,18 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
 
     /// This end as a source of bytes: the messages one behind the other, without bounds between them. It waits for
     /// messages, and ends when the queue is closed and drained.
+    ///
+    /// ```
+    /// use std::io::BufRead;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// // A line may begin in one message and end in the next.
+    /// producer.push_batch(&["first li", "ne\nsecond", " line\n"]).unwrap();
+    /// drop(producer);
+    /// let lines = consumer.reader().lines().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(lines, ["first line", "second line"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg(feature = "std")]
     pub fn reader(&mut self) -> Reader<'_, W, S> {
         Reader { consumer: self, read: 0 }
@@ -263,6 +311,17 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
 
 impl<W> Consumer<W, Counting> {
     /// What this end has counted: pops, empty, waits, batches.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, stream};
+    ///
+    /// let (mut producer, mut consumer) = stream::channel_with(Options::new().stats::<Counting>())?;
+    /// producer.push(b"a message").unwrap();
+    /// assert!(consumer.try_pop().is_ok() && consumer.try_pop().is_err());
+    /// let stats = consumer.stats();
+    /// assert_eq!((stats.pops, stats.empty), (1, 1));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }
@@ -298,6 +357,17 @@ impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
 }
 
 /// The oldest message of the queue; see [`Consumer::peek`].
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+/// producer.push(b"a message").unwrap();
+/// let peeked = consumer.peek()?;
+/// assert!(peeked.starts_with(b"a"));
+/// // Taken now; dropped, it would have stayed.
+/// peeked.release();
+/// assert!(consumer.is_empty());
+/// # Ok::<(), corelane::error::Closed>(())
+/// ```
 pub struct Peeked<'a, W = Adaptive, S: Recorder = NoStats> {
     consumer: &'a mut Consumer<W, S>,
     bytes: *const [u8],

@@ -138,13 +138,27 @@ pub const ALIGN: usize = 8;
 
 super::tuning! {
     /// How memory is held, and how much.
+    ///
+    /// ```
+    /// use corelane::spsc::Options;
+    /// use corelane::spsc::stream::{self, PushError, Tuning};
+    ///
+    /// let tuning = Tuning::new().segment(4096).cached(2).limit(1000);
+    /// let (mut producer, _consumer) = stream::channel_with(Options::new().tuning(tuning))?;
+    /// assert_eq!(producer.limit(), Some(1000));
+    /// // The largest message within the limit, and one that is longer.
+    /// assert_eq!(producer.try_push(&[0; 993]), Err(PushError::TooLarge));
+    /// assert_eq!(producer.try_push(&[0; 992]), Ok(()));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub struct Tuning {
         /// Bytes in a segment, rounded up to whole words. At least 1; by default 64 KiB.
         segment(bytes: usize),
         /// How many segments that nobody uses are kept. At least 1; by default 4.
         cached(segments: usize),
         /// The most bytes that messages inside may take up, each its length rounded up to 8 plus 8. At least 16; by
-        /// default there is no limit but memory.
+        /// default there is no limit but memory. The producer learns of popped messages a little late: the consumer
+        /// tells of them when it looks for the next one, once they are an eighth of the limit, or there is none.
         limit(bytes: usize),
     }
 }
@@ -156,6 +170,12 @@ const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 ///
 /// # Panics
 /// Where [`try_channel`] returns an error.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+/// producer.push(b"a message").unwrap();
+/// assert_eq!(consumer.pop().unwrap(), b"a message");
+/// ```
 #[track_caller]
 pub fn channel() -> (Producer, Consumer) {
     try_channel().unwrap_or_else(|error| panic!("{error}"))
@@ -165,6 +185,13 @@ pub fn channel() -> (Producer, Consumer) {
 ///
 /// # Errors
 /// No memory.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::stream::try_channel()?;
+/// producer.push(b"a message").unwrap();
+/// assert_eq!(consumer.pop().unwrap(), b"a message");
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 pub fn try_channel() -> Result<(Producer, Consumer), ChannelError> {
     channel_with(Options::default())
 }
@@ -173,6 +200,17 @@ pub fn try_channel() -> Result<(Producer, Consumer), ChannelError> {
 ///
 /// # Errors
 /// Segments of nothing, none to be cached, a limit that no message fits in, or no memory.
+///
+/// ```
+/// use corelane::spsc::{Options, stream};
+/// use corelane::wait::Spin;
+///
+/// let options = Options::new().tuning(stream::Tuning::new().limit(1 << 20)).wait(Spin);
+/// let (mut producer, mut consumer) = stream::channel_with(options)?;
+/// producer.push(b"a message").unwrap();
+/// assert_eq!(consumer.pop().unwrap(), b"a message");
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
 #[expect(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 pub fn channel_with<W: Strategy, S: Recorder>(
     options: Options<Tuning, W, S>,

@@ -26,6 +26,34 @@ use std::time::Duration;
 /// The sending end. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
 /// Dropping it closes the queue; the consumer can still pop what is inside.
+///
+/// ```
+/// use corelane::spsc::Options;
+/// use corelane::spsc::stream::{self, PushError, Tuning};
+///
+/// let options = Options::new().tuning(Tuning::new().limit(64));
+/// let (mut producer, mut consumer) = stream::channel_with(options).unwrap();
+/// // One message: a call that waits for room, and one that never does.
+/// assert_eq!(producer.push(b"first"), Ok(()));
+/// assert_eq!(producer.try_push(&[0; 100]), Err(PushError::TooLarge));
+/// // Each takes up its length rounded up to 8, plus 8.
+/// assert_eq!((producer.bytes(), producer.limit(), producer.is_empty()), (16, Some(64), false));
+/// // Many: of anything that is bytes.
+/// assert_eq!(producer.push_batch(&["second", "third"]), Ok(()));
+/// assert_eq!(producer.try_push_batch(&["fourth", "fifth"]), Ok(1));
+/// assert_eq!(producer.try_push(b"fifth"), Err(PushError::Full));
+///
+/// // A message takes up its room until the consumer looks for the next one.
+/// assert_eq!((consumer.pop().unwrap().len(), consumer.pop().unwrap().len()), (5, 6));
+/// // Room first, then the bytes.
+/// assert_eq!(producer.wait_for_room(5), Ok(()));
+/// let mut room = producer.try_reserve(5).unwrap();
+/// assert_eq!(room.append(b"fifth"), 5);
+/// assert_eq!(room.commit_written(), Ok(()));
+/// producer.close();
+/// assert!(producer.is_closed());
+/// assert_eq!(producer.push(b"late"), Err(PushError::Closed));
+/// ```
 pub struct Producer<W = Adaptive, S: Recorder = NoStats> {
     /// Dropped by value, which gets by without the handle's address.
     pub(super) raw: ManuallyDrop<Tx>,
@@ -200,6 +228,18 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     ///
     /// # Errors
     /// `Timeout`, `TooLarge`, `NoMemory` or `Closed`.
+    ///
+    /// ```
+    /// use corelane::spsc::Options;
+    /// use corelane::spsc::stream::{self, PushError, Tuning};
+    /// use std::time::Duration;
+    ///
+    /// let options = Options::new().tuning(Tuning::new().limit(16));
+    /// let (mut producer, _consumer) = stream::channel_with(options).unwrap();
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(producer.push_timeout(b"first", soon), Ok(()));
+    /// assert_eq!(producer.push_timeout(b"second", soon), Err(PushError::Timeout));
+    /// ```
     #[cfg(feature = "std")]
     pub fn push_timeout(&mut self, message: &[u8], timeout: Duration) -> Result<(), PushError> {
         let deadline = Instant::now().checked_add(timeout);
@@ -241,6 +281,14 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     ///
     /// # Errors
     /// As for [`push`](Self::push).
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// let mut room = producer.reserve(100).unwrap();
+    /// room.append(b"shorter");
+    /// room.commit_written().unwrap();
+    /// assert_eq!(consumer.pop().unwrap(), b"shorter");
+    /// ```
     pub fn reserve(&mut self, len: usize) -> Result<Reserved<'_, W, S>, PushError> {
         if self.is_closed() {
             return Err(PushError::Closed);
@@ -284,6 +332,18 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     }
 
     /// This end as a sink of bytes: each `write` is one message, and waits for room.
+    ///
+    /// ```
+    /// use std::io::Write;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// let mut writer = producer.writer();
+    /// writer.write_all(b"one message")?;
+    /// writer.write_all(b"another")?;
+    /// assert_eq!(consumer.pop().unwrap(), b"one message");
+    /// assert_eq!(consumer.pop().unwrap(), b"another");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg(feature = "std")]
     pub fn writer(&mut self) -> Writer<'_, W, S> {
         Writer { producer: self }
@@ -292,6 +352,16 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
 
 impl<W> Producer<W, Counting> {
     /// What this end has counted: pushes, full, waits, the most bytes inside, batches.
+    ///
+    /// ```
+    /// use corelane::spsc::{Counting, Options, stream};
+    ///
+    /// let (mut producer, _consumer) = stream::channel_with(Options::new().stats::<Counting>())?;
+    /// producer.push_batch(&["a", "few", "words"]).unwrap();
+    /// let stats = producer.stats();
+    /// assert_eq!((stats.pushes, stats.high_water), (3, 48));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }
@@ -374,6 +444,24 @@ impl<W, S: Recorder> Drop for Batch<'_, W, S> {
 }
 
 /// Room for a message, see [`Producer::reserve`]. Its bytes can be anything until they are written.
+///
+/// ```
+/// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+/// // In parts, as far as they fit.
+/// let mut room = producer.reserve(10).unwrap();
+/// assert_eq!(room.len(), 10);
+/// assert_eq!((room.append(b"in "), room.append(b"several parts")), (3, 7));
+/// room.commit_written().unwrap();
+/// // In any order.
+/// let mut room = producer.reserve(10).unwrap();
+/// for (at, byte) in room.as_uninit_mut()[..4].iter_mut().enumerate().rev() {
+///     byte.write(b"abcd"[at]);
+/// }
+/// // SAFETY: the first 4 bytes were just written.
+/// unsafe { room.commit(4) }.unwrap();
+/// assert_eq!(consumer.pop().unwrap(), b"in several");
+/// assert_eq!(consumer.pop().unwrap(), b"abcd");
+/// ```
 pub struct Reserved<'a, W = Adaptive, S: Recorder = NoStats> {
     producer: &'a mut Producer<W, S>,
     len: usize,
