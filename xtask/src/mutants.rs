@@ -1,6 +1,6 @@
 //! Hand-made faults, one at a time: the tests must find each of them.
 //!
-//! The command copies the sources, builds there and runs the tests that a [mutant](crate::mutant) names until one
+//! The command copies the sources, builds there and runs the tests that a mutant (`mutant.rs`) names until one
 //! fails. That one must pass without the fault, and on real threads fail a second time: a failure that comes by chance,
 //! with the fault or without, is no kill. A mutant that does not compile is an error, not a success.
 

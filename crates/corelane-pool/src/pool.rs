@@ -281,8 +281,8 @@ impl ThreadPool {
         self.shared().waiting()
     }
 
-    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it. [`Waits`] has an
-    /// example.
+    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it. [`Waits`] has
+    /// an example.
     pub fn waits(&self) -> Option<Waits> {
         let shared = self.shared();
         shared.config.measure_waits.then(|| {

@@ -3,9 +3,10 @@
 /// A kind of queue that never holds more than its `capacity`: a push waits, or is refused, until there is room.
 ///
 /// What makes a queue of any design with a capacity asks for it: [`spsc::channel_with`](crate::spsc::channel_with),
-/// [`mpmc::queue_with`](crate::mpmc::queue_with), [`mpmc::channel_with`](crate::mpmc::channel_with) and
-/// [`dispatch::Builder::build_with`](crate::dispatch::Builder::build_with). So code that is generic over the design
-/// cannot lose its bound to a design that has none:
+/// [`mpmc::queue_with`](crate::mpmc::queue_with), [`mpmc::channel_with`](crate::mpmc::channel_with),
+/// [`dispatch::Builder::build_with`](crate::dispatch::Builder::build_with) and
+/// [`dispatch::Collector::with`](crate::dispatch::Collector::with). So code that is generic over the design cannot lose
+/// its bound to a design that has none:
 ///
 /// ```
 /// use corelane::spsc::{self, Design, Lane, NoStats};
@@ -30,6 +31,7 @@
 )]
 pub trait Bounded {}
 
-/// A kind of queue that holds as much as there is memory for: a push never waits for a pop.
+/// A kind of queue that holds as much as there is memory for: a push waits for a pop only where there is no memory for
+/// another item.
 #[diagnostic::on_unimplemented(message = "a queue of `{Self}` has a bound, and asks for a capacity")]
 pub trait Unbounded {}

@@ -3,11 +3,11 @@
 //!
 //! | call | error |
 //! |---|---|
-//! | waits until it is done: `push`, `put`, `pop`, `take`, `reserve`, `peek` | [`Closed`], with the item where there is one |
+//! | waits until it is done: `push`, `put`, `pop`, `take`, `collect`, `reserve`, `peek` | [`Closed`], with the item where there is one |
 //! | never waits: `try_push`, `try_put`, `try_reserve`, `try_exchange` | [`TryPushError`] |
-//! | never waits: `try_pop`, `try_take`, `try_peek` | [`TryPopError`] |
+//! | never waits: `try_pop`, `try_take`, `try_collect`, `try_peek` | [`TryPopError`] |
 //! | waits at most so long: `push_timeout`, `put_timeout`, `exchange_timeout` | [`PushTimeoutError`] |
-//! | waits at most so long: `pop_timeout`, `take_timeout` | [`PopTimeoutError`] |
+//! | waits at most so long: `pop_timeout`, `take_timeout`, `collect_timeout` | [`PopTimeoutError`] |
 //! | dispatches a job | `DispatchError` |
 //! | makes a queue | [`ChannelError`] |
 //!
@@ -149,6 +149,11 @@ impl<T> PushTimeoutError<T> {
         matches!(self, Self::Timeout(_))
     }
 
+    /// True for [`PushTimeoutError::Cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled(_))
+    }
+
     /// True for [`PushTimeoutError::Closed`].
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Closed(_))
@@ -226,6 +231,11 @@ impl PopTimeoutError {
         matches!(self, Self::Timeout)
     }
 
+    /// True for [`PopTimeoutError::Cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+
     /// True for [`PopTimeoutError::Closed`].
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Closed)
@@ -244,8 +254,9 @@ impl PopTimeoutError {
 /// let refused = dispatcher.try_dispatch('b').unwrap_err();
 /// assert!(refused.is_full());
 /// assert_eq!(refused.into_inner(), 'b');
+/// assert!(dispatcher.dispatch_timeout('b', std::time::Duration::from_millis(1)).unwrap_err().is_timeout());
 /// drop(workers);
-/// assert_eq!(dispatcher.dispatch('b'), Err(DispatchError::NoWorker('b')));
+/// assert!(dispatcher.dispatch('b').unwrap_err().is_no_worker());
 /// # Ok::<(), DispatchError<char>>(())
 /// ```
 #[cfg(feature = "std")]
@@ -275,6 +286,21 @@ impl<T> DispatchError<T> {
     /// True for [`DispatchError::Full`].
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
+    }
+
+    /// True for [`DispatchError::Timeout`].
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_))
+    }
+
+    /// True for [`DispatchError::NoWorker`].
+    pub fn is_no_worker(&self) -> bool {
+        matches!(self, Self::NoWorker(_))
+    }
+
+    /// True for [`DispatchError::Panicked`].
+    pub fn is_panicked(&self) -> bool {
+        matches!(self, Self::Panicked(_))
     }
 
     /// The same reason, for something else.
@@ -307,14 +333,14 @@ pub enum ChannelError {
 }
 
 impl<T> From<Closed<T>> for TryPushError<T> {
-    fn from(Closed(item): Closed<T>) -> Self {
-        Self::Closed(item)
+    fn from(closed: Closed<T>) -> Self {
+        Self::Closed(closed.0)
     }
 }
 
 impl<T> From<Closed<T>> for PushTimeoutError<T> {
-    fn from(Closed(item): Closed<T>) -> Self {
-        Self::Closed(item)
+    fn from(closed: Closed<T>) -> Self {
+        Self::Closed(closed.0)
     }
 }
 

@@ -190,7 +190,7 @@ fn results_make_room_for_jobs() {
             dispatcher.dispatch_collecting(job, &mut results, |_, result| got.push(result)).unwrap();
         }
         drop(dispatcher);
-        while let Some((_, result)) = results.collect() {
+        while let Ok((_, result)) = results.collect() {
             got.push(result);
         }
         thread.join().unwrap();

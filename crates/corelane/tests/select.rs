@@ -102,7 +102,7 @@ fn every_kind_of_end_wakes_it() {
         let mut results = Collector::<u8>::new(1);
         let mut result = results.add().unwrap();
         wakes_by("a collector", Park, &mut results, || result.push(1).unwrap());
-        assert_eq!(results.collect(), Some((0, 1)));
+        assert_eq!(results.collect(), Ok((0, 1)));
         wakes_by("a collector that is closed", Park, &mut results, move || drop(result));
 
         for fairness in [Fairness::Fair, Fairness::Unfair] {

@@ -9,6 +9,10 @@ use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::ops::Range;
 
+/// On a line of its own: where a slice happens to lie on the stack must not be a part of the result.
+#[repr(align(128))]
+struct Aligned<A>(A);
+
 /// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the same
 /// for all contenders and counted.
 pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &Setting, capacity: usize) -> Outcome {
@@ -42,7 +46,7 @@ fn push<P: Batches<T>, T: Item, const BATCH: usize>(
     side: &Side,
 ) -> Result<u64, Stop> {
     let stock = T::stock();
-    let mut batch = [T::default(); BATCH];
+    let Aligned(batch) = &mut Aligned([T::default(); BATCH]);
     let mut full = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
@@ -72,7 +76,7 @@ fn pop<P: Batches<T>, T: Item, const BATCH: usize>(
     numbers: Range<u64>,
     side: &Side,
 ) -> Result<u64, Stop> {
-    let mut batch = [T::default(); BATCH];
+    let Aligned(batch) = &mut Aligned([T::default(); BATCH]);
     let mut empty = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {

@@ -114,8 +114,8 @@
 //! say. Workers that compute for long are better threads, which a blocking dispatcher or a task can feed. Tasks of one
 //! thread need none of it.
 
-use super::WorkerPanic;
 use super::dispatcher::{Dispatcher, Unfinished};
+use super::panic::WorkerPanic;
 use super::queue::{Queue, Receiver, Sender};
 use super::route::{RoundRobin, Route};
 use super::seat::Leave;
@@ -752,7 +752,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// As [`Worker::leave`].
     ///
     /// # Errors
-    /// If the dispatcher is gone: the undone jobs, or an empty vector.
+    /// The undone jobs, if there are some and the dispatcher is gone.
     pub fn leave(self) -> Result<(), Vec<T>> {
         self.worker.leave()
     }

@@ -2,10 +2,10 @@
 
 use crate::bound::Bounded;
 use crate::end::wait::{Awaitable, wait_for};
-use crate::error::{ChannelError, TryPopError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError};
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
 use crate::sync::Instant;
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use core::fmt;
 use std::time::Duration;
 use std::vec::Vec;
@@ -37,7 +37,7 @@ const TURN: usize = 32;
 ///     }
 ///     dispatcher.join().unwrap();
 ///     let mut sum = 0;
-///     while let Some((_worker, square)) = squares.collect() {
+///     while let Ok((_worker, square)) = squares.collect() {
 ///         sum += square;
 ///     }
 ///     assert_eq!(sum, 385);
@@ -74,7 +74,7 @@ impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
     /// let mut results = Collector::<u32, McRing, _>::with(64, Park);
     /// let mut first = results.add().unwrap();
     /// first.push(7).unwrap();
-    /// assert_eq!(results.collect(), Some((0, 7)));
+    /// assert_eq!(results.collect(), Ok((0, 7)));
     /// ```
     pub fn with(capacity: usize, wait: W) -> Self {
         let (queues, numbers) = (Vec::new(), Vec::new());
@@ -142,12 +142,15 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
         Err(if self.queues.is_empty() { TryPopError::Closed } else { TryPopError::Empty })
     }
 
-    /// Takes a result, waiting for one. `None` once every producer is gone and all results have been taken.
-    pub fn collect(&mut self) -> Option<(usize, A)> {
+    /// Takes a result, with the number of its worker, waiting for one.
+    ///
+    /// # Errors
+    /// `Closed` once every producer is gone and all results have been taken.
+    pub fn collect(&mut self) -> Result<(usize, A), Closed> {
         loop {
             match self.try_collect() {
-                Ok(result) => return Some(result),
-                Err(TryPopError::Closed) => return None,
+                Ok(result) => return Ok(result),
+                Err(TryPopError::Closed) => return Err(Closed(())),
                 Err(TryPopError::Empty | TryPopError::Busy) => self.wait_for_result(None),
             };
         }
@@ -156,11 +159,11 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// Takes a result, waiting at most this long for one.
     ///
     /// # Errors
-    /// `Empty` when the time is up, `Closed` once every producer is gone and all results have been taken.
+    /// `Timeout`, never early, or `Closed` once every producer is gone and all results have been taken.
     ///
     /// ```
     /// use corelane::dispatch::Collector;
-    /// use corelane::error::TryPopError;
+    /// use corelane::error::PopTimeoutError;
     /// use std::time::Duration;
     ///
     /// let mut results = Collector::new(8);
@@ -168,21 +171,18 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// first.push('a').unwrap();
     /// let soon = Duration::from_millis(1);
     /// assert_eq!(results.collect_timeout(soon), Ok((0, 'a')));
-    /// assert_eq!(results.collect_timeout(soon), Err(TryPopError::Empty));
+    /// assert_eq!(results.collect_timeout(soon), Err(PopTimeoutError::Timeout));
     /// ```
-    pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), TryPopError> {
-        match self.try_collect() {
-            Err(TryPopError::Empty) => {
-                let deadline = Instant::now().checked_add(timeout);
-                loop {
-                    let is_ready = self.wait_for_result(deadline);
-                    match self.try_collect() {
-                        Err(TryPopError::Empty) if is_ready => {}
-                        done => return done,
-                    }
-                }
+    pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut is_over = false;
+        loop {
+            match self.try_collect() {
+                Ok(result) => return Ok(result),
+                Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
+                Err(_) if is_over => return Err(PopTimeoutError::Timeout),
+                Err(TryPopError::Empty | TryPopError::Busy) => is_over = !self.wait_for_result(deadline),
             }
-            done => done,
         }
     }
 
@@ -214,7 +214,7 @@ impl<A: Send, D: Design<A>, W: Strategy> Awaitable for Collector<A, D, W> {
     }
 }
 
-impl<A: Send, D: Design<A>, W: Strategy> select::sealed::Sealed for Collector<A, D, W> {}
+impl<A: Send, D: Design<A>, W: Strategy> selectable::sealed::Sealed for Collector<A, D, W> {}
 
 impl<A: Send, D: Design<A>, W: Strategy> Selectable for Collector<A, D, W> {
     fn ready(&mut self, _: usize) -> bool {

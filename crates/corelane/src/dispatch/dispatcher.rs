@@ -1,7 +1,7 @@
 //! The dispatcher's side: which queue, and what to do when there is no room, or when a worker has left.
 
-use super::WorkerPanic;
 use super::collector::Collector;
+use super::panic::WorkerPanic;
 use super::queue::{Queue, Receiver, Sender};
 use super::route::{Load, RoundRobin, Route};
 use super::seat::{Desk, Seat};
@@ -12,7 +12,7 @@ use crate::error::{ChannelError, DispatchError};
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use core::ops::Range;
 use core::{fmt, mem};
 use std::collections::VecDeque;
@@ -113,8 +113,8 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
         self.build_any()
     }
 
-    /// A dispatcher over queues without a bound: it never waits for its workers, and jobs that they have no time for
-    /// pile up. The [capacity](Builder::capacity) is for how many jobs a queue of [`mpmc`](crate::mpmc) has memory from
+    /// A dispatcher over queues without a bound: it waits for its workers only where there is no memory for another
+    /// job, and jobs that they have no time for pile up. The [capacity](Builder::capacity) is for how many jobs a queue of [`mpmc`](crate::mpmc) has memory from
     /// the start.
     ///
     /// ```
@@ -139,7 +139,7 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
         self.build_any()
     }
 
-    /// As the two before, for the tests of all queues.
+    /// As the two before, for what works over all queues.
     ///
     /// # Errors
     /// As [`build_with`](Builder::build_with).
@@ -553,7 +553,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     ///     dispatcher.dispatch_collecting(job, &mut squares, |_worker, square| sum += square).unwrap();
     /// }
     /// drop(dispatcher);
-    /// while let Some((_worker, square)) = squares.collect() {
+    /// while let Ok((_worker, square)) = squares.collect() {
     ///     sum += square;
     /// }
     /// assert_eq!(sum, 385);
@@ -805,7 +805,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     }
 }
 
-impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> select::sealed::Sealed for Dispatcher<T, Q, W, R> {}
+impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> selectable::sealed::Sealed for Dispatcher<T, Q, W, R> {}
 
 impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Selectable for Dispatcher<T, Q, W, R> {
     fn ready(&mut self, _: usize) -> bool {

@@ -34,7 +34,7 @@ use crate::end::wait::{Look, Waited, look, wait_until};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
 use crate::sync::{Arc, Instant, full_fence, pause};
-use crate::wait::{Selectable, Sleeper, Spin, Strategy, select};
+use crate::wait::{Selectable, Sleeper, Spin, Strategy, selectable};
 use core::fmt;
 use core::marker::PhantomData;
 use std::time::Duration;
@@ -213,7 +213,7 @@ impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
     fn waits(&mut self) {}
 }
 
-impl<T: Send, D: Design<T>> select::sealed::Sealed for MpmcSender<T, D> {}
+impl<T: Send, D: Design<T>> selectable::sealed::Sealed for MpmcSender<T, D> {}
 
 impl<T: Send, D: Design<T>> Selectable for MpmcSender<T, D> {
     fn ready(&mut self, room: usize) -> bool {
@@ -356,7 +356,7 @@ impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
     fn waits(&mut self) {}
 }
 
-impl<T: Send, D: Design<T>, W> select::sealed::Sealed for MpmcReceiver<T, D, W> {}
+impl<T: Send, D: Design<T>, W> selectable::sealed::Sealed for MpmcReceiver<T, D, W> {}
 
 impl<T: Send, D: Design<T>, W> Selectable for MpmcReceiver<T, D, W> {
     fn ready(&mut self, room: usize) -> bool {

@@ -30,7 +30,7 @@
 //!   then the worker's news are done to it, for any look. Of several workers that come at once one takes the waker,
 //!   with the news of those who found it at that: `wait/waker.rs`.
 
-use super::WorkerPanic;
+use super::panic::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
 #[cfg(feature = "async")]
 use crate::wait::WakerCell;

@@ -7,7 +7,7 @@ use crate::end::task::Awaited;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
 use crate::sync::Arc;
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, select};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
@@ -28,6 +28,7 @@ use std::vec::Vec;
 /// let (mut worker, soon) = (workers.remove(0), Duration::from_millis(1));
 /// dispatcher.dispatch_slice(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
 /// assert_eq!((worker.number(), worker.backlog()), (0, 8));
+/// assert_eq!(worker.wait_for_job(), Ok(()));
 /// // One job: a call that waits for it, one that never does, one that waits at most so long.
 /// assert_eq!(worker.pop(), Ok(1));
 /// assert_eq!(worker.try_pop(), Ok(2));
@@ -45,6 +46,7 @@ use std::vec::Vec;
 /// drop(dispatcher);
 /// assert!(worker.is_closed());
 /// assert_eq!((worker.pop(), worker.jobs().next()), (Err(Closed(())), None));
+/// assert_eq!(worker.wait_for_job(), Err(Closed(())));
 /// ```
 pub struct Worker<T, Q: Queue<T> = Lane, W: Strategy = Adaptive> {
     /// Taken out once, when the worker leaves.
@@ -86,6 +88,14 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     #[inline(always)]
     pub fn pop(&mut self) -> Result<T, Closed> {
         self.receiver.pop()
+    }
+
+    /// Waits until there is a job to take.
+    ///
+    /// # Errors
+    /// `Closed` once the dispatcher is gone and all jobs have been taken.
+    pub fn wait_for_job(&mut self) -> Result<(), Closed> {
+        self.receiver.wait_for_item()
     }
 
     /// Takes the oldest job, waiting at most this long for one.
@@ -200,7 +210,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// Stops working. What is in the queue goes back to the dispatcher, which gives it to others with its next call.
     ///
     /// # Errors
-    /// If the dispatcher is gone: the undone jobs, or an empty vector.
+    /// The undone jobs, if there are some and the dispatcher is gone.
     ///
     /// ```
     /// let (mut dispatcher, mut workers) = corelane::dispatch::channel(2, 8);
@@ -212,7 +222,10 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
     /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {
-        self.depart(Leave::Orderly).map_err(|(jobs, _)| jobs)
+        match self.depart(Leave::Orderly) {
+            Err((jobs, _)) if !jobs.is_empty() => Err(jobs),
+            _ => Ok(()),
+        }
     }
 
     /// Runs the worker's work, and reports its panic to the dispatcher, with the payload. `None` if it panicked; if
@@ -266,7 +279,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> select::sealed::Sealed for Worker<T, Q, W> {}
+impl<T, Q: Queue<T>, W: Strategy> selectable::sealed::Sealed for Worker<T, Q, W> {}
 
 impl<T, Q: Queue<T>, W: Strategy> Selectable for Worker<T, Q, W> {
     fn ready(&mut self, room: usize) -> bool {

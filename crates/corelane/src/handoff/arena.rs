@@ -260,7 +260,7 @@ fn random() -> usize {
         static STATE: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
     }
     let mut state = match STATE.get() {
-        0 => waiting::clock(),
+        0 => super::clock::clock(),
         state => state,
     };
     state ^= state << 13;

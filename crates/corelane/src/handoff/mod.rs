@@ -88,6 +88,8 @@
 
 #[cfg(feature = "std")]
 mod arena;
+#[cfg(feature = "std")]
+mod clock;
 mod dual;
 mod dual_queue;
 mod dual_stack;

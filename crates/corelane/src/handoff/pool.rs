@@ -251,7 +251,7 @@ impl<T> Node<T> {
     #[cfg(feature = "std")]
     #[cold]
     pub(super) fn wake(&self) {
-        self.woken_at.store(super::waiting::clock(), Relaxed);
+        self.woken_at.store(super::clock::clock(), Relaxed);
         match self.sleeper.get() {
             None => self.token.notify(),
             Some(elsewhere) => elsewhere.unpark(),

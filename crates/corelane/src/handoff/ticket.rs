@@ -45,7 +45,7 @@ use crate::error::Closed;
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
 #[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper, select};
+use crate::wait::{Selectable, Sleeper, selectable};
 use core::fmt;
 
 /// Where a request stands, as far as its owner knows.
@@ -242,7 +242,7 @@ impl<T: Send> fmt::Debug for TakeTicket<'_, T> {
 #[cfg(feature = "std")]
 macro_rules! selectable {
     ($($ticket:ident)+) => {
-        $(impl<T: Send> select::sealed::Sealed for $ticket<'_, T> {}
+        $(impl<T: Send> selectable::sealed::Sealed for $ticket<'_, T> {}
 
         impl<T: Send> Selectable for $ticket<'_, T> {
             fn ready(&mut self, _: usize) -> bool {

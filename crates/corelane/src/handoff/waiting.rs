@@ -1,17 +1,17 @@
 //! How long a request waits, and how its thread spends the time.
 
+use super::clock::clock;
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
 use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, MutexGuard, Relaxed, Release, spin_loop, yield_now};
-use crate::wait::{Selectable, Sleeper, Token, has_one_cpu, select};
+use crate::wait::{Selectable, Sleeper, Token, has_one_cpu, selectable};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
 // Not loom's: what is learnt changes no order.
 use core::sync::atomic::AtomicU32 as StdAtomicU32;
 use std::time::Duration;
-use std::time::SystemTime;
 
 /// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`]
 /// tells it to stop.
@@ -98,7 +98,6 @@ pub(super) enum End {
 /// Tells waiting threads to stop. Clones are the same token; once cancelled it stays so.
 ///
 /// ```
-/// use corelane::error::PopTimeoutError;
 /// use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 ///
 /// let queue = SynchronousQueue::<u32>::new(Fairness::Fair);
@@ -106,9 +105,10 @@ pub(super) enum End {
 /// std::thread::scope(|scope| {
 ///     let taker = scope.spawn(|| queue.take_with(&WaitLimit::new().cancel(&stop)));
 ///     stop.cancel();
-///     assert_eq!(taker.join().unwrap(), Err(PopTimeoutError::Cancelled));
+///     assert!(taker.join().unwrap().unwrap_err().is_cancelled());
 /// });
 /// assert!(stop.is_cancelled());
+/// assert!(queue.put_with(7, &WaitLimit::new().cancel(&stop)).unwrap_err().is_cancelled());
 /// ```
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<Cancel>);
@@ -194,7 +194,7 @@ impl Cancel {
     }
 }
 
-impl select::sealed::Sealed for CancelToken {}
+impl selectable::sealed::Sealed for CancelToken {}
 
 impl Selectable for CancelToken {
     fn ready(&mut self, _: usize) -> bool {
@@ -235,15 +235,6 @@ fn learn(sample: u32) {
 pub(super) fn spin_time() -> Duration {
     let quarter = WAKE_UP.load(Relaxed) / 4;
     Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
-}
-
-/// Nanoseconds, never 0. Wraps around, and jumps when the system's clock is set, which costs a sample.
-pub(super) fn clock() -> u32 {
-    // A model is the same each time.
-    if cfg!(any(loom, shuttle)) {
-        return 1;
-    }
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u32 | 1
 }
 
 /// Whether there is any use in a thread's spinning.

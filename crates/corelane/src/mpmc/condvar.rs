@@ -36,7 +36,8 @@
 //! The capacity times the item's size.
 
 use super::deque::Deque;
-use super::design::{Design, Raw, Side, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};

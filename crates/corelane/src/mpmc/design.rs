@@ -23,14 +23,6 @@ pub(super) mod sealed {
     pub trait Sealed {}
 }
 
-/// The two ends of a queue.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Push,
-    Pop,
-}
-
 /// For how long an attempt may wait for other threads.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

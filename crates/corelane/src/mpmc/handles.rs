@@ -29,10 +29,10 @@
 
 use super::design::Design;
 #[cfg(feature = "std")]
-use super::design::Side;
-#[cfg(feature = "std")]
 use super::queue::selectable;
 use super::queue::{Options, Queue, any_queue};
+#[cfg(feature = "std")]
+use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
@@ -78,7 +78,8 @@ pub fn channel_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
     any_channel(capacity, options)
 }
 
-/// As [`channel_with`], for the tests of all designs: one without a bound has memory for `capacity` items from the start.
+/// As [`channel_with`], for what works over all designs: one without a bound has memory for `capacity` items from the
+/// start.
 ///
 /// # Errors
 /// As [`channel_with`].
@@ -332,8 +333,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Receiver<T, D, W, S> {
     /// Pops the oldest item, as [`Queue::try_pop`]. Never waits.
     ///
     /// # Errors
-    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for another
-    /// thread in the middle of its call.
+    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for
+    /// another thread in the middle of its call.
     #[doc(alias = "try_recv", alias = "poll")]
     #[inline]
     pub fn try_pop(&self) -> Result<T, TryPopError> {

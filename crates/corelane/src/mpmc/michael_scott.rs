@@ -53,10 +53,10 @@
 //! inside at once, rounded up to a power of two. They go with the queue. `Full` says that the allocator refused more, or 2^27 nodes are
 //! there; then a `push` waits for a pop.
 
-use super::Side;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::nodes::{Chain, Nodes};
 use super::queue::UNBOUNDED;
+use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};

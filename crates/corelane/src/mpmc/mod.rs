@@ -375,6 +375,7 @@ mod deque;
 mod design;
 mod handles;
 mod queue;
+mod side;
 #[cfg(feature = "std")]
 mod sleepers;
 pub mod stats;
@@ -404,5 +405,3 @@ pub use queue::{PopSide, PushSide};
 pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
 pub use ticket::{Ticket, channel, queue, try_channel, try_queue};
 pub use two_lock::TwoLock;
-
-use design::Side;

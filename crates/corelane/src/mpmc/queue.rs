@@ -7,7 +7,8 @@
 //! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says. Before a thread sleeps it says so in the
 //! list of its side and makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
 
-use super::design::{Design, Raw, Side, Stay, Supply, Waiting};
+use super::design::{Design, Raw, Stay, Supply, Waiting};
+use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
@@ -101,7 +102,8 @@ pub fn queue_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
     any_queue(capacity, options)
 }
 
-/// As [`queue_with`], for the tests of all designs: one without a bound has memory for `capacity` items from the start.
+/// As [`queue_with`], for what works over all designs: one without a bound has memory for `capacity` items from the
+/// start.
 ///
 /// # Errors
 /// As [`queue_with`].
@@ -649,7 +651,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
 #[cfg(feature = "std")]
 macro_rules! selectable {
     ($end:ty, $side:ident, $($queue:tt).+) => {
-        impl<T: Send, D: Design<T>, W, S: Recorder> $crate::wait::select::sealed::Sealed for $end {}
+        impl<T: Send, D: Design<T>, W, S: Recorder> $crate::wait::selectable::sealed::Sealed for $end {}
 
         impl<T: Send, D: Design<T>, W, S: Recorder> $crate::wait::Selectable for $end {
             fn ready(&mut self, _: usize) -> bool {
@@ -673,7 +675,9 @@ pub(super) use selectable;
 macro_rules! side {
     ($($(#[$doc:meta])* $name:ident $side:ident)+) => {
         $($(#[$doc])*
-        pub struct $name<'q, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats>(&'q Queue<T, D, W, S>);
+        pub struct $name<'q, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats>(
+            &'q Queue<T, D, W, S>,
+        );
 
         selectable!($name<'_, T, D, W, S>, $side, 0);
 

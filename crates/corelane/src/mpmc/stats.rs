@@ -16,7 +16,7 @@
 //! assert_eq!((stats.pop.attempts, stats.pop.failures, stats.pop.items), (1, 0, 1));
 //! ```
 
-use super::design::Side;
+use super::side::Side;
 use crate::sync::Padded;
 // Not loom's: nothing is ordered by a count.
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

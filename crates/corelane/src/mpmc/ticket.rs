@@ -64,8 +64,8 @@
 //! A slot holds the item and 8 bytes, rounded up to a power of two up to 64, and to multiples of 64 above: no slot lies on more cache lines
 //! than it must. `head`, `tail` and the counts of sleeping threads lie on lines of their own.
 
-use super::Side;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};

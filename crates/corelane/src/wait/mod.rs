@@ -39,16 +39,20 @@
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 mod poll;
 #[cfg(feature = "std")]
-pub(crate) mod select;
+mod select;
+#[cfg(feature = "std")]
+pub(crate) mod selectable;
 #[cfg(feature = "std")]
 mod sleeper;
 #[cfg(feature = "async")]
 mod waker;
 
 #[cfg(feature = "std")]
-pub use select::{Key, Ready, Select, Selectable};
+pub use select::{Key, Ready, Select};
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 pub use select::{Readable, Writable};
+#[cfg(feature = "std")]
+pub use selectable::Selectable;
 #[cfg(feature = "std")]
 pub(crate) use sleeper::Sleeper;
 #[cfg(feature = "std")]

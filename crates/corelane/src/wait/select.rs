@@ -22,6 +22,9 @@
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use super::poll::{Descriptors, Interest};
+use super::selectable::Selectable;
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use super::selectable::sealed;
 #[cfg(any(feature = "async", not(any(loom, shuttle))))]
 use super::sleeper::Borrowed;
 use super::{Adaptive, Sleeper, Strategy};
@@ -38,92 +41,6 @@ use core::task::{Context, Poll};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 use std::vec::Vec;
-
-/// What a [`Select`] can wait for.
-///
-/// | end | is ready when |
-/// |---|---|
-/// | [`spsc::Consumer`](crate::spsc::Consumer), [`stream::Consumer`](crate::spsc::stream::Consumer) | there is an item |
-/// | [`spsc::Producer`](crate::spsc::Producer), [`stream::Producer`](crate::spsc::stream::Producer) | there is room |
-/// | [`mpmc::Receiver`](crate::mpmc::Receiver), [`Queue::pop_side`](crate::mpmc::Queue::pop_side) | there is an item |
-/// | [`mpmc::Sender`](crate::mpmc::Sender), [`Queue::push_side`](crate::mpmc::Queue::push_side) | there is room |
-/// | [`dispatch::Worker`](crate::dispatch::Worker) | there is a job |
-/// | [`dispatch::Dispatcher`](crate::dispatch::Dispatcher) | a job would find room, or a worker has panicked or all have left |
-/// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result, or a producer has left |
-/// | [`handoff::TakeTicket`](crate::handoff::TakeTicket), [`PutTicket`](crate::handoff::PutTicket) | its request is decided |
-/// | [`handoff::CancelToken`](crate::handoff::CancelToken) | it is cancelled |
-/// | [`Readable`], [`Writable`] (Linux) | a call on the descriptor would not block |
-///
-/// An end is also ready when its queue is closed: the next call on it says so, and each wait after that names it again,
-/// until it is [removed](Select::remove). A ticket that was followed up is ready no more. So is a `&mut` of each end.
-///
-/// Sealed: a wait rests on what the ends promise each other.
-///
-/// ```compile_fail,E0277
-/// struct Mine;
-///
-/// impl corelane::wait::Selectable for Mine {}
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "a select cannot wait for `{Self}`",
-    note = "an end is added as itself or as `&mut end`; a file descriptor in `Readable` or `Writable`; a queue that \
-            threads share by reference as its `pop_side()` or `push_side()`"
-)]
-pub trait Selectable: sealed::Sealed {
-    /// Whether it need not be waited for, for so many free slots if it is a producer.
-    #[doc(hidden)]
-    fn ready(&mut self, room: usize) -> bool;
-
-    /// Raises the flag, for so many free slots, and says who sleeps.
-    #[doc(hidden)]
-    fn arm(&mut self, room: usize, sleeper: Sleeper);
-
-    /// Takes the flag down, if it is this sleeper's.
-    #[doc(hidden)]
-    fn disarm(&mut self, sleeper: Sleeper);
-
-    /// What the other two call `room`, where a caller asks for so much.
-    #[doc(hidden)]
-    fn needs(&self, amount: usize) -> usize {
-        amount
-    }
-
-    /// For what `poll` knows about.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    #[doc(hidden)]
-    fn descriptor(&self) -> Option<(RawFd, Interest)> {
-        None
-    }
-}
-
-pub(crate) mod sealed {
-    pub trait Sealed {}
-
-    impl<E: Sealed + ?Sized> Sealed for &mut E {}
-}
-
-impl<E: Selectable + ?Sized> Selectable for &mut E {
-    fn ready(&mut self, room: usize) -> bool {
-        (**self).ready(room)
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        (**self).arm(room, sleeper);
-    }
-
-    fn disarm(&mut self, sleeper: Sleeper) {
-        (**self).disarm(sleeper);
-    }
-
-    fn needs(&self, amount: usize) -> usize {
-        (**self).needs(amount)
-    }
-
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    fn descriptor(&self) -> Option<(RawFd, Interest)> {
-        (**self).descriptor()
-    }
-}
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 macro_rules! descriptor {

@@ -2,7 +2,7 @@
 
 use crate::{Case, build};
 use corelane::dispatch::{Builder, Collector};
-use corelane::error::TryPopError;
+use corelane::error::{Closed, PopTimeoutError, TryPopError};
 use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) fn results_come_from_all_workers<C: Case>() {
     });
     let mut all = HashSet::new();
     let mut last = [0; 3];
-    while let Some((worker, (number, job))) = results.collect() {
+    while let Ok((worker, (number, job))) = results.collect() {
         assert_eq!(worker, number);
         assert!(last[worker] <= job, "in the order of its worker");
         last[worker] = job;
@@ -55,7 +55,7 @@ pub(crate) fn a_collector_waits<C: Case>() {
     let mut first = results.add().unwrap();
     let mut second = results.add().unwrap();
     let (time, since) = (Duration::from_millis(10), Instant::now());
-    assert_eq!(results.collect_timeout(time), Err(TryPopError::Empty));
+    assert_eq!(results.collect_timeout(time), Err(PopTimeoutError::Timeout));
     assert!(since.elapsed() >= time);
     thread::scope(|scope| {
         let collector = scope.spawn(|| {
@@ -75,7 +75,7 @@ pub(crate) fn a_collector_waits<C: Case>() {
         let (got, last, end) = collector.join().unwrap();
         let mut all = [got[0], got[1], last.unwrap()];
         all.sort_unstable();
-        assert_eq!((all, end), ([(0, 7), (1, 8), (1, 9)], None));
+        assert_eq!((all, end), ([(0, 7), (1, 8), (1, 9)], Err(Closed(()))));
     });
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
                 dispatcher.dispatch_collecting(job, &mut results, |_, result| sum += result).unwrap();
             }
             drop(dispatcher);
-            while let Some((_, result)) = results.collect() {
+            while let Ok((_, result)) = results.collect() {
                 sum += result;
             }
         });

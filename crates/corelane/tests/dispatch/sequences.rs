@@ -257,8 +257,9 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
         for (at, mut worker) in self.workers.into_iter().enumerate() {
             let line = self.lines.iter_mut().find(|line| line.number == worker.number()).expect("it has not left");
             if at % 2 == 0 {
-                // It says that the dispatcher is gone, even with nothing in its hands.
-                assert_eq!(worker.leave(), Err(Vec::from_iter(line.jobs.drain(..))));
+                // Nobody is there to give it to.
+                let undone = Vec::from_iter(line.jobs.drain(..));
+                assert_eq!(worker.leave(), if undone.is_empty() { Ok(()) } else { Err(undone) });
             } else {
                 assert_eq!(line.jobs, drain::<u64, C, _>(&mut worker));
                 assert_eq!(worker.try_pop(), Err(TryPopError::Closed));

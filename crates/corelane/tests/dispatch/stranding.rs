@@ -93,6 +93,7 @@ pub(crate) fn draining_waits_for_one_and_gives_what_is_there<C: Case>() {
     let mut worker = workers.remove(0);
     dispatcher.dispatch_batch(&mut (0..5).collect()).unwrap();
     let mut jobs = Vec::new();
+    assert_eq!(worker.wait_for_job(), Ok(()));
     assert_eq!(worker.pop_each(0, |job| jobs.push(job)), Ok(0));
     assert_eq!(worker.pop_each(3, |job| jobs.push(job)), Ok(3));
     assert_eq!(jobs, [0, 1, 2]);
@@ -117,6 +118,7 @@ pub(crate) fn a_dropped_dispatcher_leaves_all_to_the_workers<C: Case>() {
     all.sort_unstable();
     assert!(all.into_iter().eq(0..9));
     assert_eq!(workers[0].pop(), Err(Closed(())));
+    assert_eq!(workers[0].wait_for_job(), Err(Closed(())));
     assert_eq!(workers[1].try_pop(), Err(TryPopError::Closed));
 }
 

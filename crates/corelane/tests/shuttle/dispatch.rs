@@ -260,7 +260,7 @@ fn results_make_room_for_jobs() {
             dispatcher.dispatch_collecting(job, &mut results, |_, result| got.push(result)).unwrap();
         }
         drop(dispatcher);
-        while let Some((_, result)) = results.collect() {
+        while let Ok((_, result)) = results.collect() {
             got.push(result);
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());

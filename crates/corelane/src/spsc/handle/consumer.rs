@@ -630,7 +630,7 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::select::sealed::Sealed for Consumer<T, D, W, S> {}
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::selectable::sealed::Sealed for Consumer<T, D, W, S> {}
 
 #[cfg(feature = "std")]
 impl<T, D: Design<T>, W, S: Recorder> Selectable for Consumer<T, D, W, S> {

@@ -97,7 +97,7 @@ pub fn channel_with<T: Send, D: Design<T> + Bounded, W: Strategy, S: Recorder>(
     any_channel(capacity, options)
 }
 
-/// As [`channel_with`], for the tests of all designs: one without a bound takes no notice of the capacity.
+/// As [`channel_with`], for what works over all designs: one without a bound takes no notice of the capacity.
 ///
 /// # Errors
 /// As [`channel_with`].

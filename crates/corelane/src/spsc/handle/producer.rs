@@ -576,7 +576,7 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::select::sealed::Sealed for Producer<T, D, W, S> {}
+impl<T, D: Design<T>, W, S: Recorder> crate::wait::selectable::sealed::Sealed for Producer<T, D, W, S> {}
 
 #[cfg(feature = "std")]
 impl<T, D: Design<T>, W, S: Recorder> Selectable for Producer<T, D, W, S> {

@@ -1,13 +1,16 @@
 //! The memory's format, and what both ends share: words, headers, segments, positions. How it works: see the
 //! [module](super).
 
-use super::{ALIGN, PushError};
+use super::error::PushError;
 use crate::mem::segments::{Contents, Pool, Segment, Turn};
 use crate::spsc::design::Shared;
 use crate::sync::{Acquire, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
 #[cfg(not(loom))]
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+
+/// Every message's bytes start at a multiple of this.
+pub const ALIGN: usize = 8;
 
 /// A limit in words that is none: differences of positions are read as signed numbers.
 pub(super) const UNLIMITED: usize = isize::MAX as usize / 2;

@@ -1,9 +1,6 @@
 //! The consumer's handle and what it lends: the oldest message, and one after the other.
 
-use super::ALIGN;
-#[cfg(feature = "std")]
-use super::Reader;
-use super::body::{Body, EMPTY, UNLIMITED, Word, header, position};
+use super::body::{ALIGN, Body, EMPTY, UNLIMITED, Word, header, position};
 use super::rx::Rx;
 use crate::end::wait::{Look, Waited, wait_until};
 #[cfg(feature = "std")]
@@ -288,25 +285,6 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
             deadline,
         )
     }
-
-    /// This end as a source of bytes: the messages one behind the other, without bounds between them. It waits for
-    /// messages, and ends when the queue is closed and drained.
-    ///
-    /// ```
-    /// use std::io::BufRead;
-    ///
-    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
-    /// // A line may begin in one message and end in the next.
-    /// producer.push_batch(&["first li", "ne\nsecond", " line\n"]).unwrap();
-    /// drop(producer);
-    /// let lines = consumer.reader().lines().collect::<Result<Vec<_>, _>>()?;
-    /// assert_eq!(lines, ["first line", "second line"]);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn reader(&mut self) -> Reader<'_, W, S> {
-        Reader { consumer: self, read: 0 }
-    }
 }
 
 impl<W> Consumer<W, Counting> {
@@ -461,7 +439,7 @@ impl<W, S: Recorder> Look for Consumer<W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::select::sealed::Sealed for Consumer<W, S> {}
+impl<W, S: Recorder> crate::wait::selectable::sealed::Sealed for Consumer<W, S> {}
 
 #[cfg(feature = "std")]
 impl<W, S: Recorder> Selectable for Consumer<W, S> {

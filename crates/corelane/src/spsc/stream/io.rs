@@ -1,7 +1,9 @@
 //! Both ends as what the standard library calls a sink and a source of bytes.
 
 use super::body::EMPTY;
-use super::{Consumer, Producer, PushError, Reserved};
+use super::consumer::Consumer;
+use super::error::PushError;
+use super::producer::{Producer, Reserved};
 use crate::spsc::stats::{NoStats, Recorder};
 use crate::wait::{Adaptive, Strategy};
 use core::fmt;
@@ -9,7 +11,26 @@ use core::fmt;
 /// A sink of bytes; see [`Producer::writer`]. What cannot be pushed is an error of the kind `BrokenPipe`,
 /// `OutOfMemory`, or `FileTooLarge` beyond the limit.
 pub struct Writer<'a, W = Adaptive, S: Recorder = NoStats> {
-    pub(super) producer: &'a mut Producer<W, S>,
+    producer: &'a mut Producer<W, S>,
+}
+
+impl<W: Strategy, S: Recorder> Producer<W, S> {
+    /// This end as a sink of bytes: each `write` is one message, and waits for room.
+    ///
+    /// ```
+    /// use std::io::Write;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// let mut writer = producer.writer();
+    /// writer.write_all(b"one message")?;
+    /// writer.write_all(b"another")?;
+    /// assert_eq!(consumer.pop().unwrap(), b"one message");
+    /// assert_eq!(consumer.pop().unwrap(), b"another");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn writer(&mut self) -> Writer<'_, W, S> {
+        Writer { producer: self }
+    }
 }
 
 impl<W: Strategy, S: Recorder> std::io::Write for Writer<'_, W, S> {
@@ -43,9 +64,29 @@ impl<W, S: Recorder> fmt::Debug for Writer<'_, W, S> {
 
 /// A source of bytes; see [`Consumer::reader`]. Of a message that was read in part, dropping it pops the rest.
 pub struct Reader<'a, W = Adaptive, S: Recorder = NoStats> {
-    pub(super) consumer: &'a mut Consumer<W, S>,
+    consumer: &'a mut Consumer<W, S>,
     /// Bytes read of the oldest message.
-    pub(super) read: usize,
+    read: usize,
+}
+
+impl<W: Strategy, S: Recorder> Consumer<W, S> {
+    /// This end as a source of bytes: the messages one behind the other, without bounds between them. It waits for
+    /// messages, and ends when the queue is closed and drained.
+    ///
+    /// ```
+    /// use std::io::BufRead;
+    ///
+    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
+    /// // A line may begin in one message and end in the next.
+    /// producer.push_batch(&["first li", "ne\nsecond", " line\n"]).unwrap();
+    /// drop(producer);
+    /// let lines = consumer.reader().lines().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(lines, ["first line", "second line"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn reader(&mut self) -> Reader<'_, W, S> {
+        Reader { consumer: self, read: 0 }
+    }
 }
 
 impl<W: Strategy, S: Recorder> std::io::BufRead for Reader<'_, W, S> {

@@ -127,14 +127,12 @@ use core::mem::ManuallyDrop;
 use rx::Rx;
 use tx::Tx;
 
+pub use body::ALIGN;
 pub use consumer::{Consumer, Messages, Peeked};
 pub use error::{PushBatchError, PushError};
 #[cfg(feature = "std")]
 pub use io::{Reader, Writer};
 pub use producer::{Producer, Reserved};
-
-/// Every message's bytes start at a multiple of this.
-pub const ALIGN: usize = 8;
 
 super::tuning! {
     /// How memory is held, and how much.

@@ -1,10 +1,8 @@
 //! The producer's handle and what it lends: room for a message, and a batch that is not published yet.
 
-#[cfg(feature = "std")]
-use super::Writer;
-use super::body::{Body, UNLIMITED, Word, header, words};
+use super::body::{ALIGN, Body, UNLIMITED, Word, header, words};
+use super::error::{PushBatchError, PushError};
 use super::tx::{Tx, copy_in};
-use super::{ALIGN, PushBatchError, PushError};
 use crate::end::wait::{Look, Waited, wait_until};
 use crate::error::Closed;
 use crate::spsc::design::Shared;
@@ -330,24 +328,6 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
             deadline,
         )
     }
-
-    /// This end as a sink of bytes: each `write` is one message, and waits for room.
-    ///
-    /// ```
-    /// use std::io::Write;
-    ///
-    /// let (mut producer, mut consumer) = corelane::spsc::stream::channel();
-    /// let mut writer = producer.writer();
-    /// writer.write_all(b"one message")?;
-    /// writer.write_all(b"another")?;
-    /// assert_eq!(consumer.pop().unwrap(), b"one message");
-    /// assert_eq!(consumer.pop().unwrap(), b"another");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn writer(&mut self) -> Writer<'_, W, S> {
-        Writer { producer: self }
-    }
 }
 
 impl<W> Producer<W, Counting> {
@@ -560,7 +540,7 @@ impl<W, S: Recorder> Look for Producer<W, S> {
 }
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::select::sealed::Sealed for Producer<W, S> {}
+impl<W, S: Recorder> crate::wait::selectable::sealed::Sealed for Producer<W, S> {}
 
 // `need` is in words.
 #[cfg(feature = "std")]

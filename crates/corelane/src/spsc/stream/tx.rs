@@ -1,9 +1,9 @@
 //! The producer's half: where it stands in its segment, and how far it may go.
 
 #[cfg(loom)]
-use super::ALIGN;
-use super::PushError;
+use super::body::ALIGN;
 use super::body::{Body, EMPTY, Word, distance, header, position, words};
+use super::error::PushError;
 use crate::end::Control;
 use crate::spsc::design::Shared;
 use crate::sync::{Acquire, Arc, Relaxed};
