@@ -38,6 +38,8 @@ use crate::wait::WakerCell;
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell};
 use core::fmt;
+// Not loom's: one end alone reaches it.
+use core::sync::atomic::AtomicBool;
 #[cfg(feature = "async")]
 use core::task::Waker;
 
@@ -213,6 +215,9 @@ pub struct Control {
     pub(crate) consumer: Padded<End>,
     /// Changed once, by a compare-exchange of either end.
     sealed_by: AtomicU32,
+    /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may set
+    /// would stay in a register of every loop that pushes.
+    halted: AtomicBool,
 }
 
 impl Control {
@@ -220,7 +225,23 @@ impl Control {
         // Registers for membarrier here rather than at the first park.
         #[cfg(feature = "std")]
         let _ = crate::sync::parks_are_bounded();
-        Self { producer: Padded(End::new()), consumer: Padded(End::new()), sealed_by: AtomicU32::new(UNDECIDED) }
+        Self {
+            producer: Padded(End::new()),
+            consumer: Padded(End::new()),
+            sealed_by: AtomicU32::new(UNDECIDED),
+            halted: AtomicBool::new(false),
+        }
+    }
+
+    /// The producer finds no room from now on.
+    pub(crate) fn halt(&self) {
+        self.halted.store(true, Ordering::Relaxed);
+    }
+
+    /// To be asked by the producer, before it looks for room.
+    #[inline(always)]
+    pub(crate) fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::Relaxed)
     }
 
     /// To be called by the consumer after it has published `position` as its own.

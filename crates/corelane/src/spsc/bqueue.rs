@@ -157,7 +157,7 @@ impl<T: Send> Design<T> for BQueue {
             return Err(ChannelError::BadBatch);
         }
         let shared = Shared::new(control, Ring::new(capacity)?);
-        let producer = BQueueProducer { head: start, batch_head: start, batch, halted: false, shared: shared.clone() };
+        let producer = BQueueProducer { head: start, batch_head: start, batch, shared: shared.clone() };
         let consumer = BQueueConsumer {
             tail: start,
             batch_tail: start,
@@ -184,7 +184,6 @@ pub struct BQueueProducer<T> {
     /// Slots before this position are known to be free.
     batch_head: usize,
     batch: usize,
-    halted: bool,
     shared: Arc<Shared<Ring<T>>>,
 }
 
@@ -193,7 +192,7 @@ impl<T> BQueueProducer<T> {
     #[cold]
     #[inline(never)]
     fn probe(&mut self) {
-        let mut size = if self.halted { 0 } else { self.batch };
+        let mut size = if self.shared.control.is_halted() { 0 } else { self.batch };
         while size > 0 {
             if self.shared.body.is_free(self.head.wrapping_add(size - 1)) {
                 self.batch_head = self.head.wrapping_add(size);
@@ -240,7 +239,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
 
     #[inline(always)]
     fn halt(&mut self) {
-        self.halted = true;
+        self.shared.control.halt();
         self.batch_head = self.head;
     }
 

@@ -147,7 +147,7 @@ impl<T: Send> Design<T> for FastForward {
             return Err(ChannelError::BadSlip);
         }
         let shared = Shared::new(control, Ring { cells: Cells::new(capacity)?, capacity });
-        let producer = FastForwardProducer { head: 0, position: start, halted: false, shared: shared.clone() };
+        let producer = FastForwardProducer { head: 0, position: start, shared: shared.clone() };
         let consumer = FastForwardConsumer {
             tail: 0,
             position: start,
@@ -171,7 +171,6 @@ pub struct FastForwardProducer<T> {
     head: usize,
     /// Items published.
     position: usize,
-    halted: bool,
     shared: Arc<Shared<Ring<T>>>,
 }
 
@@ -180,7 +179,7 @@ unsafe impl<T: Send> RawProducer<T> for FastForwardProducer<T> {
     #[inline(always)]
     fn writable(&mut self) -> usize {
         // SAFETY: `head` is below the capacity.
-        usize::from(!self.halted && unsafe { self.shared.body.cell(self.head) }.is_free())
+        usize::from(!self.shared.control.is_halted() && unsafe { self.shared.body.cell(self.head) }.is_free())
     }
 
     fn adjacent(&self, n: usize) -> usize {
@@ -216,7 +215,7 @@ unsafe impl<T: Send> RawProducer<T> for FastForwardProducer<T> {
 
     #[inline(always)]
     fn halt(&mut self) {
-        self.halted = true;
+        self.shared.control.halt();
     }
 
     fn position(&self) -> usize {

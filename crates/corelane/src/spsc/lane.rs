@@ -305,7 +305,7 @@ impl<T: Send> Design<T> for Lane {
         let shared = Shared::new(control, Ring::new(capacity, compact || tuning.compact, start)?);
         let run = shared.body.run_from(start, shared.body.popped_lap.load(Relaxed));
         let exact = shared.body.release_every == 0;
-        let producer = LaneProducer { run, halted: false, shared: shared.clone() };
+        let producer = LaneProducer { run, shared: shared.clone() };
         Ok((producer, LaneConsumer { told: run.next, run, exact, sealed: false, shared }))
     }
 
@@ -326,7 +326,6 @@ fn release_every<T>(capacity: usize) -> usize {
 pub struct LaneProducer<T> {
     /// Free slots.
     run: Run<T>,
-    halted: bool,
     shared: Arc<Shared<Ring<T>>>,
 }
 
@@ -345,7 +344,7 @@ impl<T> LaneProducer<T> {
         if self.run.enter_next() {
             return true;
         }
-        if !self.halted {
+        if !self.shared.control.is_halted() {
             let found = self.ring().free_run(self.run.next, self.run.line, self.run.base);
             self.run.set(found);
         }
@@ -402,7 +401,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 
     #[inline(always)]
     fn halt(&mut self) {
-        self.halted = true;
+        self.shared.control.halt();
         self.run.halt();
     }
 

@@ -479,7 +479,7 @@ impl<T: Send> Design<T> for Linked {
             (run, run.through(blocks, chain.last_block(first)))
         };
         let shared = Shared::new(control, chain);
-        let producer = LinkedProducer { run: free, halted: false, shared: shared.clone() };
+        let producer = LinkedProducer { run: free, shared: shared.clone() };
         Ok((producer, LinkedConsumer { told: run.next, run, sealed: false, shared }))
     }
 
@@ -493,7 +493,6 @@ impl<T: Send> Design<T> for Linked {
 pub struct LinkedProducer<T> {
     /// Free slots.
     run: Run<T>,
-    halted: bool,
     shared: Arc<Shared<Chain<T>>>,
 }
 
@@ -507,7 +506,7 @@ impl<T> LinkedProducer<T> {
         if self.run.enter_next() {
             return true;
         }
-        if !self.halted {
+        if !self.shared.control.is_halted() {
             let found = self.shared.body.free_run(self.run.next, self.run.line);
             self.run.set(found);
         }
@@ -565,7 +564,7 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
 
     #[inline(always)]
     fn halt(&mut self) {
-        self.halted = true;
+        self.shared.control.halt();
         self.run.halt();
     }
 

@@ -136,13 +136,11 @@ struct Ring<T, A: Algorithm> {
     words: A::Words,
     slots: Slots<T>,
     capacity: usize,
-    /// Whether the producer has halted. Reached by the producer alone.
-    halted: UnsafeCell<bool>,
     /// Whether the consumer has sealed. Reached by the consumer alone.
     sealed: UnsafeCell<bool>,
 }
 
-// SAFETY: words and slots are `Sync`; of the two flags, which are not, each is reached by one end only.
+// SAFETY: words and slots are `Sync`; the flag, which is not, is reached by the consumer only.
 unsafe impl<T: Send, A: Algorithm> Sync for Ring<T, A> {}
 
 impl<T, A: Algorithm> Drop for Ring<T, A> {
@@ -163,13 +161,7 @@ impl<T: Send, A: Algorithm> Design<T> for A {
     fn create(request: Request<'_, A::Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError> {
         let Request { capacity, start, control, tuning, .. } = request;
         let Begin { words, writing, reading } = A::begin::<T>(capacity, start, tuning)?;
-        let ring = Ring {
-            words,
-            slots: Slots::new(capacity)?,
-            capacity,
-            halted: UnsafeCell::new(false),
-            sealed: UnsafeCell::new(false),
-        };
+        let ring = Ring { words, slots: Slots::new(capacity)?, capacity, sealed: UnsafeCell::new(false) };
         let shared = Shared::new(control, ring);
         let limit = start.wrapping_add(capacity);
         let writer = Writer { position: start, limit, own: writing };
@@ -190,16 +182,6 @@ pub struct RingProducer<T, A: Algorithm> {
 }
 
 impl<T, A: Algorithm> Ring<T, A> {
-    /// The producer's limit, by a look at the consumer's position.
-    #[inline(always)]
-    fn limit(&self, position: usize) -> usize {
-        // SAFETY: reached by the producer alone.
-        if self.halted.with(|halted| unsafe { *halted }) {
-            return position;
-        }
-        A::freed(&self.words).wrapping_add(self.capacity)
-    }
-
     /// The consumer's end, by a look at the producer's position.
     #[inline(always)]
     fn end(&self, position: usize, end: usize) -> usize {
@@ -213,6 +195,18 @@ impl<T, A: Algorithm> Ring<T, A> {
     }
 }
 
+impl<T, A: Algorithm> RingProducer<T, A> {
+    /// By a look at the consumer's position.
+    #[inline(always)]
+    fn limit(&self) -> usize {
+        if self.shared.control.is_halted() {
+            return self.at.position;
+        }
+        let ring = &self.shared.body;
+        A::freed(&ring.words).wrapping_add(ring.capacity)
+    }
+}
+
 /// Tells the compiler that its caller seldom comes by.
 #[cold]
 #[inline(always)]
@@ -223,12 +217,11 @@ fn unlikely() {}
 unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
     #[inline(always)]
     fn is_writable(&mut self) -> bool {
-        let ring = &self.shared.body;
         if A::LOOKS_ALWAYS {
-            self.at.limit = ring.limit(self.at.position);
+            self.at.limit = self.limit();
         } else if self.at.position == self.at.limit {
             unlikely();
-            self.at.limit = ring.limit(self.at.position);
+            self.at.limit = self.limit();
         } else {
             return true;
         }
@@ -266,8 +259,7 @@ unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
 
     #[inline(always)]
     fn halt(&mut self) {
-        // SAFETY: reached by the producer alone.
-        self.shared.body.halted.with_mut(|halted| unsafe { *halted = true });
+        self.shared.control.halt();
         self.at.limit = self.at.position;
     }
 

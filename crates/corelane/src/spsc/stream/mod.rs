@@ -255,7 +255,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let wait = options.wait.clone();
     let shared = Shared::new(control, body);
     let end = run_end(first, last_word(segment), limit);
-    let tx = Tx { at: first, end, halted: false, shared: shared.clone() };
+    let tx = Tx { at: first, end, shared: shared.clone() };
     let rx = Rx {
         at: first,
         stop,

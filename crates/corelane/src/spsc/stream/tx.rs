@@ -15,7 +15,6 @@ pub(super) struct Tx {
     /// A message may be written if it ends here at the latest: the last word of the segment, which is kept for the
     /// header behind it, or less where the limit says so.
     pub(super) end: *mut Word,
-    pub(super) halted: bool,
     pub(super) shared: Arc<Shared<Body>>,
 }
 
@@ -48,10 +47,7 @@ impl Tx {
     /// Looks for room where there seems to be none.
     #[inline(always)]
     pub(super) fn make_room(&mut self, need: usize) -> Result<(), PushError> {
-        if self.halted {
-            return Err(PushError::Closed);
-        }
-        let (at, end, made) = self.shared.body.make_room(self.at, self.end, need);
+        let (at, end, made) = self.shared.make_room(self.at, self.end, need);
         self.at = at;
         self.end = end;
         made
@@ -89,7 +85,7 @@ impl Tx {
 
     #[inline(always)]
     pub(super) fn halt(&mut self) {
-        self.halted = true;
+        self.control().halt();
         self.end = self.at;
     }
 }
