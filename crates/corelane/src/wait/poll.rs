@@ -10,6 +10,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use std::vec::Vec;
 
+/// For the kernel; more than it has a number for is as good as for ever.
+pub(super) fn timespec(left: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        // Below 10^9, which every width of it holds.
+        tv_nsec: left.subsec_nanos() as _,
+    }
+}
+
 /// What makes `poll` return.
 #[derive(Debug)]
 pub(crate) struct Event(OwnedFd);
@@ -108,7 +117,7 @@ impl Descriptors {
     }
 
     fn poll(&mut self, timeout: Option<Duration>) {
-        let limit = timeout.map(super::sleeper::timespec);
+        let limit = timeout.map(timespec);
         let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
         // SAFETY: so many structures are there, and the time lives as long as the call; no signal mask.
         let ready =

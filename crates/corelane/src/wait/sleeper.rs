@@ -43,16 +43,6 @@ pub(crate) fn park_limit(deadline: Option<Instant>) -> Option<Duration> {
     if parks_are_bounded() { Some(left.map_or(BOUND, |left| left.min(BOUND))) } else { left }
 }
 
-/// For the kernel; more than it has a number for is as good as for ever.
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-pub(super) fn timespec(left: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        // Below 10^9, which every width of it holds.
-        tv_nsec: left.subsec_nanos() as _,
-    }
-}
-
 /// Memory that a sleeper is the address of.
 struct Place {
     token: Token,
@@ -273,7 +263,7 @@ mod platform {
             if self.take() {
                 return;
             }
-            let limit = timeout.map(super::timespec);
+            let limit = timeout.map(crate::wait::poll::timespec);
             let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
             // SAFETY: the word lives as long as `self`, the time (relative, for FUTEX_WAIT) as long as the call. Every
             // outcome, an error included, is a wake-up that may be spurious.
