@@ -47,7 +47,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Rounds: every contender is measured once in each [default: 7, the fewest; with --quick 2]
+    /// Rounds: every contender is measured once in each [default: 7, the fewest; with --quick 1]
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(7..))]
     pub(crate) rounds: Option<u16>,
 

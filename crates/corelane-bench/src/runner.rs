@@ -33,7 +33,7 @@ impl Effort {
 
     /// Enough to see that everything runs.
     pub(crate) fn quick() -> Self {
-        Effort { quick: true, rounds: 2, sample: Duration::from_millis(1), bound: Duration::from_millis(500) }
+        Effort { quick: true, rounds: 1, sample: Duration::from_millis(1), bound: Duration::from_millis(500) }
     }
 }
 
@@ -461,7 +461,7 @@ mod tests {
                 panel.case("b", Kind::Crate, &[0.0], 1, reading);
             },
         };
-        let record = run(&experiment, &Effort::quick(), &mut Silent);
+        let record = run(&experiment, &Effort { rounds: 2, ..Effort::quick() }, &mut Silent);
         let names =
             |panel: &PanelRecord| panel.left_out.iter().map(|left_out| left_out.name.clone()).collect::<Vec<_>>();
         assert_eq!(
@@ -504,7 +504,7 @@ mod tests {
                 });
             },
         };
-        let record = run(&experiment, &Effort::quick(), &mut Silent);
+        let record = run(&experiment, &Effort { rounds: 2, ..Effort::quick() }, &mut Silent);
         RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "good", "bad", "good", "good"]));
         assert_eq!(record.panels.len(), 2);
         let panel = &record.panels[0];
