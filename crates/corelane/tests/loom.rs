@@ -1458,85 +1458,71 @@ mod streams {
 /// One test for every model and design.
 macro_rules! models {
     ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
-        models! { @ $name, $design, [
-            items_are_handed_over_with_their_memory,
-            a_queue_of_one_wraps,
-            a_queue_of_two_wraps,
-            indices_wrap_around,
-            batches_are_handed_over,
-            items_of_a_batch_are_handed_over_with_their_memory,
-            traffic_changes_from_blocks_to_single_items,
-            two_queues_in_a_ring_do_not_hang,
-            lengths_are_bounds,
-            items_are_written_and_read_in_place,
-            an_open_guard_keeps_nobody_out,
-            consumer_closes_while_items_are_pushed,
-            closed_is_final,
-            consumer_closes_while_items_are_pushed_behind_popped_blocks,
-            consumer_closes_in_the_middle_of_a_block,
-            consumer_closes_while_a_batch_is_pushed,
-            consumer_closes_while_a_vector_is_pushed,
-            consumer_goes_while_a_vector_is_pushed,
-            consumer_closes_while_an_item_is_written_in_place,
-            both_ends_go_at_once,
-            consumer_goes_while_items_are_pushed,
-            producer_goes_while_items_are_popped,
-            producer_goes_while_the_consumer_parks,
-            consumer_goes_while_the_producer_parks,
-            consumer_closes_while_the_producer_parks,
-            a_push_wakes_the_parked_consumer,
-            a_pop_wakes_the_parked_producer,
-            both_ends_park_in_turn,
-            a_push_behind_popped_blocks_wakes_the_parked_consumer,
-            a_late_release_wakes_the_parked_producer,
-            two_free_slots_wake_the_producer_that_waits_for_them,
-            an_empty_queue_wakes_the_producer_that_waits_for_all_of_it,
-            one_sleep_serves_two_queues,
-            one_sleep_serves_two_threads,
-            what_was_pushed_is_never_held_back,
-            what_was_pushed_behind_popped_blocks_is_never_held_back,
-            what_was_popped_is_free,
-        ] }
-    };
-    // Without the models that fill their queue.
-    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
-        models! { @ $name, $design, [
-            items_are_handed_over_with_their_memory,
-            indices_wrap_around,
-            batches_are_handed_over,
-            items_of_a_batch_are_handed_over_with_their_memory,
-            traffic_changes_from_blocks_to_single_items,
-            two_queues_in_a_ring_do_not_hang,
-            items_are_written_and_read_in_place,
-            an_open_guard_keeps_nobody_out,
-            consumer_closes_while_items_are_pushed,
-            consumer_closes_while_items_are_pushed_behind_popped_blocks,
-            consumer_closes_in_the_middle_of_a_block,
-            consumer_closes_while_a_batch_is_pushed,
-            consumer_closes_while_a_vector_is_pushed,
-            consumer_goes_while_a_vector_is_pushed,
-            consumer_closes_while_an_item_is_written_in_place,
-            both_ends_go_at_once,
-            consumer_goes_while_items_are_pushed,
-            producer_goes_while_items_are_popped,
-            producer_goes_while_the_consumer_parks,
-            a_push_wakes_the_parked_consumer,
-            a_push_behind_popped_blocks_wakes_the_parked_consumer,
-            one_sleep_serves_two_queues,
-            one_sleep_serves_two_threads,
-            what_was_pushed_is_never_held_back,
-            what_was_pushed_behind_popped_blocks_is_never_held_back,
-        ] }
-    };
-    (@ $name:ident, $design:ident, [$($model:ident),+ $(,)?]) => {
         mod $name {
             use super::*;
 
-            $(#[test]
-            fn $model() {
-                models::$model::<spsc::$design>();
-            })+
+            models! { @of_all $design }
+            models! { @bounded $design }
         }
+    };
+    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+        mod $name {
+            use super::*;
+
+            models! { @of_all $design }
+        }
+    };
+    (@of_all $design:ident) => {
+        models! { $design: [
+            items_are_handed_over_with_their_memory,
+            indices_wrap_around,
+            batches_are_handed_over,
+            items_of_a_batch_are_handed_over_with_their_memory,
+            traffic_changes_from_blocks_to_single_items,
+            two_queues_in_a_ring_do_not_hang,
+            items_are_written_and_read_in_place,
+            an_open_guard_keeps_nobody_out,
+            consumer_closes_while_items_are_pushed,
+            consumer_closes_while_items_are_pushed_behind_popped_blocks,
+            consumer_closes_in_the_middle_of_a_block,
+            consumer_closes_while_a_batch_is_pushed,
+            consumer_closes_while_a_vector_is_pushed,
+            consumer_goes_while_a_vector_is_pushed,
+            consumer_closes_while_an_item_is_written_in_place,
+            both_ends_go_at_once,
+            consumer_goes_while_items_are_pushed,
+            producer_goes_while_items_are_popped,
+            producer_goes_while_the_consumer_parks,
+            a_push_wakes_the_parked_consumer,
+            a_push_behind_popped_blocks_wakes_the_parked_consumer,
+            one_sleep_serves_two_queues,
+            one_sleep_serves_two_threads,
+            what_was_pushed_is_never_held_back,
+            what_was_pushed_behind_popped_blocks_is_never_held_back,
+        ] }
+    };
+    // Those that fill their queue.
+    (@bounded $design:ident) => {
+        models! { $design: [
+            a_queue_of_one_wraps,
+            a_queue_of_two_wraps,
+            lengths_are_bounds,
+            closed_is_final,
+            consumer_goes_while_the_producer_parks,
+            consumer_closes_while_the_producer_parks,
+            a_pop_wakes_the_parked_producer,
+            both_ends_park_in_turn,
+            a_late_release_wakes_the_parked_producer,
+            two_free_slots_wake_the_producer_that_waits_for_them,
+            an_empty_queue_wakes_the_producer_that_waits_for_all_of_it,
+            what_was_popped_is_free,
+        ] }
+    };
+    ($design:ident: [$($model:ident),+ $(,)?]) => {
+        $(#[test]
+        fn $model() {
+            models::$model::<spsc::$design>();
+        })+
     };
 }
 

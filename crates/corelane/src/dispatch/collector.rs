@@ -147,13 +147,8 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// # Errors
     /// `Closed` once every producer is gone and all results have been taken.
     pub fn collect(&mut self) -> Result<(usize, A), Closed> {
-        loop {
-            match self.try_collect() {
-                Ok(result) => return Ok(result),
-                Err(TryPopError::Closed) => return Err(Closed(())),
-                Err(TryPopError::Empty | TryPopError::Busy) => self.wait_for_result(None),
-            };
-        }
+        // Without a deadline nothing else ends it.
+        self.collect_until(None).map_err(|_| Closed(()))
     }
 
     /// Takes a result, waiting at most this long for one.
@@ -174,14 +169,17 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
     /// assert_eq!(results.collect_timeout(soon), Err(PopTimeoutError::Timeout));
     /// ```
     pub fn collect_timeout(&mut self, timeout: Duration) -> Result<(usize, A), PopTimeoutError> {
-        let deadline = Instant::now().checked_add(timeout);
-        let mut is_over = false;
+        self.collect_until(Instant::now().checked_add(timeout))
+    }
+
+    fn collect_until(&mut self, deadline: Option<Instant>) -> Result<(usize, A), PopTimeoutError> {
+        let mut timed_out = false;
         loop {
             match self.try_collect() {
                 Ok(result) => return Ok(result),
                 Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
-                Err(_) if is_over => return Err(PopTimeoutError::Timeout),
-                Err(TryPopError::Empty | TryPopError::Busy) => is_over = !self.wait_for_result(deadline),
+                Err(_) if timed_out => return Err(PopTimeoutError::Timeout),
+                Err(TryPopError::Empty | TryPopError::Busy) => timed_out = !self.wait_for_result(deadline),
             }
         }
     }

@@ -47,7 +47,10 @@ impl Tx {
     /// Looks for room where there seems to be none.
     #[inline(always)]
     pub(super) fn make_room(&mut self, need: usize) -> Result<(), PushError> {
-        let (at, end, made) = self.shared.make_room(self.at, self.end, need);
+        if self.control().is_halted() {
+            return Err(PushError::Closed);
+        }
+        let (at, end, made) = self.shared.body.make_room(self.at, self.end, need);
         self.at = at;
         self.end = end;
         made
