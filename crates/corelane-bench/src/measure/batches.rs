@@ -6,12 +6,9 @@ use crate::contender::Batches;
 use crate::item::Item;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
 use crate::setting::Setting;
+use std::hash::{BuildHasher, RandomState};
 use std::hint::spin_loop;
 use std::ops::Range;
-
-/// On a line of its own: where a slice happens to lie on the stack must not be a part of the result.
-#[repr(align(128))]
-struct Aligned<A>(A);
 
 /// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the same
 /// for all contenders and counted.
@@ -39,6 +36,37 @@ pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &S
     Ok(Reading { full: tries[0], empty: tries[1], ..Reading::new(count, took) })
 }
 
+/// The bytes after which two addresses look alike to a processor that has not compared them whole.
+const PAGE: usize = 4096;
+const LINE: usize = 128;
+
+/// Memory for a slice, and where in it the slice begins: on a line of its own, drawn anew in each round. Copies between
+/// places that look alike are slow, so where the slice happens to lie beside the queue must not be a part of the result.
+fn somewhere<T: Item>(len: usize) -> (Vec<T>, usize) {
+    let items = |bytes: usize| bytes.div_ceil(T::BYTES);
+    let memory = vec![T::default(); items(PAGE + LINE) + len];
+    let line = RandomState::new().hash_one(()) as usize % (PAGE / LINE);
+    let start = memory.as_ptr().align_offset(LINE) + items(line * LINE);
+    (memory, start)
+}
+
+/// Numbers the items of a slice. One function for all contenders, as is [`check`]: the same loop between the calls of
+/// one and of another takes up to a third more or less, by where it lies and what registers are left.
+#[inline(never)]
+fn fill<T: Item>(batch: &mut [T], stock: &T::Stock, first: u64) {
+    for (item, number) in batch.iter_mut().zip(first..) {
+        *item = T::numbered(stock, number);
+    }
+}
+
+#[inline(never)]
+fn check<T: Item>(batch: &[T], first: u64, side: &Side) -> Result<(), Stop> {
+    for (item, number) in batch.iter().zip(first..) {
+        side.check(item.says(), T::due(number))?;
+    }
+    Ok(())
+}
+
 #[inline(always)]
 fn push<P: Batches<T>, T: Item, const BATCH: usize>(
     tx: &mut P::Tx,
@@ -46,13 +74,12 @@ fn push<P: Batches<T>, T: Item, const BATCH: usize>(
     side: &Side,
 ) -> Result<u64, Stop> {
     let stock = T::stock();
-    let Aligned(batch) = &mut Aligned([T::default(); BATCH]);
+    let (mut memory, start) = somewhere::<T>(BATCH);
+    let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
     let mut full = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
-        for (i, item) in batch.iter_mut().enumerate() {
-            *item = T::numbered(&stock, next + i as u64);
-        }
+        fill(batch, &stock, next);
         let mut left = &batch[..];
         while !left.is_empty() {
             let pushed = P::push_slice(tx, left);
@@ -76,17 +103,16 @@ fn pop<P: Batches<T>, T: Item, const BATCH: usize>(
     numbers: Range<u64>,
     side: &Side,
 ) -> Result<u64, Stop> {
-    let Aligned(batch) = &mut Aligned([T::default(); BATCH]);
+    let (mut memory, start) = somewhere::<T>(BATCH);
+    let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
     let mut empty = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
         // The last slices may be cut short by the end of the range.
         let due = (numbers.end - next).min(BATCH as u64) as usize;
         let popped = P::pop_slice(rx, &mut batch[..due]);
-        for item in &batch[..popped] {
-            side.check(item.says(), T::due(next))?;
-            next += 1;
-        }
+        check(&batch[..popped], next, side)?;
+        next += popped as u64;
         if popped == 0 {
             empty += 1;
             if empty.is_multiple_of(PATIENCE) {
