@@ -160,6 +160,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// # Errors
     /// As for [`try_pop`](Self::try_pop), if there is none.
+    // Inlined it takes registers from the caller's loop over the items, which then counts in memory.
+    #[inline(never)]
     pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
     where
         T: Copy,

@@ -162,6 +162,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Full` or `Closed` if none could be pushed.
+    // Inlined it takes registers from the caller's loop that fills the slice.
+    #[inline(never)]
     pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>>
     where
         T: Copy,
