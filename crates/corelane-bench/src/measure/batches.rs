@@ -18,17 +18,21 @@ pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &S
     let (warm, count) = (round(2 * capacity as u64), round(setting.count));
     let produce: Work<u64> = Box::new(move |side| {
         let mut tx = tx;
-        push::<P, T, BATCH>(&mut tx, 0..warm, side)?;
+        let (mut memory, start) = somewhere::<T>(BATCH);
+        let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
+        push::<P, T, BATCH>(&mut tx, batch, 0..warm, side)?;
         side.start()?;
-        let full = push::<P, T, BATCH>(&mut tx, warm..warm + count, side)?;
+        let full = push::<P, T, BATCH>(&mut tx, batch, warm..warm + count, side)?;
         side.stop();
         Ok(full)
     });
     let consume: Work<u64> = Box::new(move |side| {
         let mut rx = rx;
-        pop::<P, T, BATCH>(&mut rx, 0..warm, side)?;
+        let (mut memory, start) = somewhere::<T>(BATCH);
+        let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
+        pop::<P, T, BATCH>(&mut rx, batch, 0..warm, side)?;
         side.start()?;
-        let empty = pop::<P, T, BATCH>(&mut rx, warm..warm + count, side)?;
+        let empty = pop::<P, T, BATCH>(&mut rx, batch, warm..warm + count, side)?;
         side.stop();
         Ok(empty)
     });
@@ -70,12 +74,11 @@ fn check<T: Item>(batch: &[T], first: u64, side: &Side) -> Result<(), Stop> {
 #[inline(always)]
 fn push<P: Batches<T>, T: Item, const BATCH: usize>(
     tx: &mut P::Tx,
+    batch: &mut [T; BATCH],
     numbers: Range<u64>,
     side: &Side,
 ) -> Result<u64, Stop> {
     let stock = T::stock();
-    let (mut memory, start) = somewhere::<T>(BATCH);
-    let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
     let mut full = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
@@ -100,11 +103,10 @@ fn push<P: Batches<T>, T: Item, const BATCH: usize>(
 #[inline(always)]
 fn pop<P: Batches<T>, T: Item, const BATCH: usize>(
     rx: &mut P::Rx,
+    batch: &mut [T; BATCH],
     numbers: Range<u64>,
     side: &Side,
 ) -> Result<u64, Stop> {
-    let (mut memory, start) = somewhere::<T>(BATCH);
-    let batch = memory[start..].first_chunk_mut::<BATCH>().expect("so much was asked for");
     let mut empty = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
