@@ -158,18 +158,9 @@ impl Drop for Body {
     }
 }
 
-/// What is cold gets an end's state by value and gives it back, see step 7 of [how it works](super#how-it-works).
 impl Body {
-    /// Looks for room where there seems to be none, from the producer's place on. Returns that place, which may be in
-    /// another segment then, and the end of the room.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn make_room(
-        &self,
-        at: *mut Word,
-        end: *mut Word,
-        need: usize,
-    ) -> (*mut Word, *mut Word, Result<(), PushError>) {
+    /// Looks for room where there seems to be none, as [`Shared::make_room`] says.
+    fn find_room(&self, at: *mut Word, end: *mut Word, need: usize) -> (*mut Word, *mut Word, Result<(), PushError>) {
         if need > self.limit {
             let error = if self.limit == UNLIMITED { PushError::NoMemory } else { PushError::TooLarge };
             return (at, end, Err(error));
@@ -259,7 +250,26 @@ impl Body {
     }
 }
 
+/// What is cold gets an end's state by value and gives it back, see step 7 of [how it works](super#how-it-works).
 impl Shared<Body> {
+    /// Looks for room where there seems to be none, from the producer's place on. Returns that place, which may be in
+    /// another segment then, and the end of the room.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room(
+        &self,
+        at: *mut Word,
+        end: *mut Word,
+        need: usize,
+    ) -> (*mut Word, *mut Word, Result<(), PushError>) {
+        if self.control.is_halted() {
+            return (at, end, Err(PushError::Closed));
+        }
+        let (at, end, made) = self.body.find_room(at, end, need);
+        let made = if made.is_err() && self.control.refuses_pushes() { Err(PushError::Closed) } else { made };
+        (at, end, made)
+    }
+
     /// Takes back what lies behind the seal of the words from `from` on, which were published last. If the queue is
     /// closed, returns how many of the messages, and where the producer stands then.
     #[cold]

@@ -6,7 +6,6 @@ use super::tx::{Tx, copy_in};
 use crate::end::wait::{Look, Waited, wait_until};
 use crate::error::Closed;
 use crate::spsc::design::Shared;
-use crate::spsc::handle::aside;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 #[cfg(feature = "std")]
 use crate::sync::Instant;
@@ -88,9 +87,6 @@ impl<W, S: Recorder> Producer<W, S> {
     #[inline(always)]
     fn make_room(&mut self, need: usize) -> Result<(), PushError> {
         let made = self.raw.make_room(need);
-        if made.is_err() && self.is_closed() {
-            return Err(PushError::Closed);
-        }
         if made == Err(PushError::Full) {
             self.stats.full(|| true);
         }
@@ -120,7 +116,7 @@ impl<W, S: Recorder> Producer<W, S> {
         unsafe { header(first) }.store(len + 1, Release);
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
-            state => aside(self, |end| end.raw.handed_over(state, first)),
+            state => self.raw.handed_over(state, first),
         };
         self.stats.pushed(messages - refused, || self.raw.inside() * ALIGN);
         refused
