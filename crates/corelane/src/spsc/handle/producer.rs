@@ -116,18 +116,18 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     unsafe fn handed_over(&mut self, n: usize) -> usize {
         let refused = match self.raw.control().consumer.after_publication() {
             0 => 0,
-            state => aside(self, |end| {
-                let behind = end.raw.control().handed_over(state, end.raw.position());
+            state => {
+                let behind = self.raw.control().handed_over(state, self.raw.position());
                 let refused = behind.unwrap_or(0).min(n);
                 if refused != 0 {
                     // SAFETY: these items of the last publication lie behind the consumer's seal: had this end decided,
                     // none would.
-                    unsafe { end.raw.retract(refused) };
+                    unsafe { self.raw.retract(refused) };
                 } else if behind.is_some() {
-                    end.raw.halt();
+                    self.raw.halt();
                 }
                 refused
-            }),
+            }
         };
         self.stats.pushed(n - refused, || self.raw.len());
         refused
