@@ -21,8 +21,11 @@ type NotSync = PhantomData<Cell<()>>;
 ///
 /// A loop keeps a handle's state in registers as long as no call in it gets the handle's address; a store to memory for
 /// every item would keep the processor from joining the two that the item itself takes.
+///
+/// Only for what waits or fails: all of the handle comes back as if changed. After each publication that took the
+/// registers of the caller's own counter.
 #[inline(always)]
-pub(super) fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
+fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
     /// Puts it back when `cold` panics, too.
     struct Back<H> {
         home: *mut H,
