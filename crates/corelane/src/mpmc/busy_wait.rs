@@ -13,6 +13,7 @@
 //! # What differs from the paper
 //!
 //! - The yields of step 2. The paper had a CPU for each thread.
+//! - A thread that finds the lock held looks again after eight pause instructions, not at once.
 //! - `try_` calls do not wait for the lock: they say `Busy` where another thread has it.
 //!
 //! # Synchronization

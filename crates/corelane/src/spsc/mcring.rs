@@ -158,10 +158,8 @@ unsafe impl Algorithm for McRing {
 
     /// First the shared index, then the exact position.
     #[inline(always)]
-    fn published(words: &Indices, from: usize) -> usize {
-        // After an exact look the shared index may be behind what was seen.
-        let write = words.write.load(Acquire);
-        if write.wrapping_sub(from) as isize > 0 { write } else { Self::published_exactly(words) }
+    fn published(words: &Indices, reader: &mut Reader<Self>) -> usize {
+        reader.published_late(&words.write, &words.next_write)
     }
 
     #[inline(always)]

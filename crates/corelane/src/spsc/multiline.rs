@@ -14,7 +14,8 @@
 //!
 //! - As printed, items stay invisible until a line is full, and two threads that answer each other wait for ever (Figure 5 of
 //!   the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing, and a consumer that is
-//!   about to say Empty looks at it. So late publication delays nothing.
+//!   about to say Empty looks at it, a pause instruction later, lest it take that line with every group. So late
+//!   publication delays nothing for long.
 //! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count begins.
 //! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when that is
 //!   used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line: 120 million items
@@ -151,10 +152,8 @@ unsafe impl Algorithm for MultiLine {
 
     /// First the whole lines, then the exact position.
     #[inline(always)]
-    fn published(words: &Indices, from: usize) -> usize {
-        // After an exact look the shared index may be behind what was seen.
-        let head = words.head.load(Acquire);
-        if head.wrapping_sub(from) as isize > 0 { head } else { Self::published_exactly(words) }
+    fn published(words: &Indices, reader: &mut Reader<Self>) -> usize {
+        reader.published_late(&words.head, &words.next_head)
     }
 
     #[inline(always)]
