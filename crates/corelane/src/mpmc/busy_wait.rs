@@ -13,7 +13,7 @@
 //! # What differs from the paper
 //!
 //! - The yields of step 2. The paper had a CPU for each thread.
-//! - A thread that finds the lock held looks again after eight pause instructions, not at once.
+//! - A thread with a single item that finds the lock held looks again after eight pause instructions, not at once.
 //! - `try_` calls do not wait for the lock: they say `Busy` where another thread has it.
 //!
 //! # Synchronization
@@ -34,7 +34,7 @@
 
 use super::deque::Deque;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
-use super::lock::{Guard, Lock};
+use super::lock::{Guard, Lock, Pauses};
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
@@ -58,14 +58,14 @@ pub struct Locked<T> {
 }
 
 impl<T> Locked<T> {
-    fn enter_to_push(&self, stay: Stay) -> Result<Guard<'_, Deque<T>>, TryPushError<()>> {
-        let inner = self.inner.enter(stay).ok_or(TryPushError::Busy(()))?;
+    fn enter_to_push(&self, stay: Stay, pauses: Pauses) -> Result<Guard<'_, Deque<T>>, TryPushError<()>> {
+        let inner = self.inner.enter(stay, pauses).ok_or(TryPushError::Busy(()))?;
         inner.may_push(self.capacity)?;
         Ok(inner)
     }
 
-    fn enter_to_pop(&self, stay: Stay) -> Result<Guard<'_, Deque<T>>, TryPopError> {
-        let inner = self.inner.enter(stay).ok_or(TryPopError::Busy)?;
+    fn enter_to_pop(&self, stay: Stay, pauses: Pauses) -> Result<Guard<'_, Deque<T>>, TryPopError> {
+        let inner = self.inner.enter(stay, pauses).ok_or(TryPopError::Busy)?;
         inner.may_pop()?;
         Ok(inner)
     }
@@ -88,7 +88,7 @@ impl<T: Send> Raw<T> for Locked<T> {
     const MAY_BE_FULL: bool = true;
 
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
-        match self.enter_to_push(stay) {
+        match self.enter_to_push(stay, Pauses::Single) {
             Ok(mut inner) => {
                 inner.push(item);
                 self.len.store(inner.len(), Relaxed);
@@ -99,21 +99,21 @@ impl<T: Send> Raw<T> for Locked<T> {
     }
 
     fn pop<S: Recorder>(&self, stay: Stay, _: &S) -> Result<T, TryPopError> {
-        let mut inner = self.enter_to_pop(stay)?;
+        let mut inner = self.enter_to_pop(stay, Pauses::Single)?;
         let item = inner.pop();
         self.len.store(inner.len(), Relaxed);
         Ok(item)
     }
 
     fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
-        let mut inner = self.enter_to_push(stay)?;
+        let mut inner = self.enter_to_push(stay, Pauses::Batch)?;
         let count = inner.push_run(supply, self.capacity);
         self.len.store(inner.len(), Relaxed);
         Ok(count)
     }
 
     fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, stay: Stay, _: &S) -> Result<usize, TryPopError> {
-        let mut inner = self.enter_to_pop(stay)?;
+        let mut inner = self.enter_to_pop(stay, Pauses::Batch)?;
         let count = inner.pop_run(items, max);
         self.len.store(inner.len(), Relaxed);
         Ok(count)

@@ -44,7 +44,7 @@
 //! A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the process ends, as at any `Box`.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
-use super::lock::Lock;
+use super::lock::{Lock, Pauses};
 use super::queue::UNBOUNDED;
 use super::stats::Recorder;
 use crate::bound::Unbounded;
@@ -111,7 +111,8 @@ pub struct List<T> {
 impl<T> List<T> {
     /// Links nodes `first ..= last`, which are linked to each other, unless the queue is closed.
     fn link(&self, first: *mut Node<T>, last: *mut Node<T>, count: usize, stay: Stay) -> Result<(), TryPushError<()>> {
-        let mut tail = self.tail.enter(stay).ok_or(TryPushError::Busy(()))?;
+        let pauses = if count == 1 { Pauses::Single } else { Pauses::Batch };
+        let mut tail = self.tail.enter(stay, pauses).ok_or(TryPushError::Busy(()))?;
         if self.closed.load(Relaxed) {
             return Err(TryPushError::Closed(()));
         }
@@ -190,7 +191,7 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     fn pop<S: Recorder>(&self, stay: Stay, _: &S) -> Result<T, TryPopError> {
-        let mut head = self.head.enter(stay).ok_or(TryPopError::Busy)?;
+        let mut head = self.head.enter(stay, Pauses::Single).ok_or(TryPopError::Busy)?;
         let dummy = head.0;
         // SAFETY: we hold the head lock, so the dummy is not freed.
         let mut next = unsafe { &(*dummy).next }.load(Acquire);
@@ -229,7 +230,7 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, stay: Stay, _: &S) -> Result<usize, TryPopError> {
-        let mut head = self.head.enter(stay).ok_or(TryPopError::Busy)?;
+        let mut head = self.head.enter(stay, Pauses::Batch).ok_or(TryPopError::Busy)?;
         let dummy = head.0;
         let mut last = dummy;
         let mut count = 0;

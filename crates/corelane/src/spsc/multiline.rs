@@ -14,8 +14,8 @@
 //!
 //! - As printed, items stay invisible until a line is full, and two threads that answer each other wait for ever (Figure 5 of
 //!   the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing, and a consumer that is
-//!   about to say Empty looks at it, a pause instruction later, lest it take that line with every group. So late
-//!   publication delays nothing for long.
+//!   about to say Empty looks at it, after a whole line a pause instruction later, lest it take that line with every
+//!   group. So late publication delays nothing for long.
 //! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count begins.
 //! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when that is
 //!   used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line: 120 million items
