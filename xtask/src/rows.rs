@@ -24,7 +24,7 @@ const HANDOFF: &str = "hand-off";
 const ABOVE: &str = "above the queues";
 
 /// In the table's order.
-pub(crate) const ROWS: [Row; 25] = [
+pub(crate) const ROWS: [Row; 26] = [
     spsc(
         "lane",
         [
@@ -71,6 +71,7 @@ pub(crate) const ROWS: [Row; 25] = [
     // How both ends of all of these wait and close: the models are theirs.
     spsc("handle", [""; 4]),
     mpmc("ticket", ["mpmc ticket::", "mpmc ticket::sequences::", "mpmc ticket::history::", "loom_mpmc ticket::"]),
+    mpmc("scq", ["mpmc scq::", "mpmc scq::sequences::", "mpmc scq::history::", "loom_mpmc scq::"]),
     mpmc(
         "michael_scott",
         [
@@ -216,6 +217,8 @@ impl Row {
         match self.name {
             "fastflow" => Some("shuttle_papers fastflow".to_owned()),
             "pool" => Some("shuttle_pool".to_owned()),
+            // Loom has its models; shuttle's scenarios of hand-off have one with a select.
+            "select" => None,
             name => (!self.contract.is_empty()).then(|| format!("shuttle {name}")),
         }
     }

@@ -47,6 +47,7 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
+//! | threads that share a queue with a bound, and may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
 //! | producers that must never wait, threads that may be stopped anywhere | [`mpmc::michael_scott`] | lock-free; no bound |
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |

@@ -36,7 +36,7 @@ pub(crate) use std::time::Instant;
 pub(crate) use cell::UnsafeCell;
 
 use core::mem::MaybeUninit;
-pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// The place of one item. Whether it holds one is the algorithm's to know.
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
@@ -383,6 +383,20 @@ pub(crate) fn set(word: &AtomicU64, value: u64) {
         return;
     }
     word.store(value, Release);
+}
+
+/// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
+#[cfg(target_has_atomic = "64")]
+#[inline(always)]
+pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
+    #[cfg(loom)]
+    {
+        full_fence();
+        if barrier::is_read_modify_write() {
+            return word.fetch_or(0, SeqCst);
+        }
+    }
+    word.load(SeqCst)
 }
 
 /// As `look`, at a pointer that may be null.

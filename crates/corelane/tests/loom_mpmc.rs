@@ -14,7 +14,7 @@ mod ledger;
 use corelane::Barrier;
 use corelane::error::{Closed, TryPopError, TryPushError};
 use corelane::mpmc::{
-    self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock,
+    self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Receiver, Scq, Sender, Ticket, TwoLock,
 };
 use corelane::wait::Park;
 use explore::explore_with;
@@ -30,6 +30,10 @@ trait Tested: Design<Item> + Design<usize> {
 }
 
 impl Tested for Ticket {
+    const PREEMPTIONS: usize = 3;
+}
+
+impl Tested for Scq {
     const PREEMPTIONS: usize = 3;
 }
 
@@ -392,6 +396,17 @@ mod models {
         });
     }
 
+    /// A push that a close refuses is not inside.
+    pub(super) fn what_a_close_refuses_does_not_count<D: Tested>() {
+        explore_try_calls::<D>(0, || {
+            let queue = queue::<usize, D>(2);
+            let pusher = spawn(&queue, |queue| queue.push(1).is_ok());
+            queue.close();
+            let pushed = pusher.join().unwrap();
+            assert_eq!(queue.len(), usize::from(pushed));
+        });
+    }
+
     /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the same for Full.
     pub(super) fn what_has_returned_counts<D: Tested>() {
         explore_try_calls::<D>(1, || {
@@ -581,6 +596,7 @@ macro_rules! crowded {
             close_against_a_parked_pop
             close_against_two_parked_pops
             close_against_pushes
+            what_a_close_refuses_does_not_count
             what_has_returned_counts
             two_queues_agree_on_one_order
             len_is_never_more_than_the_capacity
@@ -595,7 +611,7 @@ macro_rules! crowded {
 
 crowded!(michael_scott: MichaelScott, two_lock: TwoLock => []);
 // These can be full.
-crowded!(ticket: Ticket, condvar: Condvar => [
+crowded!(ticket: Ticket, scq: Scq, condvar: Condvar => [
     one_pop_of_many_wakes_two
     close_against_a_parked_push
     two_receivers_go_at_once

@@ -9,7 +9,7 @@ mod watchdog;
 use allocator::{CALLS, LIMIT, LIVE};
 use corelane::dispatch::{Builder, Mpmc};
 use corelane::error::{ChannelError, DispatchError, TryPushError};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
+use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Scq, Ticket, TwoLock};
 use corelane::wait::Park;
 use std::time::Duration;
 
@@ -159,6 +159,7 @@ fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
 #[test]
 fn a_queue_without_memory_is_not_made() {
     refused_memory_is_an_error_and_leaves_nothing::<Ticket>();
+    refused_memory_is_an_error_and_leaves_nothing::<Scq>();
     refused_memory_is_an_error_and_leaves_nothing::<MichaelScott>();
     refused_memory_is_an_error_and_leaves_nothing::<Condvar>();
     refused_memory_is_an_error_and_leaves_nothing::<BusyWait>();
@@ -186,6 +187,7 @@ fn calls_allocate_nothing<D: Design<u64>>() {
 #[test]
 fn pushing_popping_and_waiting_allocate_nothing() {
     calls_allocate_nothing::<Ticket>();
+    calls_allocate_nothing::<Scq>();
     calls_allocate_nothing::<MichaelScott>();
     calls_allocate_nothing::<Condvar>();
     calls_allocate_nothing::<BusyWait>();

@@ -11,7 +11,7 @@ mod watchdog;
 use corelane::dispatch::{self, Collector};
 use corelane::error::{PopTimeoutError, TryPopError};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Ticket, TwoLock};
+use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Scq, Ticket, TwoLock};
 use corelane::spsc::{self, stream};
 use corelane::wait::{Adaptive, Park, Select, Selectable, Strategy, Yield};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,6 +89,7 @@ fn every_kind_of_end_wakes_it() {
         wakes_by("a stream's producer", Park, tx, || while rx.try_pop().is_ok() {});
 
         shared::<Ticket>("ticket");
+        shared::<Scq>("scq");
         shared::<MichaelScott>("michael_scott");
         shared::<TwoLock>("two_lock");
         shared::<Condvar>("condvar");
@@ -248,6 +249,7 @@ impl<'a> WaitForPop<'a> for Select<'a, Park> {
 fn what_a_select_does_not_take_another_sleeper_gets() {
     watchdog::guard(|| {
         an_unused_wake_up_is_passed_on::<Ticket>();
+        an_unused_wake_up_is_passed_on::<Scq>();
         an_unused_wake_up_is_passed_on::<MichaelScott>();
         an_unused_wake_up_is_passed_on::<TwoLock>();
         an_unused_wake_up_is_passed_on::<Condvar>();
@@ -329,28 +331,31 @@ fn both_directions_at_once() {
     watchdog::guard(|| {
         let (a_tx, b_rx) = spsc::channel::<u64>(1);
         let (b_tx, a_rx) = spsc::channel::<u64>(1);
-        thread::scope(|scope| {
-            for (tx, rx) in [(a_tx, a_rx), (b_tx, b_rx)] {
-                scope.spawn(move || {
-                    let mut select = Select::with(Park);
-                    let (tx, rx) = (select.add(tx), select.add(rx));
-                    let (mut pushed, mut popped) = (0, 0);
-                    while pushed < ITEMS || popped < ITEMS {
-                        let ready = select.wait().unwrap();
-                        if ready == rx {
-                            assert_eq!(select[rx].try_pop(), Ok(popped));
-                            popped += 1;
-                        } else {
-                            select[tx].try_push(pushed).unwrap();
-                            pushed += 1;
-                            if pushed == ITEMS {
-                                // Open, so that the other one may still read.
-                                std::mem::forget(select.remove(tx));
-                            }
-                        }
+        let pushes_and_pops = |tx: spsc::Producer<u64>, rx: spsc::Consumer<u64>| {
+            let mut select = Select::with(Park);
+            let (tx, rx) = (select.add(tx), select.add(rx));
+            let (mut pushed, mut popped) = (0, 0);
+            let mut done = None;
+            while pushed < ITEMS || popped < ITEMS {
+                let ready = select.wait().unwrap();
+                if ready == rx {
+                    assert_eq!(select[rx].try_pop(), Ok(popped));
+                    popped += 1;
+                } else {
+                    select[tx].try_push(pushed).unwrap();
+                    pushed += 1;
+                    if pushed == ITEMS {
+                        done = Some(select.remove(tx));
                     }
-                });
+                }
             }
+            // Open, so that the other thread may still read.
+            (done, select)
+        };
+        thread::scope(|scope| {
+            let threads = [(a_tx, a_rx), (b_tx, b_rx)].map(|(tx, rx)| scope.spawn(move || pushes_and_pops(tx, rx)));
+            let ends = threads.map(|thread| thread.join().unwrap());
+            drop(ends);
         });
     });
 }

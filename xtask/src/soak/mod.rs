@@ -51,9 +51,10 @@ pub(crate) struct Arguments {
 type Queue = (&'static str, fn(&mut Episode<'_>) -> u64);
 
 /// The queues beside the designs of `corelane::spsc`, whose list is the tests'.
-const OTHERS: [Queue; 14] = [
+const OTHERS: [Queue; 15] = [
     ("spsc::stream", stream::run),
     ("mpmc::ticket", mpmc::ticket),
+    ("mpmc::scq", mpmc::scq),
     ("mpmc::michael_scott", mpmc::michael_scott),
     ("mpmc::two_lock", mpmc::two_lock),
     ("mpmc::condvar", mpmc::condvar),

@@ -18,7 +18,7 @@ macro_rules! designs {
         })+
     };
 }
-designs!(ticket Ticket michael_scott MichaelScott two_lock TwoLock condvar Condvar busy_wait BusyWait);
+designs!(ticket Ticket scq Scq michael_scott MichaelScott two_lock TwoLock condvar Condvar busy_wait BusyWait);
 
 /// The most items in a queue without a bound.
 const AHEAD: usize = 50_000;

@@ -420,6 +420,7 @@ fn table() -> Vec<Case> {
     }
 
     each_shared::<mpmc::Ticket>(&mut cases, "mpmc ticket");
+    each_shared::<mpmc::Scq>(&mut cases, "mpmc scq");
     each_shared::<mpmc::MichaelScott>(&mut cases, "mpmc michael_scott");
     each_shared::<mpmc::TwoLock>(&mut cases, "mpmc two_lock");
     each_shared::<mpmc::Condvar>(&mut cases, "mpmc condvar");

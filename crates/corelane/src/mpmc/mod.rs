@@ -60,6 +60,7 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
+//! | the same, and threads that may be stopped anywhere | [`scq`] | bounded, lock-free; no call says `Busy` |
 //! | producers that must never wait, and threads that may be stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
 //! | items that pile up for a while, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`michael_scott`], [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
@@ -67,6 +68,7 @@
 //! | | bounded | progress | memory |
 //! |---|---|---|---|
 //! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
+//! | [`scq`] | yes | lock-free; a stopped thread keeps one place | a slot an item and two indices, from the start |
 //! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
 //! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
 //! | [`condvar`] | yes | blocking | the capacity, from the start |
@@ -78,7 +80,7 @@
 //! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of single calls, each with
 //!   its moment; where it is made in one step nothing comes between them.
 //! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the queue; `Full` and `Empty`
-//!   are exact. A thread that is alone never sees `Busy`. One thing they do wait for: a thread that has a sleeping one
+//!   are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One thing they do wait for: a thread that has a sleeping one
 //!   to wake takes a lock for a few instructions, as does a thread that falls asleep.
 //!
 //! ```
@@ -386,6 +388,7 @@ pub mod condvar;
 mod lock;
 pub mod michael_scott;
 mod nodes;
+pub mod scq;
 pub mod ticket;
 pub mod two_lock;
 
@@ -402,6 +405,7 @@ pub use queue::any_queue;
 pub use queue::{Options, Queue, UNBOUNDED, queue_with};
 #[cfg(feature = "std")]
 pub use queue::{PopSide, PushSide};
+pub use scq::Scq;
 pub use stats::{Attempts, Counting, NoStats, Recorder, Stats};
 pub use ticket::{Ticket, channel, queue, try_channel, try_queue};
 pub use two_lock::TwoLock;

@@ -286,11 +286,9 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// closed queue may be at its end only now: a thread that sleeps since the close found the last item still on its
     /// way, and this one has taken it.
     fn wake_next(&self, side: Side) {
-        let more = match side {
-            Side::Push => self.len() < self.capacity(),
-            Side::Pop => !self.is_empty(),
-        };
-        if more || self.is_closed() {
+        let _ = side;
+        #[cfg(feature = "std")]
+        if self.is_ready(side) {
             self.wake(side);
         }
     }

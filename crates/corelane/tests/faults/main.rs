@@ -218,6 +218,7 @@ macro_rules! suite_of_handoff {
 
 designs!(suite_of_spsc);
 suite_of_mpmc!(ticket, Ticket, true, false, tests);
+suite_of_mpmc!(scq, Scq, true, true, tests);
 suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 // Asks the allocator for each item, which has locks that a stopped thread may hold.
 suite_of_mpmc!(two_lock, TwoLock, false, false);

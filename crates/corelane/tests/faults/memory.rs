@@ -64,6 +64,7 @@ fn what_cannot_be_made_is_refused() {
         designs!(refused);
         for made in [
             mpmc::ticket::try_queue::<Page>(TOO_MANY).err(),
+            mpmc::scq::try_queue::<Page>(TOO_MANY).err(),
             mpmc::condvar::try_queue::<Page>(TOO_MANY).err(),
             mpmc::busy_wait::try_queue::<Page>(TOO_MANY).err(),
         ] {

@@ -13,6 +13,8 @@ pub(crate) trait Case: 'static {
     const BOUNDED: bool;
     /// Whether a thread that waits for long sleeps.
     const SLEEPS: bool;
+    /// Whether a thread in the middle of a call takes room of its own, so that `Full` may come early.
+    const FULL_EARLY: bool = false;
 }
 
 /// 4 KiB.

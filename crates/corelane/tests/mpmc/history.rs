@@ -15,12 +15,15 @@ use todc_utils::Specification;
 const THREADS: usize = 3;
 const CALLS: usize = 6;
 const HISTORIES: usize = 700;
+/// Items in a batch, at most.
+const LARGEST: usize = 3;
 
 /// A call and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Call {
     Push(Vec<u64>),
-    Full,
+    /// With this many items at most in the middle of other threads' calls, which may take room, too.
+    Full(usize),
     PushClosed,
     Pop(Vec<u64>),
     Empty,
@@ -52,7 +55,7 @@ impl<const BOUND: usize> Specification for Fifo<BOUND> {
                 next.0.extend(pushed);
                 !pushed.is_empty() && !closed && next.0.len() <= BOUND
             }
-            Call::Full => !closed && items.len() == BOUND,
+            Call::Full(midway) => !closed && items.len() + midway >= BOUND,
             Call::PushClosed => *closed,
             Call::Pop(popped) => !popped.is_empty() && popped.iter().all(|&item| next.0.pop_front() == Some(item)),
             Call::Empty => !closed && items.is_empty(),
@@ -100,7 +103,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
             };
             match outcome {
                 Ok(()) => Some(Call::Push(vec![item])),
-                Err(TryPushError::Full(_)) => Some(Call::Full),
+                Err(TryPushError::Full(_)) => Some(Call::Full(0)),
                 Err(TryPushError::Closed(_)) => Some(Call::PushClosed),
                 Err(TryPushError::Busy(_)) => None,
                 Err(error) => panic!("{error}"),
@@ -125,13 +128,13 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
             }
         }
         2 => {
-            let count = 1 + random.below(3) as u64;
+            let count = 1 + random.below(LARGEST) as u64;
             let items: Vec<_> = (*next + 1..=*next + count).collect();
             *next += count;
             let mut batch = items.clone();
             match queue.try_push_batch(&mut batch) {
                 Ok(pushed) => Some(Call::Push(items[..pushed].to_vec())),
-                Err(TryPushError::Full(())) => Some(Call::Full),
+                Err(TryPushError::Full(())) => Some(Call::Full(0)),
                 Err(TryPushError::Closed(())) => Some(Call::PushClosed),
                 Err(TryPushError::Busy(())) => None,
                 Err(error) => panic!("{error}"),
@@ -139,7 +142,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
         }
         _ => {
             let mut items = Vec::new();
-            match queue.try_pop_batch(&mut items, 1 + random.below(3)) {
+            match queue.try_pop_batch(&mut items, 1 + random.below(LARGEST)) {
                 Ok(_) => Some(Call::Pop(items)),
                 Err(TryPopError::Empty) => Some(Call::Empty),
                 Err(TryPopError::Closed) => Some(Call::PopClosed),
@@ -151,6 +154,20 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
 }
 
 type Histories = [Vec<Event<Call>>];
+
+/// The calls that claim something. A `Full` is told how many items may be in the middle of the other threads' calls, if
+/// those are so large and it may be early.
+fn claims(calls: &[Vec<Event<Option<Call>>>], largest: usize) -> Vec<Vec<Event<Call>>> {
+    let midway = |thread: usize, begin, end| {
+        let others = calls.iter().enumerate().filter(|&(other, _)| other != thread).flat_map(|(_, calls)| calls);
+        others.filter(|&&(from, to, _)| from < end && begin < to).count() * largest
+    };
+    let claim = |thread, &(begin, end, ref call): &Event<Option<Call>>| {
+        let call = call.clone()?;
+        Some((begin, end, if call == Call::Full(0) { Call::Full(midway(thread, begin, end)) } else { call }))
+    };
+    (0..).zip(calls).map(|(thread, calls)| calls.iter().filter_map(|call| claim(thread, call)).collect()).collect()
+}
 
 fn is_linearizable<const BOUND: usize>(histories: &Histories) -> bool {
     histories::is_linearizable::<Fifo<BOUND>>(histories.iter().flatten().cloned())
@@ -164,13 +181,12 @@ fn record<C: Case>(
     thread: usize,
     clock: &Clock,
     gate: &Gate,
-) -> Vec<Event<Call>> {
+) -> Vec<Event<Option<Call>>> {
     let mut events = Vec::with_capacity(CALLS);
     let mut next = 1000 * thread as u64;
     gate.pass();
     for _ in 0..CALLS {
-        let (begin, end, answer) = clock.time(|| call::<C>(queue, random, mix, &mut next));
-        events.extend(answer.map(|answer| (begin, end, answer)));
+        events.push(clock.time(|| call::<C>(queue, random, mix, &mut next)));
         (0..random.below(30)).for_each(|_| std::hint::spin_loop());
     }
     events
@@ -183,7 +199,7 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
         let queue = queue_from::<C, u64>(capacity, [0, usize::MAX - 3][round % 2]);
         let (clock, gate) = (Clock::default(), Gate::new(THREADS));
         // Threads of their own for each round: none waits for one that has panicked.
-        let events: Vec<_> = thread::scope(|scope| {
+        let calls: Vec<_> = thread::scope(|scope| {
             let (queue, clock, gate) = (&queue, &clock, &gate);
             let threads: Vec<_> = randoms
                 .iter_mut()
@@ -192,6 +208,7 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
+        let events = claims(&calls, usize::from(C::FULL_EARLY) * LARGEST);
         assert!(is_linearizable::<BOUND>(&events), "begin, end, call and answer, by thread: {events:#?}");
     }
     println!("{HISTORIES} histories judged");
@@ -222,20 +239,21 @@ pub(crate) fn waiting_calls_are_linearizable<C: Case>() {
 #[test]
 fn the_checker_refuses_what_is_wrong() {
     use Call::{Close, Empty, Full, IsClosed, Pop, PopClosed, Push, PushClosed};
+    let full = || Full(0);
     let sequence = |calls: &[Call]| {
         vec![calls.iter().enumerate().map(|(i, call)| (2 * i, 2 * i + 1, call.clone())).collect::<Vec<_>>()]
     };
     let push = |items: &[u64]| Push(items.to_vec());
     let pop = |items: &[u64]| Pop(items.to_vec());
     for right in [
-        &[push(&[1]), push(&[2]), Full, pop(&[1, 2]), Empty][..],
+        &[push(&[1]), push(&[2]), full(), pop(&[1, 2]), Empty][..],
         &[push(&[1, 2]), pop(&[1]), Close, PushClosed, pop(&[2]), PopClosed, IsClosed(true)],
     ] {
         assert!(is_linearizable::<2>(&sequence(right)), "{right:?}");
     }
     for wrong in [
         &[push(&[1]), push(&[2]), pop(&[2])][..],
-        &[push(&[1]), Full],
+        &[push(&[1]), full()],
         &[push(&[1]), Empty],
         &[push(&[1]), pop(&[1]), pop(&[1])],
         &[push(&[1]), Close, PopClosed],
@@ -250,6 +268,9 @@ fn the_checker_refuses_what_is_wrong() {
     ] {
         assert!(!is_linearizable::<2>(&sequence(wrong)), "{wrong:?}");
     }
+    // Beside another call Full may be early, where that is allowed.
+    let beside = |largest| claims(&[vec![(0, 3, Some(push(&[1])))], vec![(1, 2, Some(full()))]], largest);
+    assert!(!is_linearizable::<3>(&beside(1)) && is_linearizable::<3>(&beside(2)));
     // The first push of two has begun and not ended, the second one has ended: Empty is wrong, see `ticket.rs`.
     let stopped = |answer| vec![vec![(0, 9, push(&[1]))], vec![(1, 2, push(&[2]))], vec![(3, 4, answer)]];
     assert!(!is_linearizable::<NONE>(&stopped(Empty)));

@@ -29,9 +29,9 @@ mod suite;
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
-/// The whole suite for a design: `suite!(name, Design, has a bound, sleeps)`.
+/// The whole suite for a design: `suite!(name, Design, has a bound, sleeps, and whether Full may come early)`.
 macro_rules! suite {
-    ($name:ident, $design:ident, $bounded:literal, $sleeps:literal) => {
+    ($name:ident, $design:ident, $bounded:literal, $sleeps:literal $(, $full_early:literal)?) => {
         mod $name {
             pub(super) struct This;
 
@@ -39,6 +39,7 @@ macro_rules! suite {
                 type Design = corelane::mpmc::$design;
                 const BOUNDED: bool = $bounded;
                 const SLEEPS: bool = $sleeps;
+                $(const FULL_EARLY: bool = $full_early;)?
             }
 
             tests! {
@@ -142,6 +143,7 @@ macro_rules! suite {
 }
 
 suite!(ticket, Ticket, true, true);
+suite!(scq, Scq, true, true, true);
 suite!(michael_scott, MichaelScott, false, true);
 suite!(two_lock, TwoLock, false, true);
 suite!(condvar, Condvar, true, true);

@@ -82,6 +82,7 @@ designs!(suite_of_spsc);
 suites! {
     mpmc:
     ticket: corelane::mpmc::Ticket,
+    scq: corelane::mpmc::Scq,
     michael_scott: corelane::mpmc::MichaelScott,
     two_lock: corelane::mpmc::TwoLock,
     condvar: corelane::mpmc::Condvar,
