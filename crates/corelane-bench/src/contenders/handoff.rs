@@ -1,9 +1,11 @@
-//! Queues between any number of threads: synchronous ones, and unbounded ones whose takers wait.
+//! Queues between any number of threads: synchronous ones, unbounded ones whose takers wait, and bounded ones.
 
 use crate::contender::{Kind, ManyToMany};
 use ::concurrent_queue::ConcurrentQueue;
 use corelane::handoff::{Fairness, SynchronousQueue, TransferQueue};
+use corelane::mpmc;
 use corelane_papers::handoff::{self as baseline, JavaFive};
+use crossbeam_queue::ArrayQueue;
 use std::sync::{Arc, mpsc};
 use std::thread::yield_now;
 
@@ -282,10 +284,89 @@ shared!(
     }
 );
 
+/// Of those with a bound.
+const CAPACITY: usize = 1024;
+
+shared!(
+    /// The ring of stamps.
+    TicketBounded,
+    "ticket",
+    Corelane,
+    mpmc::Queue<u64>,
+    mpmc::queue(CAPACITY),
+    |queue, item| queue.push(item).is_ok(),
+    |queue| queue.pop().ok()
+);
+shared!(
+    /// The two rings of indices.
+    ScqBounded,
+    "scq",
+    Corelane,
+    mpmc::scq::Queue<u64>,
+    mpmc::scq::queue(CAPACITY),
+    |queue, item| queue.push(item).is_ok(),
+    |queue| queue.pop().ok()
+);
+many_to_many!(
+    /// crossbeam's channel with a bound.
+    CrossbeamBounded,
+    "crossbeam bounded",
+    Crate,
+    crossbeam_channel::Sender<u64>,
+    crossbeam_channel::Receiver<u64>,
+    cloned(crossbeam_channel::bounded(CAPACITY)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// kanal's channel with a bound.
+    KanalBounded,
+    "kanal bounded",
+    Crate,
+    kanal::Sender<u64>,
+    kanal::Receiver<u64>,
+    cloned(kanal::bounded(CAPACITY)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+many_to_many!(
+    /// flume's channel with a bound.
+    FlumeBounded,
+    "flume bounded",
+    Crate,
+    flume::Sender<u64>,
+    flume::Receiver<u64>,
+    cloned(flume::bounded(CAPACITY)),
+    |tx, item| tx.send(item).is_ok(),
+    |rx| rx.recv().ok()
+);
+shared!(
+    /// crossbeam's queue, which leaves waiting to its user.
+    ArrayQueueYields,
+    "crossbeam ArrayQueue + yield",
+    Crate,
+    ArrayQueue<u64>,
+    ArrayQueue::new(CAPACITY),
+    |queue, item| {
+        while queue.push(item).is_err() {
+            yield_now();
+        }
+        true
+    },
+    |queue| {
+        loop {
+            match queue.pop() {
+                Some(item) => return Some(item),
+                None => yield_now(),
+            }
+        }
+    }
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contenders::{each_handoff, each_unbounded};
+    use crate::contenders::{each_bounded, each_handoff, each_unbounded};
 
     fn hands_over<M: ManyToMany>() {
         let takers = if M::ONE_TAKER { 1 } else { 2 };
@@ -306,6 +387,7 @@ mod tests {
     fn every_contender_hands_items_over() {
         each_handoff!(M => hands_over::<M>());
         each_unbounded!(M => hands_over::<M>());
+        each_bounded!(M => hands_over::<M>());
         hands_over::<TransferPut>();
         hands_over::<Eliminating>();
     }

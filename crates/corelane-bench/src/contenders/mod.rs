@@ -31,9 +31,9 @@ pub(crate) use self::executor::{ExecutorFair, ExecutorJavaFair, ExecutorJavaUnfa
 pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
-    ChannelUnbounded, ConcurrentUnbounded, CrossbeamUnbounded, CrossbeamZero, Eliminating, Fair, FlumeUnbounded,
-    FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalUnbounded, KanalZero, Naive, SyncChannelZero, TransferPush,
-    TransferPut, Unfair,
+    ArrayQueueYields, ChannelUnbounded, ConcurrentUnbounded, CrossbeamBounded, CrossbeamUnbounded, CrossbeamZero,
+    Eliminating, Fair, FlumeBounded, FlumeUnbounded, FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalBounded,
+    KanalUnbounded, KanalZero, Naive, ScqBounded, SyncChannelZero, TicketBounded, TransferPush, TransferPut, Unfair,
 };
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::jobs::{
@@ -193,6 +193,20 @@ macro_rules! each_unbounded {
     };
 }
 
+/// Every bounded queue between any number of threads.
+macro_rules! each_bounded {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            TicketBounded,
+            ScqBounded,
+            CrossbeamBounded,
+            ArrayQueueYields,
+            KanalBounded,
+            FlumeBounded,
+        ] $name => $body)
+    };
+}
+
 /// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `try_put`.
 macro_rules! each_executor {
     ($name:ident => $body:expr) => {
@@ -261,7 +275,7 @@ macro_rules! each_channel_of_jobs {
 }
 
 pub(crate) use {
-    each, each_channel_of_jobs, each_counted_queue_of_jobs, each_crate, each_crate_that_does_not_wait,
+    each, each_bounded, each_channel_of_jobs, each_counted_queue_of_jobs, each_crate, each_crate_that_does_not_wait,
     each_crate_that_waits, each_crate_with_batches, each_design, each_executor, each_handoff, each_messages, each_pool,
     each_queue_of_jobs, each_unbounded,
 };

@@ -5,6 +5,7 @@ mod cache_lines;
 mod cache_misses;
 mod capacity;
 mod client_server;
+mod crowd;
 mod deadlock;
 mod dispatch;
 mod element_size;
@@ -49,6 +50,7 @@ pub(crate) const ALL: &[Experiment] = &[
     handoff::EXPERIMENT,
     transfer::EXPERIMENT,
     elimination::EXPERIMENT,
+    crowd::EXPERIMENT,
     pool::EXPERIMENT,
     dispatch::EXPERIMENT,
     attempts::EXPERIMENT,
