@@ -68,7 +68,7 @@
 //! | | bounded | progress | memory |
 //! |---|---|---|---|
 //! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
-//! | [`scq`] | yes | lock-free; a stopped thread keeps one place | a slot an item and two indices, from the start |
+//! | [`scq`] | yes | lock-free; a stopped thread keeps what it has drawn | a slot an item and two indices, from the start |
 //! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
 //! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
 //! | [`condvar`] | yes | blocking | the capacity, from the start |

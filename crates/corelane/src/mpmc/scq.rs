@@ -19,7 +19,7 @@
 //!    where no taker has passed. Then it draws the next position, unless `tail` says that there is none.
 //! 5. So a put may find its entry spoilt by a taker that came too soon, and takers could spoil entry after entry. They
 //!    have a number of failures, the *threshold*, which every put sets anew. Once it is used up nothing is in the ring.
-//! 6. A batch draws the positions of up to 64 items at once.
+//! 6. A batch draws the positions of up to 64 items at once, and what comes to nothing again.
 //! 7. A close raises the flag `CLOSED` in `filled`'s `tail`. A put that draws a position after it gives up. A pop of a
 //!    closed queue goes on, whatever the threshold, until it has passed `tail`: so after `Closed` nothing comes any more.
 //!
@@ -32,10 +32,11 @@
 //!
 //! # Linearizable
 //!
-//! All calls are, single ones and batches as sequences of single ones; the paper has the proof for a ring. `Empty` is exact.
-//! `Full` says that every place is taken: by an item, or by a thread in the middle of a push or a pop. So `Full` may come
-//! early by one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there; a `push` waits
-//! that out. No call says `Busy`.
+//! All calls are, single ones and batches as sequences of single ones, between which others may come; the paper has the
+//! proof for a ring. `Empty` is exact: a thread in the middle of a pop may be the one to get what was pushed since. `Full`
+//! says that every place is taken: by an item, or by a thread in the middle of a push or a pop. So `Full` may come early by
+//! one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there; a `push` waits that
+//! out. No call says `Busy`.
 //!
 //! # Synchronization
 //!
@@ -45,8 +46,10 @@
 //!
 //! # Progress
 //!
-//! `try_` calls are lock-free: a position that comes to nothing does so because another thread got on, and the threshold
-//! ends the exceptions. A thread that is stopped anywhere keeps no other waiting; it keeps its place.
+//! `try_` calls are lock-free: a position comes to nothing because another thread got on, or because a stopped one has the
+//! entry, of which there are twice as many as places; the threshold ends what is left. A thread that is stopped anywhere
+//! holds up no other thread's call. It keeps what it has drawn: a place, or the item that comes to its position, also one
+//! that is pushed later; in a batch up to 64 of them.
 //!
 //! # When to use it, and when not
 //!
@@ -65,7 +68,7 @@ use super::stats::{NoStats, Recorder};
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
-use crate::sync::{AtomicBool, AtomicU64, Padded, Relaxed, SeqCst, Slot, init_slot, retry, strict_look};
+use crate::sync::{Acquire, AtomicBool, AtomicU64, Padded, Release, SeqCst, Slot, init_slot, retry, strict_look};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -82,10 +85,10 @@ const CLOSED: u64 = 1;
 const ONE: u64 = 2;
 /// How many positions a batch draws at once.
 const RUN: usize = 64;
-/// How many takers may fail after a put. More than can be between a taker and the index that was put: the entries, and what
-/// 2^22 threads, as many as a system has, may have drawn. A model has few threads.
-const THRESHOLD: u64 = if cfg!(loom) { 16 } else { 1 << 30 };
-/// Entries that follow each other in a ring lie on different lines where it has more than these.
+/// How many takers may fail after a put. More than can be between a taker and the index that was put: the entries, 2^33 at
+/// most, and what 2^22 threads, as many as a system has, may have drawn. A model has few threads.
+const THRESHOLD: u64 = if cfg!(loom) { 16 } else { 1 << 40 };
+/// Entries that follow each other in a ring lie on different lines where it has more than two to the power of this.
 const SPREAD: u32 = 3;
 
 /// Why nothing was taken from a ring.
@@ -106,8 +109,9 @@ struct Indices {
     head: Padded<AtomicU64>,
     /// How many takers may still fail, as a signed number.
     threshold: Padded<AtomicU64>,
-    /// The last position where a put came to nothing: before `head`, but for a moment or beside a stopped taker.
-    skipped: AtomicU64,
+    /// The last position where a put came to nothing: before `head`, but for a moment, beside a stopped taker, or after a
+    /// close.
+    skipped: Padded<AtomicU64>,
     buffer: Buffer,
     /// The number of entries is a power of two, this one.
     order: u32,
@@ -125,7 +129,7 @@ impl Indices {
             tail: Padded(AtomicU64::new(start.wrapping_add(put as u64 * ONE))),
             head: Padded(AtomicU64::new(start)),
             threshold: Padded(AtomicU64::new(if is_filled { THRESHOLD } else { u64::MAX })),
-            skipped: AtomicU64::new(start.wrapping_sub(ONE)),
+            skipped: Padded(AtomicU64::new(start.wrapping_sub(ONE))),
             buffer,
             order,
         };
@@ -187,7 +191,7 @@ impl Indices {
     /// Puts indices in order, or as many of them as come before a close. There are never more in the ring than it was made
     /// for.
     #[inline(always)]
-    fn put(&self, indices: &[u32], stats: &impl Recorder) -> usize {
+    fn put(&self, indices: &[u32], side: Side, stats: &impl Recorder) -> usize {
         let mut done = 0;
         while done < indices.len() {
             let left = (indices.len() - done) as u64;
@@ -202,7 +206,7 @@ impl Indices {
                     done += 1;
                 } else {
                     self.skip(position);
-                    stats.retried(Side::Push);
+                    stats.retried(side);
                     retry();
                 }
                 position = position.wrapping_add(ONE);
@@ -250,7 +254,7 @@ impl Indices {
 
     /// Takes the oldest indices: at least one, at most as many as `indices` has room for.
     #[inline(always)]
-    fn take(&self, indices: &mut [u32], stats: &impl Recorder) -> Result<usize, Nothing> {
+    fn take(&self, indices: &mut [u32], side: Side, stats: &impl Recorder) -> Result<usize, Nothing> {
         let mut most = indices.len() as u64;
         let threshold = strict_look(&self.threshold);
         if threshold != THRESHOLD || most != 1 {
@@ -285,7 +289,7 @@ impl Indices {
                 Some(nothing) => return Err(nothing),
                 None => most = 1,
             }
-            stats.retried(Side::Pop);
+            stats.retried(side);
             retry();
         }
     }
@@ -346,6 +350,13 @@ impl Indices {
         }
     }
 
+    /// How many indices are inside, about.
+    fn drawn(&self) -> usize {
+        let head = strict_look(&self.head);
+        let end = strict_look(&self.tail) & !CLOSED;
+        if is_before(head, end) { (end.wrapping_sub(head) / ONE) as usize } else { 0 }
+    }
+
     fn close(&self) {
         self.tail.fetch_or(CLOSED, SeqCst);
     }
@@ -357,22 +368,25 @@ impl Indices {
 
     /// How many indices are inside; one that a put has drawn a position for may count, one that a taker has, does not.
     ///
-    /// Before `head` every position is done with: an index was taken there, or put and taker both came to nothing.
+    /// A position before `head` has its taker: an index is taken there, or put and taker both come to nothing.
     fn len(&self, most: usize) -> usize {
         loop {
             let tail = strict_look(&self.tail);
             let head = strict_look(&self.head);
             let skipped = strict_look(&self.skipped);
-            if strict_look(&self.tail) != tail {
-                retry();
-                continue;
-            }
             let end = tail & !CLOSED;
-            if !is_before(head, end) {
-                return 0;
+            let len = if !is_before(head, end) {
+                0
+            } else if is_before(skipped, head) {
+                most.min((end.wrapping_sub(head) / ONE) as usize)
+            } else {
+                self.count(most)
+            };
+            // While the tail stood there nothing came.
+            if strict_look(&self.tail) == tail {
+                return len;
             }
-            let drawn = end.wrapping_sub(head) / ONE;
-            return if is_before(skipped, head) { most.min(drawn as usize) } else { self.count(most) };
+            retry();
         }
     }
 
@@ -444,7 +458,8 @@ impl<T> Places<T> {
         if u32::try_from(capacity).is_err() {
             return Err(ChannelError::TooLarge);
         }
-        let bytes = size_of::<Slot<T>>();
+        // No item of no size lies where its alignment forbids.
+        let bytes = size_of::<Slot<T>>().max(align_of::<Slot<T>>());
         let stride = if bytes <= LINE { bytes.next_power_of_two() } else { bytes.next_multiple_of(LINE) };
         let items = Buffer::new(capacity, stride, align_of::<Slot<T>>().max(2 * LINE))?;
         for index in 0..capacity {
@@ -482,18 +497,18 @@ impl<T> Places<T> {
     /// Takes free places: how many, at least one.
     #[inline(always)]
     fn take_free<S: Recorder>(&self, indices: &mut [u32], stats: &S) -> Result<usize, TryPushError<()>> {
-        if self.refuses.load(Relaxed) {
+        if self.refuses.load(Acquire) {
             return Err(TryPushError::Closed(()));
         }
         self.free
-            .take(indices, stats)
+            .take(indices, Side::Push, stats)
             .map_err(|_| if self.filled.is_closed() { TryPushError::Closed(()) } else { TryPushError::Full(()) })
     }
 
     /// Takes filled places, as [`take_free`](Self::take_free).
     #[inline(always)]
     fn take_filled<S: Recorder>(&self, indices: &mut [u32], stats: &S) -> Result<usize, TryPopError> {
-        self.filled.take(indices, stats).map_err(|nothing| match nothing {
+        self.filled.take(indices, Side::Pop, stats).map_err(|nothing| match nothing {
             Nothing::Now => TryPopError::Empty,
             Nothing::AnyMore => TryPopError::Closed,
         })
@@ -524,12 +539,12 @@ impl<T: Send> Raw<T> for Places<T> {
         }
         // SAFETY: just taken.
         unsafe { self.write(index[0], item) };
-        if self.filled.put(&index, stats) == 1 {
+        if self.filled.put(&index, Side::Push, stats) == 1 {
             return Ok(());
         }
         // SAFETY: just written, and not put.
         let item = unsafe { self.read(index[0]) };
-        self.free.put(&index, stats);
+        self.free.put(&index, Side::Push, stats);
         Err(TryPushError::Closed(item))
     }
 
@@ -539,7 +554,7 @@ impl<T: Send> Raw<T> for Places<T> {
         self.take_filled(&mut index, stats)?;
         // SAFETY: just taken.
         let item = unsafe { self.read(index[0]) };
-        self.free.put(&index, stats);
+        self.free.put(&index, Side::Pop, stats);
         Ok(item)
     }
 
@@ -558,12 +573,12 @@ impl<T: Send> Raw<T> for Places<T> {
                 // SAFETY: just taken.
                 unsafe { self.write(index, item) };
             }
-            let put = self.filled.put(indices, stats);
+            let put = self.filled.put(indices, Side::Push, stats);
             pushed += put;
             if put < count {
                 // SAFETY: these came last, and what is at their places is overwritten or never looked at again.
                 unsafe { supply.restore(count - put) };
-                self.free.put(&indices[put..], stats);
+                self.free.put(&indices[put..], Side::Push, stats);
                 return if pushed == 0 { Err(TryPushError::Closed(())) } else { Ok(pushed) };
             }
         }
@@ -572,7 +587,7 @@ impl<T: Send> Raw<T> for Places<T> {
 
     fn pop_run<S: Recorder>(&self, items: &mut Vec<T>, max: usize, _: Stay, stats: &S) -> Result<usize, TryPopError> {
         // Before the first is taken: it may panic.
-        let most = max.min(self.len().max(1));
+        let most = max.min(self.filled.drawn().clamp(1, self.capacity));
         items.reserve(most);
         let mut indices = [0; RUN];
         let mut popped = 0;
@@ -586,7 +601,7 @@ impl<T: Send> Raw<T> for Places<T> {
                 // SAFETY: just taken.
                 items.push(unsafe { self.read(index) });
             }
-            self.free.put(&indices[..count], stats);
+            self.free.put(&indices[..count], Side::Pop, stats);
             popped += count;
         }
         Ok(popped)
@@ -594,7 +609,7 @@ impl<T: Send> Raw<T> for Places<T> {
 
     fn close(&self) {
         self.filled.close();
-        self.refuses.store(true, Relaxed);
+        self.refuses.store(true, Release);
     }
 
     fn is_closed(&self) -> bool {
@@ -635,7 +650,7 @@ impl<T> Drop for Places<T> {
         // No thread is in the middle of a call: whatever is in the ring is filled.
         drop_all(self.filled.count(self.capacity), |_| {
             let mut index = [0];
-            if self.filled.take(&mut index, &NoStats).is_ok() {
+            if self.filled.take(&mut index, Side::Pop, &NoStats).is_ok() {
                 // SAFETY: just taken.
                 self.slot(index[0]).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             }

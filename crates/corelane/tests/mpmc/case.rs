@@ -13,8 +13,9 @@ pub(crate) trait Case: 'static {
     const BOUNDED: bool;
     /// Whether a thread that waits for long sleeps.
     const SLEEPS: bool;
-    /// Whether a thread in the middle of a call takes room of its own, so that `Full` may come early.
-    const FULL_EARLY: bool = false;
+    /// Whether an item gets a place first and its turn later: so a thread in the middle of a call takes room of its own,
+    /// and `Full` may come early; and a batch is several steps.
+    const BY_PLACES: bool = false;
 }
 
 /// 4 KiB.
@@ -35,6 +36,7 @@ macro_rules! carries {
 }
 carries!(
     (),
+    [u64; 0],
     u8,
     u64,
     usize,

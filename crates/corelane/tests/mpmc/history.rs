@@ -30,6 +30,8 @@ enum Call {
     PopClosed,
     Close,
     IsClosed(bool),
+    /// One of a thread's calls, or of the single calls that a batch is made of, which come in this order.
+    Part(usize, usize, Box<Self>),
 }
 
 /// A queue of at most `BOUND` items.
@@ -39,15 +41,16 @@ struct Fifo<const BOUND: usize>;
 const NONE: usize = usize::MAX;
 
 impl<const BOUND: usize> Specification for Fifo<BOUND> {
-    type State = (VecDeque<u64>, bool);
+    /// With the next part of each thread.
+    type State = (VecDeque<u64>, bool, [usize; THREADS]);
     type Operation = Call;
 
     fn init() -> Self::State {
-        (VecDeque::new(), false)
+        (VecDeque::new(), false, [0; THREADS])
     }
 
     fn apply(call: &Call, state: &Self::State) -> (bool, Self::State) {
-        let (items, closed) = state;
+        let (items, closed, parts) = state;
         let mut next = state.clone();
         // A batch that does nothing says why: it does not succeed.
         let holds = match call {
@@ -65,6 +68,11 @@ impl<const BOUND: usize> Specification for Fifo<BOUND> {
                 true
             }
             Call::IsClosed(answer) => answer == closed,
+            Call::Part(thread, number, call) => {
+                let (holds, mut next) = Self::apply(call, state);
+                next.2[*thread] += 1;
+                return (holds && parts[*thread] == *number, if holds { next } else { state.clone() });
+            }
         };
         if holds { (true, next) } else { (false, state.clone()) }
     }
@@ -153,6 +161,25 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
     }
 }
 
+/// Batches as what they are promised to be, sequences of single calls.
+fn parts(events: Vec<Vec<Event<Call>>>) -> Vec<Vec<Event<Call>>> {
+    let singles = |call: Call| match call {
+        Call::Push(items) => items.into_iter().map(|item| Call::Push(vec![item])).collect(),
+        Call::Pop(items) => items.into_iter().map(|item| Call::Pop(vec![item])).collect(),
+        call => vec![call],
+    };
+    let of_thread = |(thread, events): (usize, Vec<Event<Call>>)| {
+        let calls = events
+            .into_iter()
+            .flat_map(|(begin, end, call)| singles(call).into_iter().map(move |call| (begin, end, call)));
+        (0..)
+            .zip(calls)
+            .map(|(number, (begin, end, call))| (begin, end, Call::Part(thread, number, call.into())))
+            .collect()
+    };
+    (0..).zip(events).map(of_thread).collect()
+}
+
 type Histories = [Vec<Event<Call>>];
 
 /// The calls that claim something. A `Full` is told how many items may be in the middle of the other threads' calls, if
@@ -208,7 +235,8 @@ fn histories<C: Case, const BOUND: usize>(mix: Mix) {
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let events = claims(&calls, usize::from(C::FULL_EARLY) * LARGEST);
+        let events = claims(&calls, usize::from(C::BY_PLACES) * LARGEST);
+        let events = if C::BY_PLACES { parts(events) } else { events };
         assert!(is_linearizable::<BOUND>(&events), "begin, end, call and answer, by thread: {events:#?}");
     }
     println!("{HISTORIES} histories judged");

@@ -61,6 +61,10 @@ pub(crate) fn zero_sized_items_are_counted<C: Case>() {
             assert!(batch.is_empty());
             (0..capacity).for_each(|_| queue.try_pop().unwrap());
         }
+        // No size, but an alignment.
+        let queue = queue_from::<C, [u64; 0]>(capacity, 0);
+        (0..capacity).for_each(|_| queue.try_push([]).unwrap());
+        assert_eq!(std::iter::from_fn(|| queue.try_pop().ok()).count(), capacity);
     }
 }
 

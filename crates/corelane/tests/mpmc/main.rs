@@ -29,9 +29,9 @@ mod suite;
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
-/// The whole suite for a design: `suite!(name, Design, has a bound, sleeps, and whether Full may come early)`.
+/// The whole suite for a design: `suite!(name, Design, has a bound, sleeps, and whether it works by places)`.
 macro_rules! suite {
-    ($name:ident, $design:ident, $bounded:literal, $sleeps:literal $(, $full_early:literal)?) => {
+    ($name:ident, $design:ident, $bounded:literal, $sleeps:literal $(, $by_places:literal)?) => {
         mod $name {
             pub(super) struct This;
 
@@ -39,7 +39,7 @@ macro_rules! suite {
                 type Design = corelane::mpmc::$design;
                 const BOUNDED: bool = $bounded;
                 const SLEEPS: bool = $sleeps;
-                $(const FULL_EARLY: bool = $full_early;)?
+                $(const BY_PLACES: bool = $by_places;)?
             }
 
             tests! {
