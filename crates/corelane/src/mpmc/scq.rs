@@ -6,22 +6,23 @@
 //! # How it works
 //!
 //! 1. The items lie in an array. Two rings hold indices into it: `free` the places without an item, `filled` those with
-//!    one, oldest first. A push takes an index from `free`, writes its item there, and puts the index into `filled`; a pop
-//!    takes an index from `filled`, reads the item, and puts the index back into `free`.
-//! 2. A ring has at least twice as many entries as there are indices. An entry is one word: a cycle, a flag, an index or
-//!    `NONE`. A *position* is a cycle and the number of an entry; `tail` is the next to be put at, `head` the next to be
-//!    taken from. Cycles wrap around.
+//!    one, oldest first. A push takes an index from `free`, writes its item there, and puts the index into `filled`; a
+//!    pop takes an index from `filled`, reads the item, and puts the index back into `free`.
+//! 2. A ring has at least twice as many entries as there are indices. An entry is one word: a cycle, a flag, an index
+//!    or `NONE`. A *position* is a cycle and the number of an entry; `tail` is the next to be put at, `head` the next
+//!    to be taken from. Cycles wrap around.
 //! 3. A thread that puts an index draws a position by a fetch-and-add of `tail`. If the entry is of an older cycle and
 //!    holds no index, it writes its own there, with the cycle; otherwise it draws the next position.
 //! 4. A thread that takes draws a position at `head`. If the entry is of that cycle, the index there is its own. If the
 //!    entry is of an older one, nothing may come there at this position any more: the thread gives an empty entry its
-//!    own cycle, and takes the flag `SAFE` from one that holds an older index, so that a later cycle is written there only
-//!    where no taker has passed. Then it draws the next position, unless `tail` says that there is none.
+//!    own cycle, and takes the flag `SAFE` from one that holds an older index, so that a later cycle is written there
+//!    only where no taker has passed. Then it draws the next position, unless `tail` says that there is none.
 //! 5. So a put may find its entry spoilt by a taker that came too soon, and takers could spoil entry after entry. They
 //!    have a number of failures, the *threshold*, which every put sets anew. Once it is used up nothing is in the ring.
 //! 6. A batch draws the positions of up to 64 items at once, and what comes to nothing again.
 //! 7. A close raises the flag `CLOSED` in `filled`'s `tail`. A put that draws a position after it gives up. A pop of a
-//!    closed queue goes on, whatever the threshold, until it has passed `tail`: so after `Closed` nothing comes any more.
+//!    closed queue goes on, whatever the threshold, until it has passed `tail`: so after `Closed` nothing comes any
+//!    more.
 //!
 //! # What differs from the paper
 //!
@@ -33,34 +34,35 @@
 //! # Linearizable
 //!
 //! All calls are, single ones and batches as sequences of single ones, between which others may come; the paper has the
-//! proof for a ring. `Empty` is exact: a thread in the middle of a pop may be the one to get what was pushed since. `Full`
-//! says that every place is taken: by an item, or by a thread in the middle of a push or a pop. So `Full` may come early by
-//! one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there; a `push` waits that
-//! out. No call says `Busy`.
+//! proof for a ring. `Empty` is exact: a thread in the middle of a pop may be the one to get what was pushed since.
+//! `Full` says that every place is taken: by an item, or by a thread in the middle of a push or a pop. So `Full` may
+//! come early by one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there; a
+//! `push` waits that out. No call says `Busy`.
 //!
 //! # Synchronization
 //!
-//! Every access to `head`, `tail`, the threshold and the entries is sequentially consistent: the proof reads as if there were
-//! one order of them. An item is written before its index is put, and read after the index was taken, by the
+//! Every access to `head`, `tail`, the threshold and the entries is sequentially consistent: the proof reads as if
+//! there were one order of them. An item is written before its index is put, and read after the index was taken, by the
 //! same entry; the same from the pop that frees a place to the push that takes it.
 //!
 //! # Progress
 //!
-//! `try_` calls are lock-free: a position comes to nothing because another thread got on, or because a stopped one has the
-//! entry, of which there are twice as many as places; the threshold ends what is left. A thread that is stopped anywhere
-//! holds up no other thread's call. It keeps what it has drawn: a place, or the item that comes to its position, also one
-//! that is pushed later; in a batch up to 64 of them.
+//! `try_` calls are lock-free: a position comes to nothing because another thread got on, or because a stopped one has
+//! the entry, of which there are twice as many as places; the threshold ends what is left. A thread that is stopped
+//! anywhere holds up no other thread's call. It keeps what it has drawn: a place, or the item that comes to its
+//! position, also one that is pushed later; in a batch up to 64 of them.
 //!
 //! # When to use it, and when not
 //!
-//! Where threads may be stopped inside a call, by a debugger, a signal or a scheduler that has more threads than CPUs, and
-//! the others must get on; or where many threads push or pop at once, as a fetch-and-add never fails. Between few
+//! Where threads may be stopped inside a call, by a debugger, a signal or a scheduler that has more threads than CPUs,
+//! and the others must get on; or where many threads push or pop at once, as a fetch-and-add never fails. Between few
 //! threads [`ticket`](super::ticket) takes a quarter of the atomic operations.
 //!
 //! # Memory
 //!
-//! An item and its size rounded up to a power of two up to 64, to multiples of 64 above; two rings of 16 bytes for each,
-//! with the capacity rounded up to a power of two. `head`, `tail` and the threshold of a ring lie on lines of their own.
+//! An item and its size rounded up to a power of two up to 64, to multiples of 64 above; two rings of 16 bytes for
+//! each, with the capacity rounded up to a power of two. `head`, `tail` and the threshold of a ring lie on lines of
+//! their own.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::side::Side;
@@ -85,8 +87,8 @@ const CLOSED: u64 = 1;
 const ONE: u64 = 2;
 /// How many positions a batch draws at once.
 const RUN: usize = 64;
-/// How many takers may fail after a put. More than can be between a taker and the index that was put: the entries, 2^33 at
-/// most, and what 2^22 threads, as many as a system has, may have drawn. A model has few threads.
+/// How many takers may fail after a put. More than can be between a taker and the index that was put: the entries, 2^33
+/// at most, and what 2^22 threads, as many as a system has, may have drawn. A model has few threads.
 const THRESHOLD: u64 = if cfg!(loom) { 16 } else { 1 << 40 };
 /// Entries that follow each other in a ring lie on different lines where it has more than two to the power of this.
 const SPREAD: u32 = 3;
@@ -102,15 +104,15 @@ enum Nothing {
 
 /// A ring of indices.
 ///
-/// An entry is, from its highest bit: the cycle, the flag that it is safe, the index. A position has the number of its entry
-/// in the place of the lower two, and [`CLOSED`] below.
+/// An entry is, from its highest bit: the cycle, the flag that it is safe, the index. A position has the number of its
+/// entry in the place of the lower two, and [`CLOSED`] below.
 struct Indices {
     tail: Padded<AtomicU64>,
     head: Padded<AtomicU64>,
     /// How many takers may still fail, as a signed number.
     threshold: Padded<AtomicU64>,
-    /// The last position where a put came to nothing: before `head`, but for a moment, beside a stopped taker, or after a
-    /// close.
+    /// The last position where a put came to nothing: before `head`, but for a moment, beside a stopped taker, or after
+    /// a close.
     skipped: Padded<AtomicU64>,
     buffer: Buffer,
     /// The number of entries is a power of two, this one.
@@ -188,8 +190,8 @@ impl Indices {
         unsafe { &*self.place(position) }
     }
 
-    /// Puts indices in order, or as many of them as come before a close. There are never more in the ring than it was made
-    /// for.
+    /// Puts indices in order, or as many of them as come before a close. There are never more in the ring than it was
+    /// made for.
     #[inline(always)]
     fn put(&self, indices: &[u32], side: Side, stats: &impl Recorder) -> usize {
         let mut done = 0;
@@ -444,7 +446,8 @@ pub struct Places<T> {
 
 // SAFETY: items move from thread to thread, hence `T: Send`; no reference to an item is shared.
 unsafe impl<T: Send> Send for Places<T> {}
-// SAFETY: as above; a place belongs to the thread that has taken its index from a ring, until it puts it into the other.
+// SAFETY: as above; a place belongs to the thread that has taken its index from a ring, until it puts it into the
+// other.
 unsafe impl<T: Send> Sync for Places<T> {}
 
 impl<T> core::fmt::Debug for Places<T> {
