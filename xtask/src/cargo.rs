@@ -119,6 +119,9 @@ pub(crate) struct How {
     pub(crate) is_interpreted: bool,
 }
 
+/// Where mutants are built for real threads.
+pub(crate) const REAL_THREADS: &str = "target/mutants/tests";
+
 impl How {
     /// As the tests of every day.
     pub(crate) fn plain(tree: &Path) -> Self {
@@ -143,7 +146,7 @@ impl How {
     /// What is slow is no hang: that would be a kill.
     pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
         let how = Self::default()
-            .with("CARGO_TARGET_DIR", root.join("target/mutants/tests").display())
+            .with("CARGO_TARGET_DIR", root.join(REAL_THREADS).display())
             .with("CORELANE_TEST_PATIENCE", 5);
         if counts_lines {
             // They are counted, or it is an error.

@@ -9,6 +9,7 @@ use crate::column::Column;
 use crate::evidence::{Records, Run};
 use crate::mutant::{self, Mutant};
 use crate::rows::{Kind, ROWS};
+use crate::tool::call;
 use crate::tree;
 use crate::workspace::{Result, root};
 use std::collections::{BTreeMap, HashMap};
@@ -236,6 +237,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tree::copy(&root, &tree)?;
     // Of what is built, whatever has changed at the root since.
     let sources = tree::digest(&tree)?;
+    if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.name == "coherence") {
+        call("crates/corelane-bench/coherence/fetch-emulator", &[&format!("{}/emulator", cargo::REAL_THREADS)])?;
+    }
     let mut bench = Bench { root: &root, tree, sources: sources.clone(), baseline: HashMap::new(), models: Vec::new() };
     for mutant in &mutants {
         let start = std::time::Instant::now();
