@@ -218,7 +218,8 @@ macro_rules! suite_of_handoff {
 
 designs!(suite_of_spsc);
 suite_of_mpmc!(ticket, Ticket, true, false, tests);
-// Its calls go on, but a stopped one keeps the places and the items that it has drawn: in a batch, all of a small queue.
+// Its calls go on, but a stopped one keeps the places and the items that it has drawn: in a batch, all of a small
+// queue.
 suite_of_mpmc!(scq, Scq, true, false, tests);
 suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 // Asks the allocator for each item, which has locks that a stopped thread may hold.
