@@ -72,6 +72,22 @@ macro_rules! shared {
     };
 }
 
+/// A channel of another crate, made by one of its functions.
+macro_rules! channel {
+    ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $krate:ident, $make:ident($($bound:expr)?)) => {
+        many_to_many!(
+            $(#[doc = $doc])+ $name,
+            $label,
+            Crate,
+            $krate::Sender<u64>,
+            $krate::Receiver<u64>,
+            cloned($krate::$make($($bound)?)),
+            |tx, item| tx.send(item).is_ok(),
+            |rx| rx.recv().ok()
+        );
+    };
+}
+
 shared!(
     /// The synchronous dual stack.
     Unfair,
@@ -154,38 +170,26 @@ shared!(
     },
     |queue| Some(queue.take())
 );
-many_to_many!(
+channel!(
     /// crossbeam's channel without room.
     CrossbeamZero,
     "crossbeam bounded(0)",
-    Crate,
-    crossbeam_channel::Sender<u64>,
-    crossbeam_channel::Receiver<u64>,
-    cloned(crossbeam_channel::bounded(0)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    crossbeam_channel,
+    bounded(0)
 );
-many_to_many!(
+channel!(
     /// kanal's channel without room.
     KanalZero,
     "kanal bounded(0)",
-    Crate,
-    kanal::Sender<u64>,
-    kanal::Receiver<u64>,
-    cloned(kanal::bounded(0)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    kanal,
+    bounded(0)
 );
-many_to_many!(
+channel!(
     /// flume's channel without room.
     FlumeZero,
     "flume bounded(0)",
-    Crate,
-    flume::Sender<u64>,
-    flume::Receiver<u64>,
-    cloned(flume::bounded(0)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    flume,
+    bounded(0)
 );
 many_to_many!(
     /// The standard library's channel without room.
@@ -220,38 +224,26 @@ shared!(
     |queue, item| queue.put(item).is_ok(),
     |queue| queue.take().ok()
 );
-many_to_many!(
+channel!(
     /// crossbeam's channel without a bound.
     CrossbeamUnbounded,
     "crossbeam unbounded",
-    Crate,
-    crossbeam_channel::Sender<u64>,
-    crossbeam_channel::Receiver<u64>,
-    cloned(crossbeam_channel::unbounded()),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    crossbeam_channel,
+    unbounded()
 );
-many_to_many!(
+channel!(
     /// kanal's channel without a bound.
     KanalUnbounded,
     "kanal unbounded",
-    Crate,
-    kanal::Sender<u64>,
-    kanal::Receiver<u64>,
-    cloned(kanal::unbounded()),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    kanal,
+    unbounded()
 );
-many_to_many!(
+channel!(
     /// flume's channel without a bound.
     FlumeUnbounded,
     "flume unbounded",
-    Crate,
-    flume::Sender<u64>,
-    flume::Receiver<u64>,
-    cloned(flume::unbounded()),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    flume,
+    unbounded()
 );
 many_to_many!(
     /// The standard library's channel without a bound.
@@ -307,38 +299,26 @@ shared!(
     |queue, item| queue.push(item).is_ok(),
     |queue| queue.pop().ok()
 );
-many_to_many!(
+channel!(
     /// crossbeam's channel with a bound.
     CrossbeamBounded,
     "crossbeam bounded",
-    Crate,
-    crossbeam_channel::Sender<u64>,
-    crossbeam_channel::Receiver<u64>,
-    cloned(crossbeam_channel::bounded(CAPACITY)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    crossbeam_channel,
+    bounded(CAPACITY)
 );
-many_to_many!(
+channel!(
     /// kanal's channel with a bound.
     KanalBounded,
     "kanal bounded",
-    Crate,
-    kanal::Sender<u64>,
-    kanal::Receiver<u64>,
-    cloned(kanal::bounded(CAPACITY)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    kanal,
+    bounded(CAPACITY)
 );
-many_to_many!(
+channel!(
     /// flume's channel with a bound.
     FlumeBounded,
     "flume bounded",
-    Crate,
-    flume::Sender<u64>,
-    flume::Receiver<u64>,
-    cloned(flume::bounded(CAPACITY)),
-    |tx, item| tx.send(item).is_ok(),
-    |rx| rx.recv().ok()
+    flume,
+    bounded(CAPACITY)
 );
 shared!(
     /// crossbeam's queue, which leaves waiting to its user.

@@ -8,8 +8,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "a queue with a bound between many threads",
     repeats: "no paper: today's crates, by number of threads",
     about: "Producers push numbered items, consumers pop them, each side the same number a thread; both wait by the \
-            queue's default. ArrayQueue leaves waiting to its user, who here yields. CPU time is that of all threads. With \
-            more threads than CPUs the figures say as much about the scheduler as about the queue.",
+            queue's default. ArrayQueue leaves waiting to its user, who here yields. CPU time is that of all threads. \
+            With more threads than CPUs the figures say as much about the scheduler as about the queue.",
     parameters: &[
         Parameter { name: "threads", here: "1 to 16 a side", paper: None },
         Parameter { name: "item", here: "8 bytes", paper: None },
@@ -20,6 +20,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     plan,
 };
 
+/// Producers and consumers of a level.
+type Sides = fn(usize) -> (usize, usize);
+
 const LEVELS: [usize; 5] = [1, 2, 4, 8, 16];
 
 fn plan(plan: &mut Plan) {
@@ -27,20 +30,17 @@ fn plan(plan: &mut Plan) {
     let panel = plan.panel("pair", "one pair, a core each", place, None, View::NANOSECONDS_A_TRANSFER);
     panel.view(View::CPU_NANOSECONDS_A_TRANSFER);
     each(panel, 1.0, 1, 1);
-    for (id, title, label) in [
-        ("even", "N producers, N consumers", "threads a side"),
-        ("to-one", "N producers, 1 consumer", "producers"),
-        ("from-one", "1 producer, N consumers", "consumers"),
-    ] {
+    let shapes: [(_, _, _, Sides); 3] = [
+        ("even", "N producers, N consumers", "threads a side", |n| (n, n)),
+        ("to-one", "N producers, 1 consumer", "producers", |n| (n, 1)),
+        ("from-one", "1 producer, N consumers", "consumers", |n| (1, n)),
+    ];
+    for (id, title, label, sides) in shapes {
         let axis = Axis { label, scale: Scale::Log2 };
         let panel = plan.panel_on(id, title, [None; 2], Some(axis), View::NANOSECONDS_A_TRANSFER);
         panel.view(View::CPU_NANOSECONDS_A_TRANSFER);
         for level in LEVELS {
-            let (producers, consumers) = match id {
-                "even" => (level, level),
-                "to-one" => (level, 1),
-                _ => (1, level),
-            };
+            let (producers, consumers) = sides(level);
             each(panel, level as f64, producers, consumers);
         }
     }
