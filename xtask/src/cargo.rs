@@ -65,6 +65,11 @@ impl Target {
     pub(crate) fn is_on_real_threads(&self) -> bool {
         !self.is_loom && !self.is_shuttle
     }
+
+    /// Whether a run counts cache lines, in an emulator.
+    pub(crate) fn counts_lines(&self) -> bool {
+        self.name == "coherence"
+    }
 }
 
 /// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those

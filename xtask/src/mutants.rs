@@ -75,7 +75,7 @@ impl Bench<'_> {
             return How::shuttle(self.root);
         }
         if !tests.target.is_loom {
-            return How::real_threads(self.root, tests.target.name == "coherence");
+            return How::real_threads(self.root, tests.target.counts_lines());
         }
         How::loom(self.root)
     }
@@ -237,7 +237,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tree::copy(&root, &tree)?;
     // Of what is built, whatever has changed at the root since.
     let sources = tree::digest(&tree)?;
-    if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.name == "coherence") {
+    if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.counts_lines()) {
         call("crates/corelane-bench/coherence/fetch-emulator", &[&format!("{}/emulator", cargo::REAL_THREADS)])?;
     }
     let mut bench = Bench { root: &root, tree, sources: sources.clone(), baseline: HashMap::new(), models: Vec::new() };
