@@ -19,8 +19,19 @@ unsafe impl Sync for Buffer {}
 
 /// The smallest page of the systems we run on.
 const PAGE: usize = 4096;
+const LINE: usize = 64;
 
 impl Buffer {
+    /// Memory for so many cells, none on more cache lines than it must be, and the bytes from cell to cell: a cell's
+    /// size, rounded up to a power of two up to a line, and to lines above.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn of_cells<C>(count: usize) -> Result<(Self, usize), ChannelError> {
+        // A cell of no size has an alignment all the same.
+        let bytes = size_of::<C>().max(align_of::<C>());
+        let stride = if bytes <= LINE { bytes.next_power_of_two() } else { bytes.next_multiple_of(LINE) };
+        Ok((Self::new(count, stride, align_of::<C>().max(2 * LINE))?, stride))
+    }
+
     /// `count` elements of `stride` bytes, the first aligned to `align`. Every page is written, so that no page fault is
     /// left for the first lap; the contents are unspecified.
     pub(crate) fn new(count: usize, stride: usize, align: usize) -> Result<Self, ChannelError> {

@@ -80,8 +80,8 @@
 //! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of single calls, each with
 //!   its moment; where it is made in one step nothing comes between them.
 //! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the queue; `Full` and `Empty`
-//!   are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One thing they do wait for: a thread that has a sleeping one
-//!   to wake takes a lock for a few instructions, as does a thread that falls asleep.
+//!   are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One thing they do wait for: a thread
+//!   that has a sleeping one to wake takes a lock for a few instructions, as does a thread that falls asleep.
 //!
 //! ```
 //! use corelane::error::{TryPopError, TryPushError};

@@ -277,8 +277,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// thread is in the middle of, and wakes one for when it is done: two selects would wake each other until then.
     #[cfg(feature = "std")]
     pub(super) fn disarm(&self, side: Side, sleeper: Sleeper) {
-        if !self.sleepers(side).remove(sleeper) && self.is_ready(side) {
-            self.wake(side);
+        if !self.sleepers(side).remove(sleeper) {
+            self.wake_next(side);
         }
     }
 

@@ -80,7 +80,6 @@ pub struct Scq;
 
 super::aliases!(Scq, scq, bounded);
 
-const LINE: usize = 64;
 /// In a `tail`, below the positions.
 const CLOSED: u64 = 1;
 /// From a position to the next.
@@ -124,7 +123,7 @@ impl Indices {
     fn new(count: usize, is_filled: bool, start: u64) -> Result<Self, ChannelError> {
         let entries = count.checked_next_power_of_two().and_then(|n| n.checked_mul(2)).ok_or(ChannelError::TooLarge)?;
         let order = entries.trailing_zeros();
-        let buffer = Buffer::new(entries, size_of::<AtomicU64>(), 2 * LINE)?;
+        let buffer = Buffer::new(entries, size_of::<AtomicU64>(), align_of::<Padded<AtomicU64>>())?;
         let start = start & !((1 << (order + 1)) - 1);
         let put = if is_filled { count } else { 0 };
         let ring = Self {
@@ -461,10 +460,7 @@ impl<T> Places<T> {
         if u32::try_from(capacity).is_err() {
             return Err(ChannelError::TooLarge);
         }
-        // No item of no size lies where its alignment forbids.
-        let bytes = size_of::<Slot<T>>().max(align_of::<Slot<T>>());
-        let stride = if bytes <= LINE { bytes.next_power_of_two() } else { bytes.next_multiple_of(LINE) };
-        let items = Buffer::new(capacity, stride, align_of::<Slot<T>>().max(2 * LINE))?;
+        let (items, stride) = Buffer::of_cells::<Slot<T>>(capacity)?;
         for index in 0..capacity {
             // SAFETY: inside the buffer, which no other thread knows yet.
             unsafe { init_slot(items.start().add(index * stride).cast::<Slot<T>>()) };

@@ -85,8 +85,6 @@ const FILLED: u64 = 1;
 /// In `tail`.
 const CLOSED: u64 = 1;
 
-const LINE: usize = 64;
-
 #[repr(C)]
 struct Cell<T> {
     stamp: AtomicU64,
@@ -121,9 +119,7 @@ impl<T> core::fmt::Debug for Ring<T> {
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
         let lap = (capacity as u64).checked_next_power_of_two().ok_or(ChannelError::TooLarge)? << 1;
-        let bytes = size_of::<Cell<T>>();
-        let stride = if bytes <= LINE { bytes.next_power_of_two() } else { bytes.next_multiple_of(LINE) };
-        let buffer = Buffer::new(capacity, stride, align_of::<Cell<T>>().max(2 * LINE))?;
+        let (buffer, stride) = Buffer::of_cells::<Cell<T>>(capacity)?;
         // A start counts pushes, a position has a flag below and may skip indices: so the lap is the same, from the end.
         let start = (start as isize as i64 as u64) & !(lap - 1);
         let ring = Self {

@@ -13,8 +13,8 @@ pub(crate) trait Case: 'static {
     const BOUNDED: bool;
     /// Whether a thread that waits for long sleeps.
     const SLEEPS: bool;
-    /// Whether an item gets a place first and its turn later: so a thread in the middle of a call takes room of its own,
-    /// and `Full` may come early; and a batch is several steps.
+    /// Whether an item gets a place first and its turn later: so a thread in the middle of a call takes room of its
+    /// own, and `Full` may come early; and a batch is several steps.
     const BY_PLACES: bool = false;
 }
 
