@@ -24,7 +24,7 @@ const HANDOFF: &str = "hand-off";
 const ABOVE: &str = "above the queues";
 
 /// In the table's order.
-pub(crate) const ROWS: [Row; 26] = [
+pub(crate) const ROWS: [Row; 27] = [
     spsc(
         "lane",
         [
@@ -90,6 +90,8 @@ pub(crate) const ROWS: [Row; 26] = [
         "busy_wait",
         ["mpmc busy_wait::", "mpmc busy_wait::sequences::", "mpmc busy_wait::history::", "loom_mpmc busy_wait::"],
     ),
+    // An order for each producer: its histories are judged lane by lane.
+    mpmc("lanes", ["lanes", "", "lanes history::", "loom_lanes"]),
     // How threads sleep at all of these.
     mpmc("sleepers", [""; 4]),
     // How the handles of all of these close them.

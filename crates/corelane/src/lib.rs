@@ -48,6 +48,7 @@
 //! |---|---|---|
 //! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
 //! | threads that share a queue with a bound, and may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
+//! | many producers, and no order but each one's own | [`mpmc::lanes`] | a lane for each producer; they never meet |
 //! | producers that must never wait, threads that may be stopped anywhere | [`mpmc::michael_scott`] | lock-free; no bound |
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
@@ -63,7 +64,7 @@
 //! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
 //! A few producers that are known from the start: a queue of [`spsc`] from each costs less an item than one that they
-//! share, and keeps each one's order. Producers that come and go share one of [`mpmc`].
+//! share, and keeps each one's order; [`mpmc::lanes`] is that for producers, and consumers, that come and go.
 //!
 //! One thread, or one task, waits for many ends, of any of these queues, and for sockets and other file descriptors:
 //! [`wait::Select`].

@@ -407,6 +407,19 @@ mod models {
         });
     }
 
+    /// Where a queue says that it is closed, no push is told that it is full.
+    pub(super) fn closed_goes_before_full<D: Tested>() {
+        explore_try_calls::<D>(0, || {
+            let queue = queue::<usize, D>(1);
+            queue.try_push(0).unwrap();
+            let closer = spawn(&queue, Queue::close);
+            if queue.is_closed() {
+                assert_eq!(try_push(&queue, 1), Err(TryPushError::Closed(1)));
+            }
+            closer.join().unwrap();
+        });
+    }
+
     /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the same for Full.
     pub(super) fn what_has_returned_counts<D: Tested>() {
         explore_try_calls::<D>(1, || {
@@ -614,6 +627,7 @@ crowded!(michael_scott: MichaelScott, two_lock: TwoLock => []);
 crowded!(ticket: Ticket, scq: Scq, condvar: Condvar => [
     one_pop_of_many_wakes_two
     close_against_a_parked_push
+    closed_goes_before_full
     two_receivers_go_at_once
 ]);
 

@@ -192,3 +192,64 @@ fn pushing_popping_and_waiting_allocate_nothing() {
     calls_allocate_nothing::<Condvar>();
     calls_allocate_nothing::<BusyWait>();
 }
+
+#[test]
+fn a_lane_without_memory_is_not_made_and_calls_allocate_nothing() {
+    use corelane::mpmc::lanes;
+    let before = LIVE.get();
+    LIMIT.set(64 << 20);
+    assert_eq!(lanes::try_channel::<Page>(100_000).err(), Some(ChannelError::NoMemory));
+    assert_eq!(LIVE.get(), before);
+    // Of two lanes the second has no memory.
+    let (tx, rx) = lanes::try_channel::<Page>(100).unwrap();
+    LIMIT.set(100 << 10);
+    assert_eq!(tx.try_clone().err(), Some(ChannelError::NoMemory));
+    LIMIT.set(usize::MAX);
+    drop((tx.clone(), rx.clone()));
+    drop((tx, rx));
+    assert_eq!(LIVE.get(), before);
+
+    let (mut tx, mut rx) = lanes::channel_with(100, Options::new().wait(Park)).unwrap();
+    let mut other = tx.clone();
+    let (mut batch, mut items) = (Vec::with_capacity(100), Vec::with_capacity(100));
+    rx.pop_timeout(WARM_UP).unwrap_err();
+    let before = CALLS.get();
+    for _ in 0..100 {
+        batch.extend(0..50);
+        tx.push_batch(&mut batch).unwrap();
+        (0..50).for_each(|item| other.push(item).unwrap());
+        items.clear();
+        assert_eq!(rx.pop_batch(&mut items, 60), Ok(60));
+        (0..40).for_each(|_| assert!(rx.pop().unwrap() < 50_u64));
+        rx.pop_timeout(Duration::from_micros(10)).unwrap_err();
+    }
+    assert_eq!(CALLS.get(), before);
+}
+
+/// Senders that come and go while a receiver sleeps: their lanes are given back.
+#[test]
+fn lanes_of_senders_that_are_gone_are_given_back() {
+    use corelane::mpmc::lanes;
+    const SENDERS: usize = 1_000;
+    let (mut tx, mut rx) = lanes::channel_with::<u64, _>(100, Options::new().wait(Park)).unwrap();
+    let before = LIVE.get();
+    let other = tx.clone();
+    let lane = live(before);
+    drop(other);
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            assert_eq!(rx.pop(), Ok(7));
+            // What a thread has given back of another's is less than nothing.
+            (LIVE.get(), rx)
+        });
+        for _ in 0..SENDERS {
+            drop(tx.clone());
+            // So that the receiver has its turns.
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        tx.push(7).unwrap();
+        let (of_the_receiver, _rx) = receiver.join().unwrap();
+        let kept = LIVE.get() - before + of_the_receiver;
+        assert!(kept < (SENDERS * lane / 4) as isize, "{kept} bytes, of {lane} a lane");
+    });
+}

@@ -320,6 +320,17 @@ channel!(
     flume,
     bounded(CAPACITY)
 );
+many_to_many!(
+    /// A lane for each sender, with a capacity of its own, and no order between them.
+    LanesBounded,
+    "lanes",
+    Corelane,
+    mpmc::lanes::Sender<u64>,
+    mpmc::lanes::Receiver<u64>,
+    cloned(mpmc::lanes::channel(CAPACITY)),
+    |tx, item| tx.push(item).is_ok(),
+    |rx| rx.pop().ok()
+);
 shared!(
     /// crossbeam's queue, which leaves waiting to its user.
     ArrayQueueYields,

@@ -33,7 +33,8 @@ pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
     ArrayQueueYields, ChannelUnbounded, ConcurrentUnbounded, CrossbeamBounded, CrossbeamUnbounded, CrossbeamZero,
     Eliminating, Fair, FlumeBounded, FlumeUnbounded, FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalBounded,
-    KanalUnbounded, KanalZero, Naive, ScqBounded, SyncChannelZero, TicketBounded, TransferPush, TransferPut, Unfair,
+    KanalUnbounded, KanalZero, LanesBounded, Naive, ScqBounded, SyncChannelZero, TicketBounded, TransferPush,
+    TransferPut, Unfair,
 };
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::jobs::{
@@ -199,6 +200,7 @@ macro_rules! each_bounded {
         crate::contenders::each!([
             TicketBounded,
             ScqBounded,
+            LanesBounded,
             CrossbeamBounded,
             ArrayQueueYields,
             KanalBounded,

@@ -73,6 +73,12 @@ impl<P> Lock<P> {
         Some(Guard { lock: self, protected })
     }
 
+    /// Whether another thread has the lock, which may have changed since.
+    #[cfg(feature = "std")]
+    pub(super) fn is_held(&self) -> bool {
+        self.state.load(Relaxed) == HELD
+    }
+
     /// Takes the lock.
     #[inline(always)]
     pub(super) fn lock(&self) -> Guard<'_, P> {

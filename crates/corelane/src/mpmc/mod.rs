@@ -55,12 +55,14 @@
 //!
 //! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Sender`, `Receiver`, and
 //! `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s, but for [`channel_with`] and
-//! [`queue_with`], which make any design.
+//! [`queue_with`], which make any design. [`lanes`] has its own `Sender` and `Receiver`, and no `Queue`: what is said
+//! below holds for each sender's lane there.
 //!
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
 //! | the same, and threads that may be stopped anywhere | [`scq`] | bounded, lock-free; no call says `Busy` |
+//! | many producers, each with an order of its own and no order between them | [`lanes`] | bounded for each; producers never meet |
 //! | producers that must never wait, and threads that may be stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
 //! | items that pile up for a while, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
 //! | a comparison with what the paper on batch queues compares | [`michael_scott`], [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
@@ -69,6 +71,7 @@
 //! |---|---|---|---|
 //! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
 //! | [`scq`] | yes | lock-free; a stopped thread keeps what it has drawn | a slot an item and two indices, from the start |
+//! | [`lanes`] | yes | pushes wait-free; a pop keeps one lane from other pops | a [lane](crate::spsc::lane) for each sender |
 //! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
 //! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
 //! | [`condvar`] | yes | blocking | the capacity, from the start |
@@ -385,6 +388,8 @@ pub mod stats;
 pub mod busy_wait;
 #[cfg(feature = "std")]
 pub mod condvar;
+#[cfg(feature = "std")]
+pub mod lanes;
 mod lock;
 pub mod michael_scott;
 mod nodes;

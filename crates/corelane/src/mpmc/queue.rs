@@ -67,6 +67,12 @@ impl<W, S> Options<W, S> {
         Options { wait: self.wait, start: self.start, stats: PhantomData }
     }
 
+    /// The strategy, and where positions start.
+    #[cfg(feature = "std")]
+    pub(super) fn into_parts(self) -> (W, usize) {
+        (self.wait, self.start)
+    }
+
     /// Lets positions start here instead of at 0, so that a test reaches their wrap-around.
     #[doc(hidden)]
     pub fn start_at(mut self, position: usize) -> Self {

@@ -14,6 +14,8 @@ use std::os::fd::RawFd;
 /// | [`spsc::Producer`](crate::spsc::Producer), [`stream::Producer`](crate::spsc::stream::Producer) | there is room |
 /// | [`mpmc::Receiver`](crate::mpmc::Receiver), [`Queue::pop_side`](crate::mpmc::Queue::pop_side) | there is an item |
 /// | [`mpmc::Sender`](crate::mpmc::Sender), [`Queue::push_side`](crate::mpmc::Queue::push_side) | there is room |
+/// | [`mpmc::lanes::Receiver`](crate::mpmc::lanes::Receiver) | there is an item in any lane |
+/// | [`mpmc::lanes::Sender`](crate::mpmc::lanes::Sender) | there is room in its lane |
 /// | [`dispatch::Worker`](crate::dispatch::Worker) | there is a job |
 /// | [`dispatch::Dispatcher`](crate::dispatch::Dispatcher) | a job would find room, or a worker has panicked or all have left |
 /// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result, or a producer has left |

@@ -355,6 +355,70 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
     assert_eq!(pushes.into_inner(), pops.into_inner());
 }
 
+/// A sender and a receiver of three lanes, in one thread, are stopped in the middle of a call. The other senders' pushes
+/// find room, and another receiver finds what is in all lanes but one.
+#[test]
+fn a_stopped_thread_keeps_one_lane_to_itself() {
+    crate::watchdog::guard(|| {
+        const CAPACITY: usize = 64;
+        let (tx, rx) = mpmc::lanes::channel::<u64>(CAPACITY);
+        let (stop, over) = (Stop::new(), AtomicBool::new(false));
+        // Sums of what was pushed and popped by the thread that is stopped.
+        let (pushed, popped) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (mut own, mut taker) = (tx.clone(), rx.clone());
+        let (mut senders, mut other) = ([tx.clone(), tx], rx);
+        let (mut sent, mut taken) = (0, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                stop.run(|| {
+                    let mut random = Random::new(11);
+                    let mut items = Vec::with_capacity(8);
+                    while !over.load(SeqCst) {
+                        if random.below(2) == 0 && own.try_push(1).is_ok() {
+                            pushed.fetch_add(1, SeqCst);
+                        }
+                        items.clear();
+                        match random.below(2) {
+                            0 => items.extend(taker.try_pop()),
+                            _ => drop(taker.try_pop_batch(&mut items, 3)),
+                        }
+                        popped.fetch_add(items.iter().sum(), SeqCst);
+                    }
+                });
+            });
+            let _on_failure = OnFailure(&stop, &over);
+            until_it_runs(&stop);
+            let mut random = Random::new(12);
+            for _ in 0..STOPS {
+                moment(&mut random);
+                assert!(stop.stop());
+                // Whatever is in the lane that may be kept is not more than fits there.
+                for tx in &mut senders {
+                    while tx.try_push(1).is_ok() {
+                        sent += 1;
+                    }
+                }
+                let before = taken;
+                loop {
+                    match other.try_pop() {
+                        Ok(item) => taken += item,
+                        Err(error) => {
+                            assert!(matches!(error, TryPopError::Empty | TryPopError::Busy));
+                            break;
+                        }
+                    }
+                }
+                assert!(taken - before >= CAPACITY as u64 / 2, "both lanes were kept from the other receiver");
+                stop.resume();
+            }
+            over.store(true, SeqCst);
+        });
+        drop((own, senders));
+        taken += other.iter().sum::<u64>();
+        assert_eq!(sent + pushed.into_inner(), taken + popped.into_inner());
+    });
+}
+
 pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
     let queue = C::queue::<u64>();
     let (stop, over) = (Stop::new(), AtomicBool::new(false));

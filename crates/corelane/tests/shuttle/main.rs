@@ -25,6 +25,7 @@ mod exchanger;
 #[path = "../support/first.rs"]
 mod first;
 mod handoff;
+mod lanes;
 mod mpmc;
 #[path = "../support/schedules.rs"]
 mod schedules;

@@ -449,7 +449,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     }
 
     #[inline(always)]
-    fn wait(&mut self, room: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    pub(crate) fn wait(&mut self, room: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
         aside(self, |end| {
             let wait = end.wait.clone();
             wait_until(

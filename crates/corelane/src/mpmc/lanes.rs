@@ -1,0 +1,1044 @@
+//! First in, first out for each producer, no order between producers: a [lane](crate::spsc::lane) for every [`Sender`],
+//! and receivers that take turns at the lanes.
+//!
+//! ```
+//! use corelane::mpmc::lanes;
+//!
+//! // For 1024 items of each sender.
+//! let (mut sender, receiver) = lanes::channel(1024);
+//! let workers = [(); 3].map(|()| {
+//!     let mut receiver = receiver.clone();
+//!     std::thread::spawn(move || receiver.iter().sum::<u64>())
+//! });
+//! for item in 1..=1000 {
+//!     sender.push(item).expect("the workers are there");
+//! }
+//! drop((sender, receiver));
+//! assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 500_500);
+//! ```
+//!
+//! Source: ours. Queues of one producer each, which consumers lock for a moment, are what the crate `moodycamel` calls
+//! a queue without order between producers; a lane for each, and turns, are ours.
+//!
+//! # How it works
+//!
+//! 1. A sender is the producer of its own lane, and has its own capacity. A push costs what a push into a lane costs,
+//!    and a look at a word that is written only when a receiver falls asleep or is woken.
+//! 2. The other ends of all lanes, the outlets, have a small lock each. A receiver pops from the lane at which it
+//!    stands, as long as it finds items there, for a turn of 64; then it goes on to the next one. A lane that another
+//!    receiver is in the middle of is passed over. So receivers spread over the lanes, and one that finds nothing at
+//!    its own steals from the others'.
+//! 3. A clone of a sender makes a lane and puts its outlet into a list, under a lock of its own. Receivers have a copy
+//!    of the list, which they renew between two turns if its version has changed. A lane whose sender is gone and that
+//!    is drained leaves the list with the first receiver that comes past it.
+//! 4. A receiver that is to sleep puts itself into the list of sleepers, passes the heavy half of the asymmetric
+//!    barrier, and looks once more at every lane. It may sleep if each was free and empty: whatever comes after that
+//!    finds it in the list.
+//! 5. If another receiver was in the middle of a lane there may be more in it than that one takes. So the receiver
+//!    that is to sleep raises a flag at the outlet, passes the barrier, and looks whether the lane has become free
+//!    meanwhile; if so, it looks at everything once more. The one in the middle frees the lane, passes the light half
+//!    of the barrier, and looks at the flag; if it is up, it takes it down and wakes a sleeper. One of the two sees
+//!    the other.
+//! 6. One receiver is woken a change, however many items it brought. One that was woken wakes the next, if it leaves
+//!    more behind, or takes nothing.
+//!
+//! # Order
+//!
+//! Items of one sender are popped in the order of their pushes. `Empty` says that each lane was empty at a moment of
+//! the call, each at its own. A [queue with one order](super#which-one) for all has one moment.
+//!
+//! # Synchronization
+//!
+//! - An outlet's lock, store-release on leaving → compare-and-swap-acquire on entering: where the consumer's end
+//!   stands, and the items that it takes.
+//! - version, add-release (clone, under the list's lock) → load-acquire: the lane is in the list before a push to it
+//!   can be known of.
+//! - senders, sub-acquire-release (drop) → load-acquire before the look at the lanes: when there is no sender left all
+//!   lanes are in the list, and closed. The same with the flag of a close.
+//! - Sleepers, and an outlet's flag: by the asymmetric barrier, which orders all that is said of them above.
+//! - Within a lane: see [`lane`](crate::spsc::lane).
+//!
+//! # Progress
+//!
+//! `try_push` is wait-free while no receiver sleeps; one that has a receiver to wake takes the lock of the list of
+//! sleepers for a few instructions. `try_pop` never waits: a lane whose outlet another thread is in the middle of
+//! makes it say `Busy` where it finds nothing else, as does a sender that is in the middle of its clone. A receiver
+//! that is stopped in the middle of a pop keeps what is in that lane to itself, and nothing else. `close` waits for
+//! receivers in the middle of a pop.
+//!
+//! # When to use it, and when not
+//!
+//! Where each producer's own order is enough, and producers are many or in a hurry. With one producer and several
+//! consumers the lock is all there is to it: take [`ticket`](super::ticket).
+//!
+//! # Memory
+//!
+//! A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
+
+use super::design::Stay;
+use super::lock::{Lock, Pauses};
+use super::queue::Options;
+use super::sleepers::Sleepers;
+use super::stats::NoStats;
+use crate::end::wait::{Awaitable, Waited, wait_for};
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::spsc::{self, Lane};
+use crate::sync::{
+    AcqRel, Acquire, Arc, AtomicBool, AtomicU32, AtomicUsize, Instant, Mutex, Padded, Relaxed, Release, heavy_barrier,
+    load_after_store, pause,
+};
+use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
+use alloc::vec::Vec;
+use core::fmt;
+use core::iter::FusedIterator;
+use core::ops::DerefMut;
+use std::time::Duration;
+
+/// Items that a receiver takes from one lane before it is the next one's turn.
+const TURN: usize = if cfg!(loom) { 1 } else { 64 };
+
+type Producer<T, W> = spsc::Producer<T, Lane, W>;
+type Consumer<T, W> = spsc::Consumer<T, Lane, W>;
+
+/// The receivers' end of one lane.
+struct Outlet<T: Send, W> {
+    consumer: Lock<Consumer<T, W>>,
+    /// Not 0 where the next receiver that leaves the lock is to wake a sleeper.
+    wanted: AtomicU32,
+    /// The sender is gone and everything was popped.
+    is_over: AtomicBool,
+}
+
+type Outlets<T, W> = Vec<Arc<Padded<Outlet<T, W>>>>;
+
+/// The lanes that are not over.
+struct List<T: Send, W> {
+    outlets: Outlets<T, W>,
+    /// None comes any more.
+    is_closed: bool,
+}
+
+/// What all handles share.
+struct Shared<T: Send, W> {
+    list: Mutex<List<T, W>>,
+    /// Counts the lanes that were added.
+    version: Padded<AtomicUsize>,
+    /// The receivers that sleep.
+    sleepers: Padded<Sleepers>,
+    senders: AtomicUsize,
+    receivers: AtomicUsize,
+    /// Every lane is closed, and none comes any more.
+    is_closed: AtomicBool,
+    /// Of a lane.
+    capacity: usize,
+    /// Where a lane's positions start.
+    start: usize,
+}
+
+/// Makes a queue for `capacity` items of each sender with the defaults, and a handle for each side.
+///
+/// ```
+/// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(8);
+/// sender.push(1).unwrap();
+/// assert_eq!(receiver.pop(), Ok(1));
+/// ```
+///
+/// # Panics
+/// Where [`try_channel`] returns an error.
+#[track_caller]
+pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Makes a queue for `capacity` items of each sender with the defaults, and a handle for each side.
+///
+/// ```
+/// let (mut sender, mut receiver) = corelane::mpmc::lanes::try_channel(8)?;
+/// sender.push(1).unwrap();
+/// assert_eq!(receiver.pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
+///
+/// # Errors
+/// A capacity of 0 or beyond what positions hold, or no memory.
+pub fn try_channel<T: Send>(capacity: usize) -> Result<(Sender<T>, Receiver<T>), ChannelError> {
+    channel_with(capacity, Options::default())
+}
+
+/// Makes a queue for `capacity` items of each sender, and a handle for each side.
+///
+/// ```
+/// use corelane::mpmc::{Options, lanes};
+/// use corelane::wait::Yield;
+///
+/// let (mut sender, mut receiver) = lanes::channel_with(8, Options::new().wait(Yield))?;
+/// sender.push(1).unwrap();
+/// assert_eq!(receiver.pop(), Ok(1));
+/// # Ok::<(), corelane::error::ChannelError>(())
+/// ```
+///
+/// # Errors
+/// As [`try_channel`].
+#[allow(clippy::type_complexity, reason = "the two types are what it returns")]
+pub fn channel_with<T: Send, W: Strategy>(
+    capacity: usize,
+    options: Options<W, NoStats>,
+) -> Result<(Sender<T, W>, Receiver<T, W>), ChannelError> {
+    let (wait, start) = options.into_parts();
+    let shared = Arc::new(Shared {
+        list: Mutex::new(List { outlets: Vec::new(), is_closed: false }),
+        version: Padded(AtomicUsize::new(0)),
+        sleepers: Padded(Sleepers::new()),
+        senders: AtomicUsize::new(0),
+        receivers: AtomicUsize::new(1),
+        is_closed: AtomicBool::new(false),
+        capacity,
+        start,
+    });
+    let receiver = Receiver { view: View::new(0), wait: wait.clone(), shared: shared.clone() };
+    Ok((Sender::add(shared, wait)?, receiver))
+}
+
+impl<T: Send, W: Strategy> Shared<T, W> {
+    fn list(&self) -> impl DerefMut<Target = List<T, W>> + '_ {
+        self.list.lock().expect("nothing panics under this lock")
+    }
+
+    /// One more lane; one that is closed from the start if the queue is.
+    fn add(&self, wait: W) -> Result<Producer<T, W>, ChannelError> {
+        let options = spsc::Options::new().wait(wait).start_at(self.start);
+        let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
+        let consumer = Lock::new(consumer);
+        let outlet = Outlet { consumer, wanted: AtomicU32::new(0), is_over: AtomicBool::new(false) };
+        let outlet = Arc::new(Padded(outlet));
+        let mut list = self.list();
+        if !list.is_closed {
+            list.outlets.push(outlet);
+            self.version.fetch_add(1, Release);
+        }
+        Ok(producer)
+    }
+
+    fn close(&self) {
+        let outlets = {
+            let mut list = self.list();
+            list.is_closed = true;
+            list.outlets.clone()
+        };
+        outlets.iter().for_each(|outlet| outlet.consumer.lock().close());
+        self.is_closed.store(true, Release);
+        self.sleepers.wake_all();
+    }
+
+    /// Takes the lanes that are over out of the list.
+    #[cold]
+    fn sweep(&self) {
+        if let Ok(mut list) = self.list.try_lock() {
+            let is_over = |outlet: &mut Arc<Padded<Outlet<T, W>>>| outlet.is_over.load(Relaxed);
+            let over: Vec<_> = list.outlets.extract_if(.., is_over).collect();
+            // Not under the lock: the last to let go of a lane drops it.
+            drop(list);
+            drop(over);
+        }
+    }
+}
+
+impl<T: Send, W> Shared<T, W> {
+    /// Whether no item will come any more but what is in the lanes, all of which are in the list.
+    fn is_ended(&self) -> bool {
+        self.is_closed.load(Acquire) || self.senders.load(Acquire) == 0
+    }
+}
+
+impl<T: Send, W: Strategy> Outlet<T, W> {
+    /// Calls with the lane's consumer, unless another thread is in the middle of that.
+    #[inline(always)]
+    fn enter<R>(
+        &self,
+        sleepers: &Sleepers,
+        call: impl FnOnce(&mut Consumer<T, W>) -> Result<R, TryPopError>,
+    ) -> Result<R, TryPopError> {
+        let Some(mut consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return Err(TryPopError::Busy) };
+        let outcome = call(&mut consumer);
+        drop(consumer);
+        if load_after_store(&self.wanted) != 0 {
+            self.tell(sleepers);
+        }
+        outcome
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell(&self, sleepers: &Sleepers) {
+        // Acquires the entry in the list of those whose flag this takes down.
+        if self.wanted.swap(0, AcqRel) != 0 {
+            sleepers.wake();
+        }
+    }
+}
+
+/// Pushes into a lane of its own. A clone is one more lane, for another producer; when the last sender is dropped the
+/// queue is closed: receivers pop what is inside, and are then told [`Closed`].
+///
+/// `Send`, not `Sync`: one thread at a time pushes.
+///
+/// ```
+/// use corelane::error::{Closed, TryPushError};
+/// use corelane::mpmc::lanes;
+///
+/// let (mut sender, mut receiver) = lanes::channel(2);
+/// let mut other = sender.clone();
+/// assert_eq!(other.push('a'), Ok(()));
+/// // The capacity is each sender's.
+/// assert_eq!(sender.push_batch(&mut vec!['b', 'c']), Ok(()));
+/// assert_eq!(sender.try_push('d'), Err(TryPushError::Full('d')));
+/// assert_eq!((sender.len(), other.len(), other.capacity(), other.is_empty()), (2, 1, 2, false));
+/// drop((sender, other));
+///
+/// let mut items: Vec<_> = receiver.iter().collect();
+/// items.sort();
+/// assert_eq!(items, ['a', 'b', 'c']);
+/// assert_eq!(receiver.pop(), Err(Closed(())));
+/// ```
+#[doc(alias = "Producer")]
+pub struct Sender<T: Send, W: Strategy = Adaptive> {
+    producer: Producer<T, W>,
+    /// For the next clone.
+    wait: W,
+    shared: Arc<Shared<T, W>>,
+}
+
+impl<T: Send, W: Strategy> Sender<T, W> {
+    fn add(shared: Arc<Shared<T, W>>, wait: W) -> Result<Self, ChannelError> {
+        let producer = shared.add(wait.clone())?;
+        shared.senders.fetch_add(1, Relaxed);
+        Ok(Self { producer, wait, shared })
+    }
+
+    /// One more sender, with a lane of its own: [`clone`](Clone::clone) where memory may be short.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(2);
+    /// sender.try_clone()?.push(1).unwrap();
+    /// assert_eq!(receiver.pop(), Ok(1));
+    /// # Ok::<(), corelane::error::ChannelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn try_clone(&self) -> Result<Self, ChannelError> {
+        Self::add(self.shared.clone(), self.wait.clone())
+    }
+
+    /// To be called after a push.
+    #[inline(always)]
+    fn wake(&self) {
+        self.shared.sleepers.wake();
+    }
+
+    /// Pushes an item if there is room. Never waits.
+    ///
+    /// # Errors
+    /// `Full` if `capacity` items of this sender are inside, or [a few fewer](crate::spsc::Producer::release_lag);
+    /// `Closed` once the queue is closed. The item comes back.
+    #[doc(alias = "try_send", alias = "offer")]
+    #[inline]
+    pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
+        self.producer.try_push(item)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Pushes items from the front of the vector, as many as there is room for; they leave the vector. Returns how
+    /// many. Never waits.
+    ///
+    /// ```
+    /// let (mut sender, _receiver) = corelane::mpmc::lanes::channel(2);
+    /// let mut items = vec![1, 2, 3];
+    /// assert_eq!(sender.try_push_batch(&mut items), Ok(2));
+    /// assert_eq!(items, [3]);
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
+    pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
+        let pushed = self.producer.try_push_batch(items)?;
+        if pushed != 0 {
+            self.wake();
+        }
+        Ok(pushed)
+    }
+
+    /// Pushes an item; waits while its lane is full.
+    ///
+    /// # Errors
+    /// The queue is closed. The item comes back.
+    #[doc(alias = "send", alias = "enqueue")]
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), Closed<T>> {
+        self.producer.push(item)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Pushes an item; waits at most this long while its lane is full. Never gives up early.
+    ///
+    /// ```
+    /// use corelane::error::PushTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, _receiver) = corelane::mpmc::lanes::channel(1);
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(sender.push_timeout('a', soon), Ok(()));
+    /// assert_eq!(sender.push_timeout('b', soon), Err(PushTimeoutError::Timeout('b')));
+    /// ```
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed. The item comes back.
+    #[doc(alias = "send_timeout", alias = "offer")]
+    pub fn push_timeout(&mut self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
+        self.producer.push_timeout(item, timeout)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Pushes all items of the vector, in order; waits while its lane is full.
+    ///
+    /// # Errors
+    /// The queue is closed. The items that were not pushed are still in the vector, in order.
+    #[doc(alias = "send_many", alias = "enqueue_bulk")]
+    pub fn push_batch(&mut self, items: &mut Vec<T>) -> Result<(), Closed> {
+        self.push_all(items, None).map_err(|_| Closed(()))
+    }
+
+    /// Pushes all items of the vector, in order; waits at most this long while its lane is full. Never gives up early.
+    ///
+    /// ```
+    /// use corelane::error::PushTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, _receiver) = corelane::mpmc::lanes::channel(2);
+    /// let mut items = vec![1, 2, 3];
+    /// let outcome = sender.push_batch_timeout(&mut items, Duration::from_millis(1));
+    /// assert_eq!((outcome, items), (Err(PushTimeoutError::Timeout(())), vec![3]));
+    /// ```
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed. The items that were not pushed are still in the vector, in order.
+    pub fn push_batch_timeout(&mut self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
+        self.push_all(items, Instant::now().checked_add(timeout))
+    }
+
+    /// What was pushed is told of before each wait for room.
+    fn push_all(&mut self, items: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), PushTimeoutError<()>> {
+        while !items.is_empty() {
+            match self.try_push_batch(items) {
+                Ok(_) => {}
+                Err(TryPushError::Closed(())) => return Err(PushTimeoutError::Closed(())),
+                Err(_) => match self.producer.wait(1, deadline) {
+                    Waited::Ready | Waited::Closed => {}
+                    Waited::Timeout => return Err(PushTimeoutError::Timeout(())),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the queue for all its handles: no later push succeeds, threads that wait are woken. What is inside can
+    /// still be popped. Waits for receivers in the middle of a pop.
+    ///
+    /// ```
+    /// use corelane::error::Closed;
+    ///
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(8);
+    /// sender.push(1).unwrap();
+    /// sender.close();
+    /// assert!(sender.is_closed() && receiver.is_closed());
+    /// assert_eq!(sender.push(2), Err(Closed(2)));
+    /// assert_eq!((receiver.pop(), receiver.pop()), (Ok(1), Err(Closed(()))));
+    /// ```
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// True once the queue is closed, by a call or because all receivers are gone. Then it stays so.
+    pub fn is_closed(&self) -> bool {
+        self.producer.is_closed()
+    }
+
+    /// Items of this sender inside: at most so many, and at most [`capacity`](Self::capacity).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.producer.len()
+    }
+
+    /// True if [`len`](Self::len) is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest number of items of this sender that can be inside.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.producer.capacity()
+    }
+}
+
+impl<T: Send, W: Strategy> Clone for Sender<T, W> {
+    /// One more sender, with a lane of its own.
+    ///
+    /// # Panics
+    /// Where [`try_clone`](Self::try_clone) returns an error.
+    #[track_caller]
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl<T: Send, W: Strategy> Drop for Sender<T, W> {
+    fn drop(&mut self) {
+        // First: a receiver that finds no sender any more finds every lane closed.
+        self.producer.close();
+        if self.shared.senders.fetch_sub(1, AcqRel) == 1 {
+            self.shared.sleepers.wake_all();
+        } else {
+            // Lets go of a lane that is drained.
+            self.shared.sleepers.wake();
+        }
+    }
+}
+
+impl<T: Send, W: Strategy> selectable::sealed::Sealed for Sender<T, W> {}
+
+/// As of its lane's producer.
+impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
+    fn ready(&mut self, room: usize) -> bool {
+        self.producer.ready(room)
+    }
+
+    fn arm(&mut self, room: usize, sleeper: Sleeper) {
+        self.producer.arm(room, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.producer.disarm(sleeper);
+    }
+
+    fn needs(&self, slots: usize) -> usize {
+        self.producer.needs(slots)
+    }
+}
+
+/// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
+/// when the last is dropped the queue is closed: pushes are refused with their items. What is inside then is dropped
+/// with the last handle of either kind.
+///
+/// Each thread has its own. As an iterator it waits for items, and ends when the queue is closed and
+/// drained.
+///
+/// ```
+/// use corelane::error::{Closed, TryPopError};
+/// use corelane::mpmc::lanes;
+///
+/// let (mut sender, mut receiver) = lanes::channel(8);
+/// let mut other = receiver.clone();
+/// sender.push_batch(&mut vec![1, 2, 3, 4])?;
+/// assert_eq!(receiver.pop(), Ok(1));
+/// assert_eq!(other.try_pop(), Ok(2));
+/// let mut items = Vec::new();
+/// assert_eq!(other.pop_batch(&mut items, 10), Ok(2));
+/// assert_eq!(receiver.try_pop(), Err(TryPopError::Empty));
+///
+/// drop((receiver, other));
+/// assert_eq!(sender.push(5), Err(Closed(5)));
+/// # Ok::<(), Closed>(())
+/// ```
+#[doc(alias = "Consumer")]
+pub struct Receiver<T: Send, W: Strategy = Adaptive> {
+    view: View<T, W>,
+    wait: W,
+    shared: Arc<Shared<T, W>>,
+}
+
+/// What a receiver knows of the lanes.
+struct View<T: Send, W> {
+    outlets: Outlets<T, W>,
+    /// Of the list when they were copied.
+    version: usize,
+    /// Whose turn it is, and for how many more items.
+    at: usize,
+    left: usize,
+    /// This receiver is in the list of sleepers.
+    is_armed: bool,
+    /// It was woken, and has not found out since that there is nothing.
+    was_woken: bool,
+}
+
+impl<T: Send, W: Strategy> View<T, W> {
+    /// Of the receiver with this number: each begins somewhere else.
+    fn new(number: usize) -> Self {
+        Self { outlets: Vec::new(), version: 0, at: number, left: 0, is_armed: false, was_woken: false }
+    }
+
+    /// Calls with the consumer of the lane whose turn it is, and, where there is nothing, with those of the others,
+    /// until one answers otherwise.
+    #[inline(always)]
+    fn find<R>(
+        &mut self,
+        shared: &Shared<T, W>,
+        mut call: impl FnMut(&mut Consumer<T, W>) -> Result<R, TryPopError>,
+    ) -> Result<R, TryPopError> {
+        if self.left != 0
+            && let Some(outlet) = self.outlets.get(self.at)
+            && let Ok(found) = outlet.enter(&shared.sleepers, &mut call)
+        {
+            return Ok(found);
+        }
+        self.search(shared, call)
+    }
+
+    /// As [`find`](Self::find), from the next lane on: its turn begins.
+    #[cold]
+    #[inline(never)]
+    fn search<R>(
+        &mut self,
+        shared: &Shared<T, W>,
+        mut call: impl FnMut(&mut Consumer<T, W>) -> Result<R, TryPopError>,
+    ) -> Result<R, TryPopError> {
+        // First: then no lane can come that is not in the list.
+        let is_ended = shared.is_ended();
+        let mut is_busy = !self.renew(shared);
+        let mut over = 0;
+        let mut found = None;
+        for _ in 0..self.outlets.len() {
+            self.at = self.at.wrapping_add(1) % self.outlets.len();
+            let outlet = &self.outlets[self.at];
+            // Looks first: a lock that is held stays where it is.
+            let outcome = match outlet.consumer.is_held() {
+                true => Err(TryPopError::Busy),
+                false => outlet.enter(&shared.sleepers, &mut call),
+            };
+            match outcome {
+                Ok(answer) => {
+                    self.left = TURN;
+                    found = Some(answer);
+                    break;
+                }
+                Err(TryPopError::Closed) => {
+                    outlet.is_over.store(true, Relaxed);
+                    over += 1;
+                }
+                Err(TryPopError::Busy) => is_busy = true,
+                Err(TryPopError::Empty) => {}
+            }
+        }
+        let all_over = over == self.outlets.len();
+        if over != 0 {
+            self.outlets.retain(|outlet| !outlet.is_over.load(Relaxed));
+            self.left = 0;
+            shared.sweep();
+        }
+        found.ok_or(match (is_busy, is_ended && all_over) {
+            (true, _) => TryPopError::Busy,
+            (false, true) => TryPopError::Closed,
+            (false, false) => TryPopError::Empty,
+        })
+    }
+
+    /// Pops up to `max` items, which is not 0, of as many lanes as that takes.
+    fn find_batch(&mut self, shared: &Shared<T, W>, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        let mut popped = self.find(shared, |consumer| consumer.try_pop_batch(items, max))?;
+        self.left = self.left.saturating_sub(popped);
+        let home = self.at;
+        for ahead in 1..self.outlets.len() {
+            if popped == max {
+                break;
+            }
+            let at = (home + ahead) % self.outlets.len();
+            let outlet = &self.outlets[at];
+            if !outlet.consumer.is_held()
+                && let Ok(more) = outlet.enter(&shared.sleepers, |consumer| consumer.try_pop_batch(items, max - popped))
+            {
+                popped += more;
+                self.at = at;
+                self.left = TURN.saturating_sub(more);
+            }
+        }
+        Ok(popped)
+    }
+
+    fn find_one(&mut self, shared: &Shared<T, W>) -> Result<T, TryPopError> {
+        let item = self.find(shared, Consumer::try_pop)?;
+        self.left = self.left.saturating_sub(1);
+        Ok(item)
+    }
+
+    /// Copies the list where lanes have come. False if another thread is in the middle of changing it.
+    fn renew(&mut self, shared: &Shared<T, W>) -> bool {
+        let version = shared.version.load(Acquire);
+        if version == self.version {
+            return true;
+        }
+        let Ok(list) = shared.list.try_lock() else { return false };
+        let outlets = list.outlets.clone();
+        // Not under the lock: the last to let go of a lane drops it.
+        drop(list);
+        // It may have changed since: then it is copied once more, next time.
+        self.version = version;
+        self.outlets = outlets;
+        true
+    }
+
+    /// Whether a pop need not wait. If not, and this receiver is in the list of sleepers, whatever comes wakes one of
+    /// them, and what another receiver leaves behind that is in the middle of a lane now, too.
+    fn is_ready(&mut self, shared: &Shared<T, W>) -> bool {
+        let mut looks = 0_u32;
+        loop {
+            match self.find(shared, |consumer| consumer.try_peek().map(|_| ())) {
+                Ok(()) | Err(TryPopError::Closed) => return true,
+                Err(TryPopError::Empty) => return false,
+                Err(TryPopError::Busy) if !self.is_armed || self.is_told(shared) => return false,
+                Err(TryPopError::Busy) => {
+                    looks = looks.wrapping_add(1);
+                    pause(looks);
+                }
+            }
+        }
+    }
+
+    /// Has itself, or another of the sleepers, told of what others leave behind. False if something has changed
+    /// meanwhile that it has not seen.
+    #[cold]
+    fn is_told(&self, shared: &Shared<T, W>) -> bool {
+        let mut asks = false;
+        for outlet in self.outlets.iter().filter(|outlet| outlet.consumer.is_held()) {
+            outlet.wanted.swap(1, AcqRel);
+            asks = true;
+        }
+        heavy_barrier();
+        let is_asked = |outlet: &Outlet<T, W>| outlet.wanted.load(Relaxed) == 0 || outlet.consumer.is_held();
+        asks && self.version == shared.version.load(Acquire) && self.outlets.iter().all(|outlet| is_asked(outlet))
+    }
+
+    fn arm(&mut self, shared: &Shared<T, W>, sleeper: Sleeper) {
+        self.is_armed = true;
+        shared.sleepers.add(sleeper);
+    }
+
+    fn disarm(&mut self, shared: &Shared<T, W>, sleeper: Sleeper) {
+        self.is_armed = false;
+        self.was_woken |= !shared.sleepers.remove(sleeper);
+    }
+
+    /// A receiver that was woken wakes the next: there may be more, and no other receiver was told.
+    fn pass_on(&mut self, shared: &Shared<T, W>) {
+        if core::mem::take(&mut self.was_woken) {
+            self.is_armed = true;
+            let is_ready = self.is_ready(shared);
+            self.is_armed = false;
+            if is_ready {
+                shared.sleepers.wake();
+            }
+        }
+    }
+}
+
+impl<T: Send, W: Strategy> Receiver<T, W> {
+    /// Pops an item: the oldest one of its lane. Never waits.
+    ///
+    /// # Errors
+    /// `Empty` if each lane was empty, at some moment of the call; `Closed` if moreover the queue is closed; `Busy` if
+    /// another thread was in the middle of a pop from a lane, of a close, or of the clone of a sender, and no other
+    /// lane had an item.
+    #[doc(alias = "try_recv", alias = "poll")]
+    #[inline]
+    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
+        self.view.find_one(&self.shared)
+    }
+
+    /// Pops up to `max` items and appends them to `items`: those of one lane in their order, then those of the next.
+    /// Returns how many, which is 0 only if `max` is. Never waits.
+    ///
+    /// ```
+    /// use corelane::error::TryPopError;
+    ///
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(2);
+    /// sender.push_batch(&mut vec![1, 2]).unwrap();
+    /// let mut items = vec![0];
+    /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Ok(2));
+    /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Err(TryPopError::Empty));
+    /// assert_eq!(items, [0, 1, 2]);
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was popped, for the same reasons as in [`try_pop`](Self::try_pop).
+    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
+        if max == 0 { Ok(0) } else { self.view.find_batch(&self.shared, items, max) }
+    }
+
+    /// Pops an item: the oldest one of its lane. Waits while all lanes are empty.
+    ///
+    /// # Errors
+    /// The queue is closed and drained.
+    #[doc(alias = "recv", alias = "dequeue")]
+    #[inline]
+    pub fn pop(&mut self) -> Result<T, Closed> {
+        match self.try_pop() {
+            Ok(item) => Ok(item),
+            Err(TryPopError::Closed) => Err(Closed(())),
+            Err(_) => self.wait_until(None, View::find_one).map_err(|_| Closed(())),
+        }
+    }
+
+    /// Pops an item; waits at most this long while all lanes are empty. Never gives up early.
+    ///
+    /// ```
+    /// use corelane::error::PopTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(1);
+    /// sender.push('a').unwrap();
+    /// let soon = Duration::from_millis(1);
+    /// assert_eq!(receiver.pop_timeout(soon), Ok('a'));
+    /// assert_eq!(receiver.pop_timeout(soon), Err(PopTimeoutError::Timeout));
+    /// ```
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed and drained.
+    #[doc(alias = "recv_timeout", alias = "poll")]
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<T, PopTimeoutError> {
+        let deadline = Instant::now().checked_add(timeout);
+        self.wait_until(deadline, View::find_one)
+    }
+
+    /// Pops up to `max` items and appends them to `items`; waits while all lanes are empty. Returns how many, which is
+    /// 0 only if `max` is.
+    ///
+    /// # Errors
+    /// The queue is closed and drained.
+    #[doc(alias = "recv_many", alias = "dequeue_bulk")]
+    pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
+        self.batch_until(None, items, max).map_err(|_| Closed(()))
+    }
+
+    /// Pops up to `max` items and appends them to `items`; waits at most this long while all lanes are empty. Returns
+    /// how many, which is 0 only if `max` is. Never gives up early.
+    ///
+    /// ```
+    /// use corelane::error::PopTimeoutError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(2);
+    /// sender.push_batch(&mut vec![1, 2]).unwrap();
+    /// let (mut items, soon) = (Vec::new(), Duration::from_millis(1));
+    /// assert_eq!(receiver.pop_batch_timeout(&mut items, 10, soon), Ok(2));
+    /// assert_eq!(receiver.pop_batch_timeout(&mut items, 10, soon), Err(PopTimeoutError::Timeout));
+    /// ```
+    ///
+    /// # Errors
+    /// The time is up, or the queue is closed and drained.
+    pub fn pop_batch_timeout(
+        &mut self,
+        items: &mut Vec<T>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, PopTimeoutError> {
+        self.batch_until(Instant::now().checked_add(timeout), items, max)
+    }
+
+    fn batch_until(
+        &mut self,
+        deadline: Option<Instant>,
+        items: &mut Vec<T>,
+        max: usize,
+    ) -> Result<usize, PopTimeoutError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        self.wait_until(deadline, |view, shared| view.find_batch(shared, items, max))
+    }
+
+    /// Makes attempts until one decides, or the time is up.
+    fn wait_until<R>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut View<T, W>, &Shared<T, W>) -> Result<R, TryPopError>,
+    ) -> Result<R, PopTimeoutError> {
+        let Self { view, wait, shared } = self;
+        let mut waiting = Waiting { view, shared };
+        loop {
+            match attempt(waiting.view, shared) {
+                Ok(found) => return Ok(found),
+                Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
+                // Then there is nothing to pass on.
+                Err(TryPopError::Empty) => waiting.view.was_woken = false,
+                Err(_) => {}
+            }
+            wait_for(&mut waiting, wait, deadline).ok_or(PopTimeoutError::Timeout)?;
+        }
+    }
+
+    /// Items as they come: waits for each, and ends when the queue is closed and drained.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = corelane::mpmc::lanes::channel(4);
+    /// let producer = std::thread::spawn(move || (1..=9).for_each(|item| sender.push(item).unwrap()));
+    /// assert_eq!(receiver.iter().take(3).sum::<u32>(), 6);
+    /// assert_eq!(receiver.iter().sum::<u32>(), 39);
+    /// producer.join().unwrap();
+    /// ```
+    pub fn iter(&mut self) -> Iter<'_, T, W> {
+        Iter { receiver: self }
+    }
+
+    /// As [`Sender::close`].
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// True once the queue is closed, by a call or because all handles of one kind are gone. Then it stays so.
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_ended()
+    }
+}
+
+/// A call that waits. However it ends, with a panic, too, its wake-up is passed on.
+struct Waiting<'a, T: Send, W: Strategy> {
+    view: &'a mut View<T, W>,
+    shared: &'a Shared<T, W>,
+}
+
+impl<T: Send, W: Strategy> Drop for Waiting<'_, T, W> {
+    fn drop(&mut self) {
+        self.view.pass_on(self.shared);
+    }
+}
+
+impl<T: Send, W: Strategy> Awaitable for Waiting<'_, T, W> {
+    type Found = ();
+
+    fn look(&mut self) -> Option<()> {
+        self.view.is_ready(self.shared).then_some(())
+    }
+
+    fn arm(&mut self, sleeper: Sleeper) {
+        self.view.arm(self.shared, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.view.disarm(self.shared, sleeper);
+    }
+}
+
+impl<T: Send, W: Strategy> Clone for Receiver<T, W> {
+    fn clone(&self) -> Self {
+        // First: these may fail.
+        let (wait, shared) = (self.wait.clone(), self.shared.clone());
+        let number = shared.receivers.fetch_add(1, Relaxed);
+        Self { view: View::new(number), wait, shared }
+    }
+}
+
+impl<T: Send, W: Strategy> Drop for Receiver<T, W> {
+    fn drop(&mut self) {
+        if self.shared.receivers.fetch_sub(1, AcqRel) == 1 {
+            self.shared.close();
+        }
+    }
+}
+
+impl<T: Send, W: Strategy> selectable::sealed::Sealed for Receiver<T, W> {}
+
+impl<T: Send, W: Strategy> Selectable for Receiver<T, W> {
+    fn ready(&mut self, _: usize) -> bool {
+        self.view.is_ready(&self.shared)
+    }
+
+    fn arm(&mut self, _: usize, sleeper: Sleeper) {
+        self.view.arm(&self.shared, sleeper);
+    }
+
+    fn disarm(&mut self, sleeper: Sleeper) {
+        self.view.disarm(&self.shared, sleeper);
+        self.view.pass_on(&self.shared);
+    }
+}
+
+/// See [`Receiver::iter`].
+#[must_use = "an iterator pops nothing by itself"]
+pub struct Iter<'a, T: Send, W: Strategy = Adaptive> {
+    receiver: &'a mut Receiver<T, W>,
+}
+
+/// Items as they come, with their handle: see [`Receiver::iter`].
+#[must_use = "an iterator pops nothing by itself"]
+pub struct IntoIter<T: Send, W: Strategy = Adaptive> {
+    receiver: Receiver<T, W>,
+}
+
+impl<T: Send, W: Strategy> Iterator for Iter<'_, T, W> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.receiver.pop().ok()
+    }
+}
+
+impl<T: Send, W: Strategy> Iterator for IntoIter<T, W> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.receiver.pop().ok()
+    }
+}
+
+// A queue that is closed and drained stays so.
+impl<T: Send, W: Strategy> FusedIterator for Iter<'_, T, W> {}
+impl<T: Send, W: Strategy> FusedIterator for IntoIter<T, W> {}
+
+impl<'a, T: Send, W: Strategy> IntoIterator for &'a mut Receiver<T, W> {
+    type Item = T;
+    type IntoIter = Iter<'a, T, W>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T: Send, W: Strategy> IntoIterator for Receiver<T, W> {
+    type Item = T;
+    type IntoIter = IntoIter<T, W>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter { receiver: self }
+    }
+}
+
+impl<T: Send, W: Strategy> fmt::Debug for Sender<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("lane", &self.producer).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send, W: Strategy> fmt::Debug for Receiver<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("lanes", &self.view.outlets.len())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Send, W: Strategy> fmt::Debug for Iter<'_, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("receiver", self.receiver).finish()
+    }
+}
+
+impl<T: Send, W: Strategy> fmt::Debug for IntoIter<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter").field("receiver", &self.receiver).finish()
+    }
+}

@@ -1,0 +1,309 @@
+//! The queue of lanes under every interleaving of small cases. Runs with
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_lanes`.
+//!
+//! A thread parks at once, and a turn is one item, so receivers change lanes with each. See `loom.rs` for what loom
+//! cannot show.
+#![cfg(all(loom, feature = "std"))]
+
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use corelane::Barrier;
+use corelane::error::{Closed, TryPopError, TryPushError};
+use corelane::mpmc::Options;
+use corelane::mpmc::lanes::{self, Receiver, Sender};
+use corelane::wait::{Park, Select};
+use explore::explore_with;
+use ledger::{Item, Ledger};
+use loom::thread;
+use std::time::Duration;
+
+/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which
+/// hides less, and takes ten times as long: with one preemption less.
+fn explore(preemptions: usize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    explore_with(Barrier::Fences, preemptions, model.clone());
+    explore_with(Barrier::ReadModifyWrite, preemptions - 1, model);
+}
+
+fn channel<T: Send>(capacity: usize) -> (Sender<T, Park>, Receiver<T, Park>) {
+    lanes::channel_with(capacity, Options::new().wait(Park)).unwrap()
+}
+
+#[test]
+fn items_are_handed_over_with_their_memory() {
+    explore(2, || {
+        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
+        let items = ledger.clone();
+        let pusher = thread::spawn(move || (0..3).for_each(|id| tx.push(items.item(id)).unwrap()));
+        (0..3).for_each(|id| assert_eq!(rx.pop().unwrap().read(), id));
+        pusher.join().unwrap();
+        drop(rx);
+        ledger.assert_each_dropped_once(3);
+    });
+}
+
+#[test]
+fn two_senders_and_one_receiver() {
+    explore(2, || {
+        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
+        let mut other = tx.clone();
+        let item = ledger.item(0);
+        let pusher = thread::spawn(move || other.push(item).unwrap());
+        tx.push(ledger.item(1)).unwrap();
+        let mut popped = [(); 2].map(|()| rx.pop().unwrap().read());
+        popped.sort_unstable();
+        assert_eq!(popped, [0, 1]);
+        pusher.join().unwrap();
+        drop((tx, rx));
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// They are in the middle of the same lane; each gets one, and the order is the sender's.
+#[test]
+fn one_sender_and_two_receivers() {
+    explore(2, || {
+        let ((mut tx, mut rx), ledger) = (channel::<Item>(2), Ledger::default());
+        let mut other = rx.clone();
+        let popper = thread::spawn(move || other.pop().unwrap().read());
+        tx.push(ledger.item(0)).unwrap();
+        tx.push(ledger.item(1)).unwrap();
+        let mut popped = [rx.pop().unwrap().read(), popper.join().unwrap()];
+        popped.sort_unstable();
+        assert_eq!(popped, [0, 1]);
+        drop((tx, rx));
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// Another receiver is in the middle of the lane, and leaves an item behind: it tells the one that sleeps.
+#[test]
+fn what_another_leaves_behind_is_told_of() {
+    explore(3, || {
+        let (mut tx, mut rx) = channel(2);
+        tx.push_batch(&mut vec![1, 2]).unwrap();
+        let mut other = rx.clone();
+        let popper = thread::spawn(move || other.try_pop().ok());
+        let mine = rx.pop().unwrap();
+        let popped = popper.join().unwrap();
+        assert!(matches!((mine, popped), (1, Some(2) | None) | (2, Some(1))));
+    });
+}
+
+/// One push, and so one wake-up, for two.
+#[test]
+fn one_batch_wakes_two() {
+    explore(2, || {
+        let (mut tx, rx) = channel(2);
+        let poppers = [rx.clone(), rx.clone()].map(|mut rx| thread::spawn(move || rx.pop().unwrap()));
+        tx.push_batch(&mut vec![1, 2]).unwrap();
+        let mut popped = poppers.map(|popper| popper.join().unwrap());
+        popped.sort_unstable();
+        assert_eq!(popped, [1, 2]);
+    });
+}
+
+/// Larger than the lane: the receiver is told before the sender waits for room.
+#[test]
+fn a_batch_is_handed_over() {
+    explore(2, || {
+        let (mut tx, mut rx) = channel(1);
+        let pusher = thread::spawn(move || tx.push_batch(&mut vec![0, 1]).unwrap());
+        let mut popped = Vec::new();
+        while popped.len() < 2 {
+            rx.pop_batch(&mut popped, 2).unwrap();
+        }
+        pusher.join().unwrap();
+        assert_eq!(popped, [0, 1]);
+    });
+}
+
+/// One of two that wait gives up at any moment: the other one gets the item if it does not.
+#[test]
+fn a_time_out_takes_no_wake_up_along() {
+    explore(1, || {
+        let (mut tx, mut rx) = channel(2);
+        let mut other = rx.clone();
+        let timed = thread::spawn(move || other.pop_timeout(Duration::ZERO).ok());
+        let pusher = thread::spawn(move || {
+            tx.push(1).unwrap();
+            if timed.join().unwrap().is_some() {
+                tx.push(2).unwrap();
+            }
+        });
+        rx.pop().unwrap();
+        pusher.join().unwrap();
+    });
+}
+
+#[test]
+fn a_close_against_a_parked_receiver() {
+    explore(3, || {
+        let (tx, mut rx) = channel::<usize>(1);
+        let popper = thread::spawn(move || rx.pop());
+        tx.close();
+        assert_eq!(popper.join().unwrap(), Err(Closed(())));
+    });
+}
+
+#[test]
+fn the_end_wakes_all() {
+    explore(1, || {
+        let (tx, mut rx) = channel::<usize>(1);
+        let mut other = rx.clone();
+        let popper = thread::spawn(move || other.pop());
+        let sender = thread::spawn(move || drop(tx));
+        assert_eq!(rx.pop(), Err(Closed(())));
+        assert_eq!(popper.join().unwrap(), Err(Closed(())));
+        sender.join().unwrap();
+    });
+}
+
+/// What was accepted is popped; what comes after the close has returned is refused.
+#[test]
+fn a_close_against_pushes() {
+    explore(2, || {
+        let ((mut tx, mut rx), ledger) = (channel(2), Ledger::default());
+        let items = ledger.clone();
+        let pusher = thread::spawn(move || {
+            let accepted = [0, 1].map(|id| tx.push(items.item(id)).is_ok());
+            assert!(accepted[0] || !accepted[1]);
+            (tx, accepted.into_iter().filter(|&accepted| accepted).count())
+        });
+        rx.close();
+        let mut popped = 0;
+        while rx.pop().map(|item| assert_eq!(item.read(), popped)).is_ok() {
+            popped += 1;
+        }
+        let (mut tx, accepted) = pusher.join().unwrap();
+        assert_eq!(popped, accepted);
+        assert_eq!(tx.try_push(ledger.item(2)).map_err(|error| error.is_closed()), Err(true));
+        drop((tx, rx));
+        ledger.assert_each_dropped_once(3);
+    });
+}
+
+/// With another receiver in the middle of the lane that is closed.
+#[test]
+fn a_close_against_a_pop() {
+    explore(2, || {
+        let (mut tx, mut rx) = channel(2);
+        tx.push(1).unwrap();
+        let popper = thread::spawn(move || (rx.try_pop(), rx));
+        tx.close();
+        assert_eq!(tx.try_push(2), Err(TryPushError::Closed(2)));
+        let (popped, mut rx) = popper.join().unwrap();
+        assert_eq!(popped.or_else(|_| rx.try_pop()), Ok(1));
+        assert_eq!(rx.try_pop(), Err(TryPopError::Closed));
+    });
+}
+
+/// Where a queue says that it is closed, no push succeeds.
+#[test]
+fn closed_is_said_when_it_is_so() {
+    explore(3, || {
+        let (mut tx, rx) = channel(2);
+        let other = rx.clone();
+        let closer = thread::spawn(move || other.close());
+        if rx.is_closed() {
+            assert_eq!(tx.try_push(1), Err(TryPushError::Closed(1)));
+        }
+        closer.join().unwrap();
+    });
+}
+
+/// The last sender goes while a receiver waits: it gets the item, and then the end.
+#[test]
+fn the_last_sender_goes() {
+    explore(3, || {
+        let ((mut tx, rx), ledger) = (channel(1), Ledger::default());
+        let receiver = thread::spawn(move || rx.into_iter().map(|item: Item| item.read()).collect::<Vec<_>>());
+        tx.push(ledger.item(0)).unwrap();
+        drop(tx);
+        assert_eq!(receiver.join().unwrap(), [0]);
+        ledger.assert_each_dropped_once(1);
+    });
+}
+
+/// Neither is known to be the last. The end comes after both items.
+#[test]
+fn two_senders_go_at_once() {
+    explore(1, || {
+        let (mut tx, rx) = channel(1);
+        let mut other = tx.clone();
+        let sender = thread::spawn(move || other.push(1).unwrap());
+        let receiver = thread::spawn(move || rx.into_iter().sum::<usize>());
+        tx.push(2).unwrap();
+        drop(tx);
+        sender.join().unwrap();
+        assert_eq!(receiver.join().unwrap(), 3);
+    });
+}
+
+/// A lane that is made while the receiver looks, or sleeps, is found; its end comes before that of the queue.
+#[test]
+fn a_new_lane_is_found() {
+    explore(2, || {
+        let (tx, mut rx) = channel(1);
+        let sender = thread::spawn(move || {
+            let mut other = tx.clone();
+            drop(tx);
+            other.push(1).unwrap();
+        });
+        assert_eq!((rx.pop(), rx.pop()), (Ok(1), Err(Closed(()))));
+        sender.join().unwrap();
+    });
+}
+
+/// The last receiver goes while a sender waits: each item was popped, or comes back, or is dropped with the queue.
+#[test]
+fn the_last_receiver_goes() {
+    explore(3, || {
+        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
+        let items = ledger.clone();
+        let sender = thread::spawn(move || [0, 1].map(|id| tx.push(items.item(id)).is_err()));
+        let popped = rx.try_pop().map(|item| item.read());
+        drop(rx);
+        let came_back = sender.join().unwrap();
+        assert!(came_back.is_sorted() && (came_back[1] || popped.is_ok()));
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// A push that has returned is found, whatever another receiver is in the middle of.
+#[test]
+fn what_has_returned_counts() {
+    explore(3, || {
+        let (mut tx, mut rx) = channel(2);
+        let mut other = rx.clone();
+        let popper = thread::spawn(move || other.try_pop().is_ok());
+        tx.push(1).unwrap();
+        tx.push(2).unwrap();
+        assert!(matches!(rx.try_pop(), Ok(_) | Err(TryPopError::Busy)));
+        popper.join().unwrap();
+    });
+}
+
+/// A select and a receiver wait for the one item; the select's thread takes nothing.
+#[test]
+fn a_select_passes_its_wake_up_on() {
+    explore(1, || {
+        let (mut tx, mut rx) = channel(1);
+        let mut other = rx.clone();
+        let selector = thread::spawn(move || {
+            let mut select = Select::with(Park);
+            select.add(&mut other);
+            let _ready = select.wait();
+        });
+        let pusher = thread::spawn(move || {
+            tx.push(1).unwrap();
+            // The end of the wait, should the receiver have been quicker.
+            drop(tx);
+        });
+        assert_eq!(rx.pop(), Ok(1));
+        pusher.join().unwrap();
+        selector.join().unwrap();
+    });
+}
