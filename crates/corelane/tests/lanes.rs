@@ -15,7 +15,7 @@ mod watchdog;
 use corelane::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use corelane::mpmc::lanes::{self, Receiver, Sender};
-use corelane::wait::{Adaptive, Park, Select, Spin, SpinPark, Strategy, Yield};
+use corelane::wait::{Adaptive, Next, Park, Select, Spin, SpinPark, Strategy, WaitState, Yield};
 use histories::{Clock, Event, Gate};
 use random::Random;
 use std::cell::Cell;
@@ -104,23 +104,23 @@ mod calls {
     /// A receiver that finds no end to one lane comes to the others in time.
     #[test]
     fn no_lane_waits_for_another_to_be_empty() {
-        let (mut tx, mut rx) = channel(1000);
-        let mut other = tx.clone();
-        let mut next = 0;
-        for batches in [false, true] {
-            other.push(item(1, 0)).unwrap();
-            let found = (0..200).any(|_| {
-                while tx.try_push(item(0, next)).is_ok() {
-                    next += 1;
-                }
-                if !batches {
-                    return parts(rx.try_pop().unwrap()).0 == 1;
-                }
+        for max in [1, 10] {
+            let (mut tx, mut rx) = channel(1000);
+            let mut other = tx.clone();
+            // Whether the other one's item was popped.
+            let mut pop = || {
+                while tx.try_push(item(0, 0)).is_ok() {}
                 let mut items = Vec::new();
-                rx.try_pop_batch(&mut items, 10).unwrap();
+                match max {
+                    1 => items.push(rx.try_pop().unwrap()),
+                    _ => assert_eq!(rx.try_pop_batch(&mut items, max), Ok(max)),
+                }
                 items.into_iter().any(|item| parts(item).0 == 1)
-            });
-            assert!(found, "the other lane's item was not popped");
+            };
+            // It stands at the one lane when the other one's item comes.
+            assert!(!pop());
+            other.push(item(1, 0)).unwrap();
+            assert!((0..200).any(|_| pop()), "the other lane's item was not popped");
         }
     }
 
@@ -159,7 +159,7 @@ mod calls {
 mod order {
     use super::*;
 
-    const ITEMS: u64 = if cfg!(miri) { 20 } else { 4_000 };
+    const ITEMS: u64 = if cfg!(miri) { 20 } else { 1_000 };
     /// More threads than the machine has cores, in any mix of a few.
     const THREADS: [(usize, usize); 4] = [(1, 1), (3, 1), (1, 3), (4, 4)];
 
@@ -577,23 +577,45 @@ mod closing {
         }
     }
 
-    /// The memory of a lane whose sender is gone is given back while the queue lives: the receiver of its own channel,
-    /// which lies in the lane, is told.
+    /// A strategy of which there is one at each end of a lane.
+    #[derive(Clone, Debug)]
+    struct Counted(#[allow(dead_code, reason = "its clones are counted")] Arc<()>);
+
+    impl Strategy for Counted {
+        fn next(&self, wait: &mut WaitState) -> Next {
+            Park.next(wait)
+        }
+    }
+
+    /// A lane whose sender is gone is given back once it is drained, by receivers that pop, and by one that sleeps.
     #[test]
     fn a_drained_lane_is_given_back() {
-        let (tx, mut rx) = channel::<Arc<()>>(4);
-        let mut other = rx.clone();
-        let item = Arc::new(());
-        for _ in 0..100 {
-            tx.clone().push(item.clone()).unwrap();
-            drop(rx.pop().unwrap());
-            assert_eq!(other.try_pop().err(), Some(TryPopError::Empty));
-        }
-        // The lane of `tx`, and at most the last one, which a receiver has not come past.
-        assert_eq!(rx.try_pop().err(), Some(TryPopError::Empty));
-        let text = format!("{rx:?}");
-        assert!(text.contains("lanes: 1"), "{text}");
-        assert_eq!(Arc::strong_count(&item), 1);
+        guard(|| {
+            const SENDERS: usize = if cfg!(miri) { 5 } else { 100 };
+            let ends = Arc::new(());
+            let (mut tx, mut rx) = channel_with(4, Counted(ends.clone()));
+            let mut other = rx.clone();
+            let few = Arc::strong_count(&ends) + 4;
+            for _ in 0..SENDERS {
+                tx.clone().push(1).unwrap();
+                assert_eq!((rx.pop(), other.try_pop()), (Ok(1), Err(TryPopError::Empty)));
+            }
+            assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
+            assert!(Arc::strong_count(&ends) <= few, "{} ends are left", Arc::strong_count(&ends));
+            drop(other);
+            thread::scope(|scope| {
+                let receiver = scope.spawn(move || rx.pop());
+                thread::sleep(NAP);
+                (0..SENDERS).for_each(|_| drop(tx.clone()));
+                let since = Instant::now();
+                while Arc::strong_count(&ends) > few {
+                    assert!(since.elapsed() < Duration::from_secs(20), "the receiver sleeps on");
+                    thread::yield_now();
+                }
+                tx.push(2).unwrap();
+                assert_eq!(receiver.join().unwrap(), Ok(2));
+            });
+        });
     }
 }
 

@@ -151,13 +151,10 @@ fn a_close_against_a_parked_receiver() {
 #[test]
 fn the_end_wakes_all() {
     explore(1, || {
-        let (tx, mut rx) = channel::<usize>(1);
-        let mut other = rx.clone();
-        let popper = thread::spawn(move || other.pop());
-        let sender = thread::spawn(move || drop(tx));
-        assert_eq!(rx.pop(), Err(Closed(())));
-        assert_eq!(popper.join().unwrap(), Err(Closed(())));
-        sender.join().unwrap();
+        let (tx, rx) = channel::<usize>(1);
+        let poppers = [rx.clone(), rx].map(|mut rx| thread::spawn(move || rx.pop()));
+        drop(tx);
+        assert_eq!(poppers.map(|popper| popper.join().unwrap()), [Err(Closed(())); 2]);
     });
 }
 

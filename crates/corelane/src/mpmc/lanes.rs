@@ -34,13 +34,13 @@
 //! 4. A receiver that is to sleep puts itself into the list of sleepers, passes the heavy half of the asymmetric
 //!    barrier, and looks once more at every lane. It may sleep if each was free and empty: whatever comes after that
 //!    finds it in the list.
-//! 5. If another receiver was in the middle of a lane there may be more in it than that one takes. So the receiver
-//!    that is to sleep raises a flag at the outlet, passes the barrier, and looks whether the lane has become free
-//!    meanwhile; if so, it looks at everything once more. The one in the middle frees the lane, passes the light half
-//!    of the barrier, and looks at the flag; if it is up, it takes it down and wakes a sleeper. One of the two sees
-//!    the other.
-//! 6. One receiver is woken a change, however many items it brought. One that was woken wakes the next, if it leaves
-//!    more behind, or takes nothing.
+//! 5. A lane that another receiver is in the middle of may hold more than that one takes. So this look raises a flag
+//!    at each such outlet. Then it passes the barrier once more, and looks whether one of them has become free with
+//!    the flag still up; if so, it looks at everything again. The other receiver frees the lane, passes the light half
+//!    of the barrier, and looks at the flag. If it is up it enters the lane again, takes the flag down, and wakes a
+//!    sleeper unless the lane is empty. One of the two sees the other.
+//! 6. One receiver is woken a change, however many items it brought. A receiver that was woken looks again when its
+//!    call ends, by the same rules, and wakes the next if there is still something.
 //!
 //! # Order
 //!
@@ -55,16 +55,19 @@
 //!   can be known of.
 //! - senders, sub-acquire-release (drop) → load-acquire before the look at the lanes: when there is no sender left all
 //!   lanes are in the list, and closed. The same with the flag of a close.
-//! - Sleepers, and an outlet's flag: by the asymmetric barrier, which orders all that is said of them above.
+//! - The list of sleepers, and an outlet's flag: by the asymmetric barrier, as said above.
+//! - An outlet's flag, swap-acquire-release on both sides: who takes it down finds in the list of sleepers whoever has
+//!   raised it, and at the lane what that one would have found.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
 //!
 //! # Progress
 //!
 //! `try_push` is wait-free while no receiver sleeps; one that has a receiver to wake takes the lock of the list of
-//! sleepers for a few instructions. `try_pop` never waits: a lane whose outlet another thread is in the middle of
-//! makes it say `Busy` where it finds nothing else, as does a sender that is in the middle of its clone. A receiver
-//! that is stopped in the middle of a pop keeps what is in that lane to itself, and nothing else. `close` waits for
-//! receivers in the middle of a pop.
+//! sleepers for a few instructions, as does a pop. `try_pop` never waits for a lane or for the list of lanes: it
+//! passes over what another thread is in the middle of, and says `Busy` where it finds nothing else. A receiver that
+//! is stopped in the middle of a pop keeps what is in that lane to itself, and nothing else. A thread that is stopped
+//! in the middle of a change of the list of lanes, which is a few instructions of a clone, holds up receivers that are
+//! about to sleep, beyond their time, too. `close` waits for receivers in the middle of a pop.
 //!
 //! # When to use it, and when not
 //!
@@ -76,7 +79,7 @@
 //! A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
 
 use super::design::Stay;
-use super::lock::{Lock, Pauses};
+use super::lock::{Guard, Lock, Pauses};
 use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
@@ -94,7 +97,7 @@ use core::iter::FusedIterator;
 use core::ops::DerefMut;
 use std::time::Duration;
 
-/// Items that a receiver takes from one lane before it is the next one's turn.
+/// Items that a receiver takes from one lane, and the rest of its batch, before it is the next one's turn.
 const TURN: usize = if cfg!(loom) { 1 } else { 64 };
 
 type Producer<T, W> = spsc::Producer<T, Lane, W>;
@@ -103,7 +106,7 @@ type Consumer<T, W> = spsc::Consumer<T, Lane, W>;
 /// The receivers' end of one lane.
 struct Outlet<T: Send, W> {
     consumer: Lock<Consumer<T, W>>,
-    /// Not 0 where the next receiver that leaves the lock is to wake a sleeper.
+    /// Not 0 where the next receiver that leaves the lock is to wake a sleeper for what it leaves behind.
     wanted: AtomicU32,
     /// The sender is gone and everything was popped.
     is_over: AtomicBool,
@@ -258,21 +261,45 @@ impl<T: Send, W: Strategy> Outlet<T, W> {
         sleepers: &Sleepers,
         call: impl FnOnce(&mut Consumer<T, W>) -> Result<R, TryPopError>,
     ) -> Result<R, TryPopError> {
-        let Some(mut consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return Err(TryPopError::Busy) };
-        let outcome = call(&mut consumer);
-        drop(consumer);
-        if load_after_store(&self.wanted) != 0 {
-            self.tell(sleepers);
-        }
-        outcome
+        let Some(consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return Err(TryPopError::Busy) };
+        // Looks when the lane is free, whether the call has returned or panicked.
+        let mut entered = Entered { consumer, _leaves: Leaves { outlet: self, sleepers } };
+        call(&mut entered.consumer)
     }
 
+    /// Wakes a sleeper for what is left in the lane.
     #[cold]
     #[inline(never)]
     fn tell(&self, sleepers: &Sleepers) {
-        // Acquires the entry in the list of those whose flag this takes down.
-        if self.wanted.swap(0, AcqRel) != 0 {
-            sleepers.wake();
+        while load_after_store(&self.wanted) != 0 {
+            // Another receiver, which then sees the flag when it leaves.
+            let Some(mut consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return };
+            self.wanted.swap(0, AcqRel);
+            let is_empty = consumer.try_peek().is_err_and(|nothing| nothing == TryPopError::Empty);
+            drop(consumer);
+            if !is_empty {
+                sleepers.wake();
+            }
+        }
+    }
+}
+
+/// The hold of a lane. Dropped in this order.
+struct Entered<'a, T: Send, W: Strategy> {
+    consumer: Guard<'a, Consumer<T, W>>,
+    _leaves: Leaves<'a, T, W>,
+}
+
+struct Leaves<'a, T: Send, W: Strategy> {
+    outlet: &'a Outlet<T, W>,
+    sleepers: &'a Sleepers,
+}
+
+impl<T: Send, W: Strategy> Drop for Leaves<'_, T, W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if load_after_store(&self.outlet.wanted) != 0 {
+            self.outlet.tell(self.sleepers);
         }
     }
 }
@@ -568,7 +595,7 @@ struct View<T: Send, W> {
     /// Whose turn it is, and for how many more items.
     at: usize,
     left: usize,
-    /// This receiver is in the list of sleepers.
+    /// What this receiver does not find is to be told to a sleeper, itself or another one.
     is_armed: bool,
     /// It was woken, and has not found out since that there is nothing.
     was_woken: bool,
@@ -628,14 +655,22 @@ impl<T: Send, W: Strategy> View<T, W> {
                     outlet.is_over.store(true, Relaxed);
                     over += 1;
                 }
-                Err(TryPopError::Busy) => is_busy = true,
+                Err(TryPopError::Busy) => {
+                    is_busy = true;
+                    if self.is_armed {
+                        outlet.wanted.swap(1, AcqRel);
+                    }
+                }
                 Err(TryPopError::Empty) => {}
             }
         }
         let all_over = over == self.outlets.len();
         if over != 0 {
-            self.outlets.retain(|outlet| !outlet.is_over.load(Relaxed));
-            self.left = 0;
+            // The turn stays with its lane, or is over with it.
+            let is_over = |outlet: &Arc<Padded<Outlet<T, W>>>| outlet.is_over.load(Relaxed);
+            let passed = self.outlets[..=self.at].iter().filter(|outlet| is_over(outlet)).count();
+            self.at = self.at.wrapping_sub(passed);
+            self.outlets.retain(|outlet| !is_over(outlet));
             shared.sweep();
         }
         found.ok_or(match (is_busy, is_ended && all_over) {
@@ -689,8 +724,8 @@ impl<T: Send, W: Strategy> View<T, W> {
         true
     }
 
-    /// Whether a pop need not wait. If not, and this receiver is in the list of sleepers, whatever comes wakes one of
-    /// them, and what another receiver leaves behind that is in the middle of a lane now, too.
+    /// Whether a pop need not wait. If not, and this receiver is armed, a sleeper is woken for whatever comes, and for
+    /// what is left in lanes that are in use now.
     fn is_ready(&mut self, shared: &Shared<T, W>) -> bool {
         let mut looks = 0_u32;
         loop {
@@ -706,18 +741,15 @@ impl<T: Send, W: Strategy> View<T, W> {
         }
     }
 
-    /// Has itself, or another of the sleepers, told of what others leave behind. False if something has changed
-    /// meanwhile that it has not seen.
+    /// After a look that has raised flags: whether all of them will be seen. False if something has changed meanwhile.
     #[cold]
     fn is_told(&self, shared: &Shared<T, W>) -> bool {
-        let mut asks = false;
-        for outlet in self.outlets.iter().filter(|outlet| outlet.consumer.is_held()) {
-            outlet.wanted.swap(1, AcqRel);
-            asks = true;
+        if self.version != shared.version.load(Acquire) {
+            return false;
         }
         heavy_barrier();
-        let is_asked = |outlet: &Outlet<T, W>| outlet.wanted.load(Relaxed) == 0 || outlet.consumer.is_held();
-        asks && self.version == shared.version.load(Acquire) && self.outlets.iter().all(|outlet| is_asked(outlet))
+        let is_seen = |outlet: &Outlet<T, W>| outlet.wanted.load(Relaxed) == 0 || outlet.consumer.is_held();
+        self.outlets.iter().all(|outlet| is_seen(outlet))
     }
 
     fn arm(&mut self, shared: &Shared<T, W>, sleeper: Sleeper) {
@@ -732,7 +764,7 @@ impl<T: Send, W: Strategy> View<T, W> {
 
     /// A receiver that was woken wakes the next: there may be more, and no other receiver was told.
     fn pass_on(&mut self, shared: &Shared<T, W>) {
-        if core::mem::take(&mut self.was_woken) {
+        if core::mem::take(&mut self.was_woken) && !shared.sleepers.is_empty() {
             self.is_armed = true;
             let is_ready = self.is_ready(shared);
             self.is_armed = false;

@@ -541,10 +541,9 @@ impl<T: Send> Raw<T> for Places<T> {
         if self.filled.put(&index, Side::Push, stats) == 1 {
             return Ok(());
         }
+        // The place is not given back: a closed queue has no use for it.
         // SAFETY: just written, and not put.
-        let item = unsafe { self.read(index[0]) };
-        self.free.put(&index, Side::Push, stats);
-        Err(TryPushError::Closed(item))
+        Err(TryPushError::Closed(unsafe { self.read(index[0]) }))
     }
 
     #[inline(always)]
@@ -577,7 +576,6 @@ impl<T: Send> Raw<T> for Places<T> {
             if put < count {
                 // SAFETY: these came last, and what is at their places is overwritten or never looked at again.
                 unsafe { supply.restore(count - put) };
-                self.free.put(&indices[put..], Side::Push, stats);
                 return if pushed == 0 { Err(TryPushError::Closed(())) } else { Ok(pushed) };
             }
         }

@@ -24,7 +24,7 @@
 //! - count: a read-modify-write here, a load behind the light barrier there. It orders nothing but what the barrier does.
 //! - list: under its lock. A thread that is out of the list knows all that the one which took it out did before.
 
-use crate::sync::{AcqRel, AtomicU32, Mutex, heavy_barrier, load_after_store};
+use crate::sync::{AcqRel, AtomicU32, Mutex, Relaxed, heavy_barrier, load_after_store};
 use crate::wait::Sleeper;
 use alloc::collections::VecDeque;
 
@@ -44,6 +44,11 @@ impl Sleepers {
 
     fn list(&self) -> impl core::ops::DerefMut<Target = VecDeque<Sleeper>> + '_ {
         self.list.lock().expect("nothing panics under this lock")
+    }
+
+    /// Whether none sleeps, of those that have come before the caller was last here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
     }
 
     /// To be called after a change of the queue that some of these may wait for: wakes the first.
