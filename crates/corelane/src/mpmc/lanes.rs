@@ -17,8 +17,8 @@
 //! assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 500_500);
 //! ```
 //!
-//! Source: ours. Queues of one producer each, which consumers lock for a moment, are what the crate `moodycamel` calls
-//! a queue without order between producers; a lane for each, and turns, are ours.
+//! Source: ours. A queue for each producer and no order between them is moodycamel's idea (`ConcurrentQueue`, in C++);
+//! its consumers share each queue by a fetch-and-add. Here it is a lane, which one consumer at a time has.
 //!
 //! # How it works
 //!
@@ -71,8 +71,19 @@
 //!
 //! # When to use it, and when not
 //!
-//! Where each producer's own order is enough, and producers are many or in a hurry. With one producer and several
-//! consumers the lock is all there is to it: take [`ticket`](super::ticket).
+//! Use it where each producer's own order is enough. Nanoseconds an item, one call an item of 8 bytes, capacity 1024,
+//! threads left to the kernel on two CPUs of one AMD EPYC (Zen 4), medians of 7 rounds (`corelane-bench run crowd`):
+//!
+//! | producers, consumers | lanes | ticket | the quickest of crossbeam, kanal, flume |
+//! |---|---|---|---|
+//! | 1, 1 | 7.0 | 20 | 15 |
+//! | 4, 4 | 10 | 26 | 15 |
+//! | 16, 16 | 11 | 30 | 19 |
+//! | 4, 1 | 12 | 34 | 15 |
+//! | 1, 4 | 9.1 | 32 | 11 |
+//!
+//! Do not use it where consumers must see one order of all items, or where a consumer may be stopped for long in the
+//! middle of a pop: what is in that lane waits. There take [`ticket`](super::ticket) or [`scq`](super::scq).
 //!
 //! # Memory
 //!
