@@ -125,7 +125,7 @@ pub(crate) const ROWS: [Row; 27] = [
 /// What Miri is not asked, by words in the names of a target's tests. It takes a thousand times as long as the machine:
 /// thousands of items, histories or races take minutes. And what a sleeping thread costs is no question to it. What is
 /// made smaller for Miri, by `cfg!(miri)`, leaves the list.
-const TOO_LONG: [(&str, &str); 8] = [
+const TOO_LONG: [(&str, &str); 9] = [
     (
         "contract",
         "-::order:: -::ring:: -::model:: -::history:: -::capacity:: -random_calls -len_is_a_bound -races \
@@ -144,6 +144,10 @@ const TOO_LONG: [(&str, &str); 8] = [
         "-::order:: -::sequences:: -::history:: -random_calls -races -every_ -what_is_left -a_thread_ \
          -it_is_a_queue -wrap_around -no_wake_up -time_outs -between_threads -own_memory -larger_than \
          -zero_sized -what_is_counted -sleeps",
+    ),
+    (
+        "lanes",
+        "-order:: -history:: -no_wake_up -wake_ups -every_strategy -a_close_races -is_dropped_once -a_select_passes",
     ),
     (
         "handoff",
@@ -221,6 +225,8 @@ impl Row {
             "pool" => Some("shuttle_pool".to_owned()),
             // Loom has its models; shuttle's scenarios of hand-off have one with a select.
             "select" => None,
+            // And not lanes.
+            "lane" => Some("shuttle lane::".to_owned()),
             name => (!self.contract.is_empty()).then(|| format!("shuttle {name}")),
         }
     }
