@@ -12,6 +12,8 @@
 
 mod cancel;
 mod close;
+#[path = "../support/cpu_time.rs"]
+mod cpu_time;
 mod exchanger;
 #[path = "../support/first.rs"]
 mod first;

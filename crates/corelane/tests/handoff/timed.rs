@@ -1,5 +1,6 @@
 //! Waits with a time.
 
+use crate::cpu_time::cpu_time;
 use crate::support::{LONG, Mode, T, timed, until};
 use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::handoff::WaitLimit;
@@ -83,12 +84,6 @@ pub(crate) fn a_deadline_that_has_passed_still_finds_a_partner(mode: Mode) {
     let ticket = queue.reserve_take();
     assert_eq!(queue.put_with(3, &past), Ok(()));
     assert_eq!(ticket.wait(), Ok(3));
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(stat.split(' ').next()?.parse().ok()?))
 }
 
 pub(crate) fn a_timed_wait_sleeps(mode: Mode) {

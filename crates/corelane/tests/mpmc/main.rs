@@ -8,6 +8,8 @@ mod batches;
 mod calls;
 mod case;
 mod closing;
+#[path = "../support/cpu_time.rs"]
+mod cpu_time;
 mod drops;
 mod handles;
 #[path = "../support/histories.rs"]
