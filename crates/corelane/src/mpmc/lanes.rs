@@ -341,16 +341,14 @@ impl<T: Send, W: Strategy> Drop for Leaves<'_, T, W> {
 #[doc(alias = "Producer")]
 pub struct Sender<T: Send, W: Strategy = Adaptive> {
     producer: Producer<T, W>,
-    /// For the next clone.
-    wait: W,
     shared: Arc<Shared<T, W>>,
 }
 
 impl<T: Send, W: Strategy> Sender<T, W> {
     fn add(shared: Arc<Shared<T, W>>, wait: W) -> Result<Self, ChannelError> {
-        let producer = shared.add(wait.clone())?;
+        let producer = shared.add(wait)?;
         shared.senders.fetch_add(1, Relaxed);
-        Ok(Self { producer, wait, shared })
+        Ok(Self { producer, shared })
     }
 
     /// One more sender, with a lane of its own: [`clone`](Clone::clone) where memory may be short.
@@ -365,7 +363,7 @@ impl<T: Send, W: Strategy> Sender<T, W> {
     /// # Errors
     /// No memory.
     pub fn try_clone(&self) -> Result<Self, ChannelError> {
-        Self::add(self.shared.clone(), self.wait.clone())
+        Self::add(self.shared.clone(), self.producer.wait.clone())
     }
 
     /// To be called after a push.

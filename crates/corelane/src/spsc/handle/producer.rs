@@ -54,7 +54,7 @@ use std::time::Duration;
 pub struct Producer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats> {
     /// Dropped by its `retire`, which gets by without the handle's address.
     pub(in crate::spsc) raw: ManuallyDrop<D::Producer>,
-    pub(super) wait: W,
+    pub(crate) wait: W,
     pub(super) lag: usize,
     pub(in crate::spsc) stats: S,
     pub(super) one_thread: NotSync,
