@@ -167,11 +167,18 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Does it.
+    /// Does it. One function for all contenders: the same loop inside one and inside another takes up to a quarter more
+    /// or less, by where it lies.
     #[inline(always)]
     pub(crate) fn run(self) {
-        for turn in 0..self.turns {
-            black_box(turn);
+        #[inline(never)]
+        fn turn_around(turns: u32) {
+            for turn in 0..turns {
+                black_box(turn);
+            }
+        }
+        if self.turns != 0 {
+            turn_around(self.turns);
         }
     }
 }

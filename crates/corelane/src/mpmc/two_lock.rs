@@ -180,6 +180,7 @@ impl<T: Send> Raw<T> for List<T> {
     const WAITING: Waiting = Waiting::Parked;
     const MAY_BE_FULL: bool = false;
 
+    #[inline(always)]
     fn push<S: Recorder>(&self, item: T, stay: Stay, _: &S) -> Result<(), TryPushError<T>> {
         let node = Node::new(item);
         self.link(node, node, 1, stay).map_err(|refused| {
@@ -190,6 +191,7 @@ impl<T: Send> Raw<T> for List<T> {
         })
     }
 
+    #[inline(always)]
     fn pop<S: Recorder>(&self, stay: Stay, _: &S) -> Result<T, TryPopError> {
         let mut head = self.head.enter(stay, Pauses::Single).ok_or(TryPopError::Busy)?;
         let dummy = head.0;
