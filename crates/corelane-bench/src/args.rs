@@ -15,6 +15,7 @@ Examples:
   corelane-bench run peers
   corelane-bench run all --quick                 does everything run here?
   corelane-bench run round-trip peers --json results/today.json
+  corelane-bench tune                            which lane::Tuning is best here?
   corelane-bench report results                  writes results/report.html
   corelane-bench coherence                       cache lines that move, counted in an emulator
 
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     /// Says what there is to run, and what each experiment repeats
     List,
     Run(RunArguments),
+    Tune(TuneArguments),
     Report(ReportArguments),
     Coherence(CoherenceArguments),
     #[command(hide = true)]
@@ -59,6 +61,20 @@ pub(crate) struct RunArguments {
     /// Writes every sample and the facts of the machine to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// Finds the best policy of a lane on this machine, in less than a minute, and prints it as code
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane-bench tune                                    a table a value, and the best lane::Tuning
+  corelane-bench run policies --json policies.json       the same, measured for longer and kept
+
+Measure on a machine that does nothing else, and twice: a machine that is shared changes from one minute to the next.")]
+pub(crate) struct TuneArguments {
+    /// Only sees that everything runs: the figures mean nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 /// Makes one HTML page of the results in a directory

@@ -29,6 +29,7 @@ mod rig;
 mod roofline;
 mod runner;
 mod setting;
+mod slip;
 mod stats;
 mod table;
 mod topology;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         }
         Command::List => list().map(success),
         Command::Run(arguments) => run(&arguments).map(success),
+        Command::Tune(arguments) => print(&tune::run(arguments.quick)).map(success),
         Command::Report(arguments) => report(&arguments).map(success),
         Command::CoherenceGuest(arguments) => coherence::guest(&arguments).map(success),
     };

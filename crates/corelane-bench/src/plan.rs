@@ -3,11 +3,11 @@
 use crate::contender::{Batches, Kind, ManyToMany, Pair, Waits};
 use crate::contenders::FastForwardTuned;
 use crate::item::Item;
-use crate::measure::{self, Metric, Outcome, PERCENTILES, Pace};
+use crate::measure::{self, AGES, Metric, Outcome, PERCENTILES, Pace, Rate};
 use crate::roofline;
 use crate::setting::Setting;
+use crate::slip;
 use crate::topology::{Cpu, Place};
-use crate::tune;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -201,6 +201,12 @@ impl Panel {
         self.case(P::name(), P::KIND, &PERCENTILES, far_above(capacity), run);
     }
 
+    /// How old items are at a rate; the x are the percentiles.
+    pub(crate) fn aged<P: Pair<u64>>(&mut self, capacity: usize, rate: impl Fn(&Setting) -> Rate + 'static) {
+        let run = move |setting: &Setting| measure::aged::<P>(setting, capacity, rate(setting));
+        self.case(P::name(), P::KIND, &AGES, far_above(capacity), run);
+    }
+
     /// Several queues whose ends wait as the contender does.
     pub(crate) fn waiting<P: Waits<T>, T: Item>(&mut self, x: f64, capacity: usize, pairs: usize) {
         let run = move |setting: &Setting| measure::waiting::<P, T>(setting, capacity, pairs);
@@ -230,7 +236,7 @@ impl Panel {
     /// FastForward with a slip that was tuned for one queue here.
     pub(crate) fn tuned_fast_forward(&mut self, x: f64, capacity: usize) {
         self.case(<FastForwardTuned as Pair<u64>>::name(), Kind::Paper, &[x], far_above(capacity), move |setting| {
-            FastForwardTuned::slip(tune::for_one_queue(setting, capacity));
+            FastForwardTuned::slip(slip::for_one_queue(setting, capacity));
             measure::one_by_one::<FastForwardTuned, u64>(setting, capacity)
         });
     }

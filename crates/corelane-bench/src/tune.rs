@@ -1,66 +1,138 @@
-//! FastForward's slip has to be measured for each machine: the B-Queue paper's objection to it.
+//! `corelane-bench tune`: the best policy of a lane on this machine.
 
-use crate::contenders::FastForwardTuned;
-use crate::measure::{Drain, Outcome, fan, one_by_one};
-use crate::setting::Setting;
-use corelane_papers::fast_forward::Slip;
-use std::collections::HashMap;
-use std::sync::Mutex;
+use crate::experiments::policies::{AGES, EXPERIMENT, KNOBS, Knob, RATES};
+use crate::progress::Meter;
+use crate::record::{PanelRecord, Record, SeriesRecord};
+use crate::runner::{self, Effort};
+use crate::stats::{Summary, short};
+use crate::table;
+use std::fmt::Write;
 use std::time::Duration;
 
-/// How many queues at which CPUs.
-type Key = ([Option<usize>; 2], usize, usize);
+/// A value has to be so much better than the default, or it is not worth a line of code.
+const WORTH: f64 = 1.03;
 
-/// The best slip for one queue of this capacity on these CPUs, of those tried.
-pub(crate) fn for_one_queue(setting: &Setting, capacity: usize) -> Slip {
-    best(setting, capacity, 1, |setting| one_by_one::<FastForwardTuned, u64>(setting, capacity))
+/// Measures, and says what is best for each kind of pair of CPUs.
+pub(crate) fn run(quick: bool) -> String {
+    let effort = if quick {
+        Effort::quick()
+    } else {
+        Effort { sample: Duration::from_millis(10), ..Effort::full(Effort::LEAST_ROUNDS) }
+    };
+    let mut meter = Meter::new("tune");
+    let record = runner::run(&EXPERIMENT, &effort, &mut meter);
+    drop(meter);
+    table::render(&record) + &advice(&record)
 }
 
-/// The best slip for so many queues.
-pub(crate) fn for_queues(setting: &Setting, capacity: usize, queues: usize) -> Slip {
-    match queues {
-        1 => for_one_queue(setting, capacity),
-        _ => best(setting, capacity, queues, |setting| {
-            fan::<FastForwardTuned>(setting, capacity, queues, Drain::OneThread)
-        }),
-    }
-}
-
-/// Measured once and then remembered.
-fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Setting) -> Outcome) -> Slip {
-    static KNOWN: Mutex<Option<HashMap<Key, Slip>>> = Mutex::new(None);
-    let key = (setting.cpus.map(|cpu| cpu.map(|cpu| cpu.0)), capacity, queues);
-    let known = |known: &Option<HashMap<Key, Slip>>| known.as_ref()?.get(&key).copied();
-    if let Some(slip) = known(&KNOWN.lock().expect("no panic with it locked")) {
-        return slip;
-    }
-    let setting = Setting { count: if setting.quick { 10_000 } else { 300_000 }, counting: false, ..*setting };
-    let mut best: Option<(Duration, Slip)> = None;
-    for slip in candidates(setting.quick) {
-        FastForwardTuned::slip(slip);
-        if let Ok(reading) = measure(&setting)
-            && best.is_none_or(|(wall, _)| reading.wall < wall)
-        {
-            best = Some((reading.wall, slip));
-        }
-    }
-    let slip = best.map_or(Slip::suggested(0, 64), |(_, slip)| slip);
-    KNOWN.lock().expect("no panic with it locked").get_or_insert_default().insert(key, slip);
-    slip
-}
-
-/// Around what FastForward suggests: 6 cache lines and 2.
-fn candidates(quick: bool) -> Vec<Slip> {
-    if quick {
-        return vec![Slip::suggested(5, 64), Slip::suggested(20, 64)];
-    }
-    let mut slips = Vec::new();
-    for lines in [3, 6, 16, 32] {
-        for avg_time in [2, 5, 10, 20] {
-            for interval in [16, 64, 256] {
-                slips.push(Slip { good: lines * 8, danger: (lines * 8) / 3, avg_time, interval });
+/// The best `Tuning` as code, for each place.
+fn advice(record: &Record) -> String {
+    let mut out = String::new();
+    let first = KNOBS[0].name;
+    for panel in record.panels.iter().filter(|panel| panel.id.starts_with(first)) {
+        let place = &panel.id[first.len()..];
+        let mut code = "lane::Tuning::new()".to_owned();
+        let mut reasons = String::new();
+        for knob in KNOBS {
+            let of = |id: &str| record.panels.iter().find(|panel| panel.id == format!("{id}{place}"));
+            let Some(rates) = of(knob.name) else { continue };
+            let Some((value, ratio)) = best(knob, rates, of(&format!("{AGES}-{}", knob.name))) else { continue };
+            if value != knob.default {
+                let _ = write!(code, ".{}({value})", knob.name);
+                let younger = if ratio < WORTH { ", and items are younger" } else { "" };
+                let _ =
+                    writeln!(reasons, "  {} {value}: {} times the default's rate{younger}", knob.name, short(ratio));
             }
         }
+        let where_ = panel.title.split_once("; ").map_or("one CPU", |(_, place)| place);
+        let _ = writeln!(out, "\nBest for items of 8 bytes, {where_}:\n  {code}\n{reasons}");
     }
-    slips
+    out
+}
+
+/// The best value, and its rate in parts of the default's: the default, if no other is worth it. Where ages were
+/// measured, too, the one with the youngest items of those that are as quick.
+fn best(knob: &Knob, rates: &PanelRecord, ages: Option<&PanelRecord>) -> Option<(u32, f64)> {
+    let ratio = |value: u32| {
+        let series = rates.series.iter().take(RATES);
+        let ratios: Vec<f64> = series.map(|series| against(series, value, knob.default)).collect::<Option<_>>()?;
+        Some(ratios.iter().product::<f64>().powf(1.0 / ratios.len() as f64))
+    };
+    let ratios: Vec<(u32, f64)> = knob.values.iter().filter_map(|&value| Some((value, ratio(value)?))).collect();
+    let most = ratios.iter().map(|(_, ratio)| *ratio).fold(f64::NAN, f64::max);
+    let Some(ages) = ages.and_then(|ages| ages.series.first()) else {
+        let best = ratios.iter().find(|(_, ratio)| *ratio == most)?;
+        return Some(if best.1 >= WORTH { *best } else { (knob.default, 1.0) });
+    };
+    let age = |value: u32| median(ages, value);
+    let quick = ratios.iter().filter(|(_, ratio)| ratio * WORTH >= most);
+    let (best, youngest) =
+        quick.filter_map(|best| Some((best, age(best.0)?))).min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let is_worth = age(knob.default).is_none_or(|usual| youngest * WORTH < usual) || best.1 >= WORTH;
+    Some(if is_worth { *best } else { (knob.default, 1.0) })
+}
+
+/// The median of a series' ratios of one value to another, round by round.
+fn against(series: &SeriesRecord, value: u32, other: u32) -> Option<f64> {
+    let samples =
+        |value: u32| series.points.iter().find(|point| point.x == f64::from(value)).map(|point| &point.samples);
+    let pairs = samples(value)?.iter().zip(samples(other)?);
+    Summary::of(pairs.map(|(a, b)| a.value / b.value)).map(|summary| summary.median)
+}
+
+fn median(series: &SeriesRecord, value: u32) -> Option<f64> {
+    let point = series.points.iter().find(|point| point.x == f64::from(value))?;
+    point.summary().map(|summary| summary.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Kind;
+    use crate::plan::Scale;
+    use crate::record::{AxisRecord, Point, Sample};
+
+    /// A panel with the same values in each series, and two samples of each that differ by a fifth.
+    fn panel(knob: &Knob, value: impl Fn(u32) -> f64) -> PanelRecord {
+        let sample = |value| Sample { value, items: 1, wall_s: 1.0, cpu_s: 1.0, full: 0, empty: 0, counts: None };
+        let points = knob.values.iter().map(|&x| Point {
+            x: f64::from(x),
+            samples: vec![sample(value(x)), sample(1.2 * value(x))],
+            stopped: None,
+        });
+        let series = SeriesRecord { name: "s".to_owned(), kind: Kind::Corelane, points: points.collect() };
+        let axis = || AxisRecord { label: String::new(), scale: Scale::Linear };
+        PanelRecord {
+            id: format!("{}.l3", knob.name),
+            title: "rate; cores that share L3".to_owned(),
+            x: Some(axis()),
+            y: axis(),
+            higher_is_better: true,
+            cpus: vec![0, 1],
+            series: vec![series.clone(), series.clone(), series],
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_default_is_best_unless_another_value_is_worth_it() {
+        let knob = &KNOBS[0];
+        let rates = |other: f64| panel(knob, move |x| if x == 128 { other } else { 100.0 });
+        assert_eq!(best(knob, &rates(102.0), None), Some((knob.default, 1.0)));
+        let (value, ratio) = best(knob, &rates(120.0), None).unwrap();
+        assert_eq!((value, (ratio * 100.0).round()), (128, 120.0));
+    }
+
+    #[test]
+    fn of_values_that_are_as_quick_the_one_with_the_youngest_items_is_best() {
+        let knob = KNOBS.last().unwrap();
+        let rates = panel(knob, |looks| if looks == 0 { 90.0 } else { 100.0 });
+        let ages = panel(knob, |looks| 100.0 + f64::from(looks));
+        assert_eq!(best(knob, &rates, Some(&ages)).unwrap().0, 5);
+    }
+
+    #[test]
+    fn each_default_is_among_the_values() {
+        assert!(KNOBS.iter().all(|knob| knob.values.contains(&knob.default)));
+    }
 }

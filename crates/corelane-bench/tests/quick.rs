@@ -39,6 +39,17 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
     assert!(output.stdout.is_empty());
 }
 
+#[test]
+fn the_best_tuning_is_code() {
+    let output = bench(&["tune", "--quick"]);
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        printed.contains("Best for items of 8 bytes, ") && printed.contains("\n  lane::Tuning::new()"),
+        "{printed}"
+    );
+}
+
 /// Every experiment, all of its contenders: each has its samples, or what stopped it, or why it is not there.
 #[test]
 fn every_experiment_runs_and_every_contender_has_a_result() {

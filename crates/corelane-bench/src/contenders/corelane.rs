@@ -2,10 +2,14 @@
 
 use crate::contender::{Batches, Kind, Pair, Unable, Waits};
 use crate::item::Item;
-use corelane::spsc::{self, Consumer, Design, Options, Producer};
+use corelane::spsc::{self, Consumer, Design, Options, Producer, lane};
+use std::sync::Mutex;
 
 macro_rules! design {
     ($(#[$doc:meta])* $name:ident, $label:literal, $design:ty) => {
+        design!($(#[$doc])* $name, $label, $design, <$design as Design<T>>::Tuning::default());
+    };
+    ($(#[$doc:meta])* $name:ident, $label:literal, $design:ty, $tuning:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -20,7 +24,7 @@ macro_rules! design {
             }
 
             fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-                let options = Options::new().tuning(<$design as Design<T>>::Tuning::default());
+                let options = Options::new().tuning($tuning);
                 spsc::any_channel(capacity, options).map_err(|error| Unable::because(error.to_string()))
             }
 
@@ -67,6 +71,23 @@ design!(
     "lane",
     spsc::Lane
 );
+design!(
+    /// The same with the policy that was asked for.
+    LaneTuned,
+    "lane, tuned",
+    spsc::Lane,
+    *TUNING.lock().expect("nobody panics with a tuning")
+);
+
+/// The policy of the lanes that are made next, where it is not the default.
+static TUNING: Mutex<lane::Tuning> = Mutex::new(lane::Tuning::new());
+
+impl LaneTuned {
+    /// Sets the policy of the lanes that are made from now on.
+    pub(crate) fn tuning(tuning: lane::Tuning) {
+        *TUNING.lock().expect("nobody panics with a tuning") = tuning;
+    }
+}
 design!(
     /// B-Queue made safe.
     BQueue,

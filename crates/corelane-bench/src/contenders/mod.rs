@@ -24,7 +24,7 @@ mod std_channel;
 mod thingbuf;
 
 pub(crate) use self::concurrent_queue::ConcurrentQueue;
-pub(crate) use self::corelane::{BQueue, Lamport, Lane, Linked, Locked, McRing, MultiLine, SafeFastForward};
+pub(crate) use self::corelane::{BQueue, Lamport, Lane, LaneTuned, Linked, Locked, McRing, MultiLine, SafeFastForward};
 pub(crate) use self::crossbeam::{CrossbeamArrayQueue, CrossbeamChannel};
 pub(crate) use self::disruptor::Disruptor;
 pub(crate) use self::executor::{ExecutorFair, ExecutorJavaFair, ExecutorJavaUnfair, ExecutorUnfair};

@@ -203,7 +203,7 @@ impl Pair<u64> for FastForward {
     }
 }
 
-/// FastForward as the B-Queue paper measures it: padded, with a slip that is [tuned](crate::tune) for the machine.
+/// FastForward as the B-Queue paper measures it: padded, with a slip that is [tuned](crate::slip) for the machine.
 #[derive(Debug)]
 pub(crate) struct FastForwardTuned;
 

@@ -7,8 +7,8 @@ use crate::contenders::{
 use crate::measure::{Drain, fan};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View, far_above};
 use crate::setting::Setting;
+use crate::slip;
 use crate::topology;
-use crate::tune;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "fan",
@@ -55,7 +55,7 @@ fn at(panel: &mut Panel, queues: usize, drain: Drain) {
     one::<McRingBufferSane<256>>(panel, queues, drain);
     let tuned = |panel: &mut Panel, name: &str, tuned_at: usize| {
         panel.case(name, FastForwardTuned::KIND, &[queues as f64], least(queues), move |setting: &Setting| {
-            FastForwardTuned::slip(tune::for_queues(setting, CAPACITY, tuned_at));
+            FastForwardTuned::slip(slip::for_queues(setting, CAPACITY, tuned_at));
             fan::<FastForwardTuned>(setting, CAPACITY, queues, drain)
         });
     };

@@ -18,6 +18,7 @@ mod monitor_rate;
 mod params;
 mod peak;
 mod peers;
+pub(crate) mod policies;
 mod pool;
 mod ring;
 mod round_trip;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Experiment] = &[
     fastforward::EXPERIMENT,
     peak::EXPERIMENT,
     params::EXPERIMENT,
+    policies::EXPERIMENT,
     fan::EXPERIMENT,
     deadlock::EXPERIMENT,
     cache_misses::EXPERIMENT,

@@ -3,6 +3,7 @@
 //! In each of them a thread has its handles in local variables, as a thread of a user's would: not behind the box that brought
 //! its work.
 
+mod aged;
 mod arrivals;
 mod attempts;
 mod batches;
@@ -24,6 +25,7 @@ mod stream;
 mod tally;
 mod waiting;
 
+pub(crate) use aged::{AGES, Rate, aged};
 pub(crate) use arrivals::arrivals;
 pub(crate) use attempts::{attempts, attempts_of_a_server, values};
 pub(crate) use batches::in_batches;

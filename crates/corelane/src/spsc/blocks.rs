@@ -8,6 +8,10 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 /// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
+///
+/// A constant: as a value in the handle, beside what is known to be full behind the run and how far ahead a producer
+/// asks for lines to write to, it is one register too many for single calls. On two near CPUs of an AMD EPYC (Zen 5)
+/// they moved items of 8 bytes at three quarters of the rate, and with the values in the queue at six tenths.
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks of one line that the consumer takes at once if the last of them is full.
 const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
@@ -20,7 +24,8 @@ const FEWER: usize = 8;
 const TAKE_BYTES: usize = 16 * 1024;
 /// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a producer
 /// at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40 they wait 0.2,
-/// and the rate at full speed is the same.
+/// and the rate at full speed is the same. With 10 items that come every 5 ns were half as old; but a dispatcher's
+/// single jobs went to its workers at 0.8 times the rate, and items of 256 bytes at 0.7.
 const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 const MOST_FAILURES: u32 = 10;
@@ -75,9 +80,9 @@ impl<T> Block<T> {
         let blocks = TAKE_BYTES / Self::STRIDE;
         if blocks == 0 { 1 } else { blocks }
     };
+    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
     /// From a block of which it has seen an item, a consumer looks at the headers of so many blocks at most, that one included.
     pub(super) const REACH: usize = if Self::TAKE < 2 { 2 } else { Self::TAKE };
-    const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
 
     /// The place of block number `at` in bytes, which wraps around: what its headers are counted from.
     #[inline(always)]
@@ -233,7 +238,7 @@ pub(super) struct Run<T> {
     pub(super) next: *mut u8,
     /// Behind the last slot of this block that may be used.
     pub(super) end: *mut u8,
-    /// The start of this block, and of the last one of the run. All blocks but the last may be used to their ends.
+    /// The start of this block, and of the last one of the run. All blocks behind this one may be used to their ends.
     pub(super) line: *mut u8,
     pub(super) last: *mut u8,
     /// A header less the pointer behind the last item it covers: the same for all blocks numbered on.
@@ -370,19 +375,30 @@ impl<T> Run<T> {
     #[inline(always)]
     pub(super) unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
         let most = most.min(COPIES * Block::<T>::ITEMS);
-        let mut done = 0;
-        loop {
-            let n = self.len().min(most - done);
-            // SAFETY: the caller's promise; the source cannot overlap the slots, because nobody has a reference to one.
-            unsafe {
-                copy_in(self.slot(0), from.add(done), n, Block::<T>::ITEMS);
-                self.publish(n);
-            }
-            done += n;
-            if done == most || !self.enter_next() {
-                return done;
-            }
+        // What is left of this block, whole blocks, and a part of one.
+        let mut done = self.len().min(most);
+        // SAFETY: the caller's promise; the source cannot overlap the slots, because nobody has a reference to one.
+        unsafe {
+            copy_in(self.slot(0), from, done, Block::<T>::ITEMS);
+            self.publish(done);
         }
+        while most - done >= Block::<T>::ITEMS && self.enter_next() {
+            // SAFETY: as above; the block is entered at its start, and may be used to its end.
+            unsafe {
+                copy_in(self.slot(0), from.add(done), Block::<T>::ITEMS, Block::<T>::ITEMS);
+                self.publish(Block::<T>::ITEMS);
+            }
+            done += Block::<T>::ITEMS;
+        }
+        if done < most && self.enter_next() {
+            // SAFETY: as above.
+            unsafe {
+                copy_in(self.slot(0), from.add(done), most - done, Block::<T>::ITEMS);
+                self.publish(most - done);
+            }
+            done = most;
+        }
+        done
     }
 
     /// Consumer: moves the run's items to the memory at `to`, at most `most`, and leaves the blocks that are used up.
@@ -391,18 +407,25 @@ impl<T> Run<T> {
     /// The run's items are the consumer's, and there is one; there is room for `most`, and the caller owns what is moved there.
     #[inline(always)]
     pub(super) unsafe fn move_to(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
-        let mut done = 0;
-        loop {
-            let n = self.len().min(most - done);
-            // SAFETY: the caller's promise.
-            unsafe { copy_out(self.slot(0), to.add(done), n, Block::<T>::ITEMS) };
-            self.pass(n);
-            done += n;
-            if done == most || self.line == self.last {
-                return done;
-            }
+        let mut done = self.len().min(most);
+        // SAFETY: the caller's promise.
+        unsafe { copy_out(self.slot(0), to, done, Block::<T>::ITEMS) };
+        self.pass(done);
+        while most - done >= Block::<T>::ITEMS && self.line != self.last {
             self.go_on();
+            // SAFETY: as above; all of a block that is not the run's first is the consumer's.
+            unsafe { copy_out(self.slot(0), to.add(done), Block::<T>::ITEMS, Block::<T>::ITEMS) };
+            self.pass(Block::<T>::ITEMS);
+            done += Block::<T>::ITEMS;
         }
+        if done < most && self.line != self.last {
+            self.go_on();
+            // SAFETY: as above.
+            unsafe { copy_out(self.slot(0), to.add(done), most - done, Block::<T>::ITEMS) };
+            self.pass(most - done);
+            done = most;
+        }
+        done
     }
 
     /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used up. If `each` panics,
@@ -529,6 +552,22 @@ pub(super) unsafe fn leave<T>(line: *mut u8, delta: usize) {
     }
 }
 
+/// What the consumer of a lane does between two runs: a [`Tuning`](super::lane::Tuning), with the defaults for items of
+/// this size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    /// Blocks that it takes at once, at most.
+    pub(super) take: usize,
+    /// Looks of a slip.
+    pub(super) slip: u32,
+}
+
+impl Policy {
+    pub(super) fn new<T>(tuning: &super::lane::Tuning) -> Self {
+        Policy { take: tuning.take.unwrap_or(Block::<T>::TAKE).max(1), slip: tuning.slip.unwrap_or(SLIP_LOOKS) }
+    }
+}
+
 /// What a consumer keeps in mind from one run to the next.
 #[derive(Clone, Copy)]
 pub(super) struct Notes {
@@ -538,6 +577,8 @@ pub(super) struct Notes {
     ahead: Slip,
     /// For the items of one block.
     within: Slip,
+    /// Blocks that it took at its last look ahead.
+    taken: usize,
     /// Block and item behind the last item that may be popped.
     pub(super) sealed: Option<(usize, usize)>,
 }
@@ -545,16 +586,22 @@ pub(super) struct Notes {
 impl Notes {
     pub(super) fn new(start: usize) -> Self {
         let slip = Slip { failures: 0, abstain: 0 };
-        Self { full_until: start, ahead: slip, within: slip, sealed: None }
+        Self { full_until: start, ahead: slip, within: slip, taken: 0, sealed: None }
+    }
+
+    /// How it has adapted: what [`Stats`](super::stats::Stats) says.
+    pub(super) fn pace(&self) -> (usize, u32) {
+        (self.taken, self.ahead.abstain)
     }
 
     /// The run of items that may be popped from a place on: at most so many blocks, and not beyond the block at `most`.
-    /// `published` counts the items in the block so far ahead: this one, the next one, and the last of the `take` blocks from here.
+    /// `published` counts the items in the block so far ahead: of this one, the next one, and the last of as many as
+    /// are [looked for](Self::look_ahead).
     #[inline(always)]
     pub(super) fn find<T>(
         &mut self,
         run: Run<T>,
-        take: usize,
+        policy: Policy,
         blocks: usize,
         most: *mut u8,
         published: impl Fn(usize) -> usize,
@@ -567,7 +614,7 @@ impl Notes {
             let mut found = published(0);
             if !Block::<T>::IS_LINE && found == popped + 1 && found != Block::<T>::ITEMS {
                 // Waits for the next block, to leave the line of this header alone.
-                self.within.wait(|| published(1) != 0, || published(0) >= popped + 3);
+                self.within.wait(policy.slip, || published(1) != 0, || published(0) >= popped + 3);
                 found = published(0);
             }
             if found != Block::<T>::ITEMS {
@@ -575,21 +622,34 @@ impl Notes {
                 self.full_until = at;
                 return run.until(found.saturating_sub(popped));
             }
-            self.look_ahead(at, take, |ahead| published(ahead) == Block::<T>::ITEMS);
+            self.look_ahead(at, policy, |ahead| published(ahead) == Block::<T>::ITEMS);
         }
         run.through(self.full_until.wrapping_sub(at).min(blocks), most)
     }
 
+    /// The run of `count` blocks, to the one at `last`, that were found to be full in another way.
+    pub(super) fn found<T>(&mut self, run: Run<T>, count: usize, last: *mut u8) -> Run<T> {
+        self.take(run.place().0, count);
+        run.through(count, last)
+    }
+
+    fn take(&mut self, at: usize, count: usize) {
+        self.full_until = at.wrapping_add(count);
+        self.taken = count;
+    }
+
     /// Finds out how many blocks from `at` on, which is full, are full: `take`, [`FEWER`] or one.
     #[inline(always)]
-    fn look_ahead(&mut self, at: usize, take: usize, is_full: impl Fn(usize) -> bool) {
-        self.full_until = at.wrapping_add(1);
+    fn look_ahead(&mut self, at: usize, Policy { take, slip }: Policy, is_full: impl Fn(usize) -> bool) {
         let full = || is_full(take - 1);
-        if full() || self.ahead.wait(full, full) {
-            self.full_until = at.wrapping_add(take);
-        } else if take > FEWER && is_full(FEWER - 1) {
-            self.full_until = at.wrapping_add(FEWER);
-        }
+        let found = if full() || self.ahead.wait(slip, full, full) {
+            take
+        } else if FEWER < take && is_full(FEWER - 1) {
+            FEWER
+        } else {
+            1
+        };
+        self.take(at, found);
     }
 }
 
@@ -602,15 +662,18 @@ struct Slip {
 }
 
 impl Slip {
-    /// Waits until `is_there`, or for as long as a slip may be; returns what `helped` then says of its use. Not at all while it
+    /// Waits until `is_there`, or for so many looks; returns what `helped` then says of its use. Not at all while it
     /// abstains: false.
     #[inline(always)]
-    fn wait(&mut self, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) -> bool {
+    fn wait(&mut self, looks: u32, is_there: impl Fn() -> bool, helped: impl FnOnce() -> bool) -> bool {
+        if looks == 0 {
+            return false;
+        }
         if self.abstain > 0 {
             self.abstain -= 1;
             return false;
         }
-        for _ in 0..SLIP_LOOKS {
+        for _ in 0..looks {
             spin_loop();
             if is_there() {
                 break;

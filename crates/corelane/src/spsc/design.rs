@@ -206,6 +206,11 @@ pub unsafe trait RawConsumer<T>: Send {
         release_each(self, most, each)
     }
 
+    /// [`Stats::taken`](super::stats::Stats::taken) and [`abstains`](super::stats::Stats::abstains).
+    fn pace(&self) -> (usize, u32) {
+        (0, 0)
+    }
+
     /// Items popped since the queue was made, plus the start, wrapping.
     fn position(&self) -> usize;
 

@@ -3,7 +3,7 @@
 //! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The case
 //! study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the segment,
 //! no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one branch an
-//! operation. What lies in a segment is the [`lane`](super::lane)'s.
+//! operation. What lies in a segment is the [`lane`]'s.
 //!
 //! ```
 //! use corelane::spsc::linked;
@@ -74,9 +74,10 @@
 //! Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a segment at
 //! each end and the cached ones.
 
-use super::blocks::{Block, Notes, Place, Run, leave, position};
+use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::handle::Options;
+use super::lane;
 use super::stats::{NoStats, Recorder};
 use crate::bound::Unbounded;
 use crate::end::Control;
@@ -122,6 +123,9 @@ super::tuning! {
         segment(items: usize),
         /// How many segments that nobody uses are kept. At least 1; by default as many as 256 KiB hold, but 2 to 16.
         cached(segments: usize),
+        /// What the consumer does between two runs, as in a lane. More blocks than a lane takes at once by default are
+        /// not taken; [`compact`](lane::Tuning::compact) and [`release`](lane::Tuning::release) have no meaning here.
+        lane(tuning: lane::Tuning),
     }
 }
 
@@ -212,6 +216,7 @@ struct Chain<T> {
     pool: Pool<Block<T>>,
     /// Blocks in a segment.
     blocks: usize,
+    policy: Policy,
     /// Position behind the last item that the consumer has told of. Written by the consumer.
     consumed: Padded<AtomicUsize>,
     /// The producer's segment. Written by the producer where it changes.
@@ -455,9 +460,13 @@ impl<T: Send> Design<T> for Linked {
         let first = Pool::<Block<T>>::start(segment);
         let writer = Writer { segment, turn: 0, unwritten: first.wrapping_add(bytes) };
         let reader = Reader { segment, turn: 0, notes: Notes::new(start) };
+        let policy = Policy::new::<T>(&tuning.lane.unwrap_or_default());
+        // The headers of no more blocks than these are written ahead.
+        let policy = Policy { take: policy.take.min(Block::<T>::TAKE), ..policy };
         let chain = Chain {
             pool,
             blocks,
+            policy,
             consumed: Padded(AtomicUsize::new(position::<T>((start, 0)))),
             tail: Padded(AtomicPtr::new(segment)),
             writer: Padded(UnsafeCell::new(writer)),
@@ -681,9 +690,10 @@ impl<T> Shared<Chain<T>> {
             };
             let found = if reader.notes.sealed.is_none() && !(*reader.segment).next.load(Acquire).is_null() {
                 // The producer has left the segment, so all of it is full.
-                run.through(left, last)
+                reader.notes.found(run, left, last)
             } else {
-                reader.notes.find(run, left.min(Block::<T>::TAKE), left, last, published)
+                let take = left.min(chain.policy.take);
+                reader.notes.find(run, Policy { take, ..chain.policy }, left, last, published)
             };
             if found.is_empty() && found.next != told {
                 told = self.publish_position(&found);
@@ -751,6 +761,11 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
         }
         // SAFETY: an item is readable, so the run is not empty.
         unsafe { self.run.give(most, each) }
+    }
+
+    fn pace(&self) -> (usize, u32) {
+        // SAFETY: only the consumer reaches what it keeps in mind.
+        self.shared.body.reader.with(|reader| unsafe { (*reader).notes.pace() })
     }
 
     #[inline(always)]

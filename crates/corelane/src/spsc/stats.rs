@@ -50,6 +50,13 @@ pub struct Stats {
     pub high_water: usize,
     /// How many items were handed over at a time.
     pub batches: BatchSizes,
+    /// Blocks that the consumer of a [`lane`](crate::spsc::lane) or a [`linked`](crate::spsc::linked) one took when it
+    /// last looked ahead: the more, the further it is behind the producer. 0 of other designs, and as long as no block
+    /// was full.
+    pub taken: usize,
+    /// How often that consumer will yet take the full blocks that there are before it waits a moment for more again:
+    /// doubled, up to 1,024, each time that the wait did not help, and 0 when it did.
+    pub abstains: u32,
 }
 
 impl Stats {
@@ -65,6 +72,8 @@ impl Stats {
             waits: self.waits + other.waits,
             high_water: self.high_water.max(other.high_water),
             batches: BatchSizes(core::array::from_fn(|i| self.batches.0[i] + other.batches.0[i])),
+            taken: self.taken + other.taken,
+            abstains: self.abstains + other.abstains,
         }
     }
 }

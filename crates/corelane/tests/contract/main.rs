@@ -400,7 +400,15 @@ mod listed {
 }
 
 suite!(lane_compact, Lane, |_| lane::Tuning::new().compact());
+suite!(lane_by_single_blocks, Lane, |_| lane::Tuning::new().take(1).release(1).slip(0));
+suite!(lane_by_the_capacity, Lane, |capacity| lane::Tuning::new()
+    .take(usize::MAX)
+    .release(usize::MAX)
+    .slip(capacity as u32));
 suite_of_unbounded!(linked_by_one_line, Linked, |_| linked::Tuning::new().segment(1).cached(3));
+suite_of_unbounded!(linked_far_ahead, Linked, |_| linked::Tuning::new()
+    .segment(2000)
+    .lane(lane::Tuning::new().take(usize::MAX).slip(0)));
 suite_of_paths!(mcring_without_batches, McRing, |_| mcring::Tuning::new().batch(1));
 suite_of_paths!(mcring_in_batches_of_the_capacity, McRing, |capacity| mcring::Tuning::new().batch(capacity));
 suite_of_paths!(bqueue_without_backtracking, BQueue, |capacity| bqueue::Tuning::new()

@@ -472,7 +472,8 @@ impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
     /// # Ok::<(), corelane::error::ChannelError>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        self.stats.stats()
+        let (taken, abstains) = self.raw.pace();
+        Stats { taken, abstains, ..self.stats.stats() }
     }
 }
 

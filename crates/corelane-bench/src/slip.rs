@@ -1,0 +1,66 @@
+//! FastForward's slip has to be measured for each machine: the B-Queue paper's objection to it.
+
+use crate::contenders::FastForwardTuned;
+use crate::measure::{Drain, Outcome, fan, one_by_one};
+use crate::setting::Setting;
+use corelane_papers::fast_forward::Slip;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How many queues at which CPUs.
+type Key = ([Option<usize>; 2], usize, usize);
+
+/// The best slip for one queue of this capacity on these CPUs, of those tried.
+pub(crate) fn for_one_queue(setting: &Setting, capacity: usize) -> Slip {
+    best(setting, capacity, 1, |setting| one_by_one::<FastForwardTuned, u64>(setting, capacity))
+}
+
+/// The best slip for so many queues.
+pub(crate) fn for_queues(setting: &Setting, capacity: usize, queues: usize) -> Slip {
+    match queues {
+        1 => for_one_queue(setting, capacity),
+        _ => best(setting, capacity, queues, |setting| {
+            fan::<FastForwardTuned>(setting, capacity, queues, Drain::OneThread)
+        }),
+    }
+}
+
+/// Measured once and then remembered.
+fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Setting) -> Outcome) -> Slip {
+    static KNOWN: Mutex<Option<HashMap<Key, Slip>>> = Mutex::new(None);
+    let key = (setting.cpus.map(|cpu| cpu.map(|cpu| cpu.0)), capacity, queues);
+    let known = |known: &Option<HashMap<Key, Slip>>| known.as_ref()?.get(&key).copied();
+    if let Some(slip) = known(&KNOWN.lock().expect("no panic with it locked")) {
+        return slip;
+    }
+    let setting = Setting { count: if setting.quick { 10_000 } else { 300_000 }, counting: false, ..*setting };
+    let mut best: Option<(Duration, Slip)> = None;
+    for slip in candidates(setting.quick) {
+        FastForwardTuned::slip(slip);
+        if let Ok(reading) = measure(&setting)
+            && best.is_none_or(|(wall, _)| reading.wall < wall)
+        {
+            best = Some((reading.wall, slip));
+        }
+    }
+    let slip = best.map_or(Slip::suggested(0, 64), |(_, slip)| slip);
+    KNOWN.lock().expect("no panic with it locked").get_or_insert_default().insert(key, slip);
+    slip
+}
+
+/// Around what FastForward suggests: 6 cache lines and 2.
+fn candidates(quick: bool) -> Vec<Slip> {
+    if quick {
+        return vec![Slip::suggested(5, 64), Slip::suggested(20, 64)];
+    }
+    let mut slips = Vec::new();
+    for lines in [3, 6, 16, 32] {
+        for avg_time in [2, 5, 10, 20] {
+            for interval in [16, 64, 256] {
+                slips.push(Slip { good: lines * 8, danger: (lines * 8) / 3, avg_time, interval });
+            }
+        }
+    }
+    slips
+}
