@@ -120,6 +120,13 @@ impl Point {
     }
 }
 
+impl SeriesRecord {
+    /// The contender's result at an x.
+    pub(crate) fn point(&self, x: f64) -> Option<&Point> {
+        self.points.iter().find(|point| point.x == x)
+    }
+}
+
 impl PanelRecord {
     /// Every x there is, in order.
     pub(crate) fn xs(&self) -> Vec<f64> {
@@ -131,7 +138,7 @@ impl PanelRecord {
 
     /// A contender's result at an x.
     pub(crate) fn point(&self, series: &str, x: f64) -> Option<&Point> {
-        self.series.iter().find(|s| s.name == series)?.points.iter().find(|point| point.x == x)
+        self.series.iter().find(|s| s.name == series)?.point(x)
     }
 
     /// The series, best median first at the given x; those without a figure last.

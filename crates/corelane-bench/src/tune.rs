@@ -64,7 +64,7 @@ fn best(knob: &Knob, rates: &PanelRecord, ages: Option<&PanelRecord>) -> Option<
         let best = ratios.iter().find(|(_, ratio)| *ratio == most)?;
         return Some(if best.1 >= WORTH { *best } else { (knob.default, 1.0) });
     };
-    let age = |value: u32| median(ages, value);
+    let age = |value: u32| ages.point(value.into())?.summary().map(|summary| summary.median);
     let quick = ratios.iter().filter(|(_, ratio)| ratio * WORTH >= most);
     let (best, youngest) =
         quick.filter_map(|best| Some((best, age(best.0)?))).min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -74,15 +74,9 @@ fn best(knob: &Knob, rates: &PanelRecord, ages: Option<&PanelRecord>) -> Option<
 
 /// The median of a series' ratios of one value to another, round by round.
 fn against(series: &SeriesRecord, value: u32, other: u32) -> Option<f64> {
-    let samples =
-        |value: u32| series.points.iter().find(|point| point.x == f64::from(value)).map(|point| &point.samples);
+    let samples = |value: u32| series.point(value.into()).map(|point| &point.samples);
     let pairs = samples(value)?.iter().zip(samples(other)?);
     Summary::of(pairs.map(|(a, b)| a.value / b.value)).map(|summary| summary.median)
-}
-
-fn median(series: &SeriesRecord, value: u32) -> Option<f64> {
-    let point = series.points.iter().find(|point| point.x == f64::from(value))?;
-    point.summary().map(|summary| summary.median)
 }
 
 #[cfg(test)]

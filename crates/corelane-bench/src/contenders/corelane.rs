@@ -88,6 +88,7 @@ impl LaneTuned {
         *TUNING.lock().expect("nobody panics with a tuning") = tuning;
     }
 }
+
 design!(
     /// B-Queue made safe.
     BQueue,

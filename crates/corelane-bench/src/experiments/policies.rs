@@ -33,7 +33,7 @@ pub(crate) struct Knob {
     pub(crate) values: &'static [u32],
     /// The default for items of 8 bytes, among the values.
     pub(crate) default: u32,
-    pub(crate) set: fn(Tuning, u32) -> Tuning,
+    set: fn(Tuning, u32) -> Tuning,
 }
 
 pub(crate) const KNOBS: &[Knob] = &[

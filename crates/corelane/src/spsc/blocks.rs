@@ -563,8 +563,10 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    pub(super) fn new<T>(tuning: &super::lane::Tuning) -> Self {
-        Policy { take: tuning.take.unwrap_or(Block::<T>::TAKE).max(1), slip: tuning.slip.unwrap_or(SLIP_LOOKS) }
+    /// What is asked for, but no more than `most` blocks at once.
+    pub(super) fn new<T>(tuning: &super::lane::Tuning, most: usize) -> Self {
+        let take = tuning.take.unwrap_or(Block::<T>::TAKE).max(1).min(most);
+        Policy { take, slip: tuning.slip.unwrap_or(SLIP_LOOKS) }
     }
 }
 

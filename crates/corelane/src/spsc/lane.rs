@@ -214,13 +214,12 @@ impl<T> Ring<T> {
         // A header tells a lap from the next one because a ring is at most half of what a pointer reaches.
         let buffer = Buffer::new(blocks, Block::<T>::STRIDE, Block::<T>::ALIGN)?;
         let lap = start - start % blocks;
-        let policy = Policy::new::<T>(tuning);
         let ring = Self {
             buffer,
             blocks,
             capacity,
             release_every,
-            policy: Policy { take: policy.take.min(blocks / 2), ..policy },
+            policy: Policy::new::<T>(tuning, blocks / 2),
             consumed: Padded(AtomicUsize::new(position::<T>((start, 0)))),
             notes: Padded(UnsafeCell::new(Notes::new(start))),
             popped_to: Place::new(start),

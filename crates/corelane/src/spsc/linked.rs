@@ -460,9 +460,8 @@ impl<T: Send> Design<T> for Linked {
         let first = Pool::<Block<T>>::start(segment);
         let writer = Writer { segment, turn: 0, unwritten: first.wrapping_add(bytes) };
         let reader = Reader { segment, turn: 0, notes: Notes::new(start) };
-        let policy = Policy::new::<T>(&tuning.lane.unwrap_or_default());
         // The headers of no more blocks than these are written ahead.
-        let policy = Policy { take: policy.take.min(Block::<T>::TAKE), ..policy };
+        let policy = Policy::new::<T>(&tuning.lane.unwrap_or_default(), Block::<T>::TAKE);
         let chain = Chain {
             pool,
             blocks,

@@ -162,6 +162,19 @@ pub(crate) fn slices_go_in_and_out_at_every_offset<C: Case>() {
     }
 }
 
+/// Of a queue so large that its consumer takes many blocks in one run.
+pub(crate) fn slices_go_out_in_parts<C: Case>() {
+    let (mut tx, mut rx) = queue::<u64, C>(1000);
+    let count = fill(&mut tx, 0) as usize;
+    let mut popped = vec![0; count];
+    for part in popped.chunks_mut(10) {
+        let length = part.len();
+        assert_eq!(rx.try_pop_slice(part), Ok(length));
+    }
+    assert!(popped.into_iter().eq(0..count as u64));
+    assert!(rx.is_empty() && rx.try_pop().is_err());
+}
+
 pub(crate) fn pop_into_appends_at_most_max<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(100);
     assert_eq!(fill(&mut tx, 0), 100);

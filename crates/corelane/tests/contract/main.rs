@@ -247,6 +247,7 @@ macro_rules! paths {
                 what_is_not_pushed_is_left
                 slices_larger_than_the_queue_go_in_part
                 slices_go_in_and_out_at_every_offset
+                slices_go_out_in_parts
                 pop_into_appends_at_most_max
                 drain_gives_at_most_max_in_order
                 a_panicking_drain_leaves_what_it_was_not_given
