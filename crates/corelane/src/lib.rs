@@ -97,6 +97,17 @@
 //!   task's instead of a thread's, on any executor, with `Stream` and `Sink`; a dropped future loses nothing. See
 //!   `spsc::asynchronous` and `dispatch::asynchronous`. For every other end, as of [`mpmc`], a task waits by
 //!   `wait::Select::wait_async`. Adds futures-core and futures-sink, which are traits and no code.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `spsc`, `mpmc`, `dispatch`, `handoff` | the families, an algorithm a file |
+//! | `wait` | how a thread or a task waits, and `Select` |
+//! | `end`, `mem` | below every family: what an end is and how it closes; buffers, segments, links |
+//! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
+//! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
+//! | `papers.rs` | hidden: what `corelane-papers` may reach |
 #![cfg_attr(not(feature = "std"), no_std)]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -2,6 +2,14 @@
 //!
 //! In each of them a thread has its handles in local variables, as a thread of a user's would: not behind the box that brought
 //! its work.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `pair.rs`, `reading.rs` | a queue for a measurement; what one gives |
+//! | `tally.rs` | what threads that hand out or do jobs keep |
+//! | one file each | the loops, by the experiment that needs them |
 
 mod aged;
 mod arrivals;

@@ -1,4 +1,10 @@
 //! The report: one HTML page of all results in a directory, without scripts, without anything from elsewhere.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `html.rs`, `plot.rs`, `scale.rs` | the page; plots as SVG; axes |
 
 mod html;
 mod plot;

@@ -100,6 +100,17 @@
 //! A queue of the given capacity for each worker, [as small](crate::spsc::lane::Tuning::compact) as that allows, and
 //! two words that it shares with the dispatcher. Jobs of workers that left lie in a vector of the dispatcher until they
 //! go out again.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `dispatcher.rs`, `worker.rs` | the two ends: room, returns, panics |
+//! | `route.rs` | which worker gets a job |
+//! | `queue.rs`, `mpmc.rs` | what the queue to a worker has to provide; queues of `mpmc` as such |
+//! | `seat.rs`, `panic.rs` | how a worker leaves, and what it leaves; its panic |
+//! | `collector.rs` | results back |
+//! | `asynchronous.rs` | both ends for tasks (feature `async`) |
 
 #[cfg(feature = "async")]
 pub mod asynchronous;

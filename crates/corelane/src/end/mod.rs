@@ -27,6 +27,13 @@
 //!
 //! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the
 //! consumer takes note. What that means for an item is said in the [module](crate::spsc#closing).
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | this file | parked, closed, sealed |
+//! | `wait.rs`, `task.rs` | the loop that waits for an end; a task's wait |
 
 #[cfg(feature = "async")]
 pub(crate) mod task;

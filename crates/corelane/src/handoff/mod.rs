@@ -85,6 +85,17 @@
 //! `dual_queue` and `dual_stack` are the algorithms, `pool` holds their nodes, `dual` is what they have in common: a
 //! request and its follow-up. `waiting` spends the time between the two. `exchanger` pairs requests of one kind in an
 //! `arena`.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `dual_queue.rs`, `dual_stack.rs` | first come, first served; last come, first served |
+//! | `transfer.rs` | the dual queue with items that may be left behind |
+//! | `exchanger.rs`, `arena.rs` | an item for an item; the places where requests meet |
+//! | `dual.rs`, `ticket.rs` | a request and its follow-up; the two as calls of their own |
+//! | `pool.rs` | nodes that stay nodes, tagged links, the word that decides a request |
+//! | `waiting.rs`, `clock.rs` | how long a request waits, and how its thread spends the time |
 
 #[cfg(feature = "std")]
 mod arena;

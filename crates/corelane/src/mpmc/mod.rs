@@ -135,6 +135,17 @@
 //!
 //! An algorithm is one file, which makes attempts (`design.rs`). Waiting is written once over them (`queue.rs`,
 //! `sleepers.rs`), and so are the handles (`handles.rs`).
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `queue.rs`, `handles.rs` | `Queue`: the contract, written once; `Sender` and `Receiver` over it |
+//! | `design.rs`, `stats.rs` | what an algorithm has to provide; what a queue counts, as a type |
+//! | `side.rs`, `sleepers.rs` | at which side a call comes; the threads that sleep there |
+//! | `nodes.rs` | the nodes of `michael_scott` |
+//! | `lock.rs`, `deque.rs` | the lock of designs that do not sleep under it; what lies under a lock |
+//! | one file each | `ticket`, `scq`, `lanes`, `michael_scott`, `two_lock`, `condvar`, `busy_wait` |
 #![allow(rustdoc::private_intra_doc_links)]
 
 /// The names every design's module offers, for its own type parameter.

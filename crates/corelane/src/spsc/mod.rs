@@ -84,6 +84,20 @@
 //!
 //! An algorithm is one file: where items lie, who publishes what, when. It implements a producer's and a consumer's half
 //! of a few calls each. Everything else of the contract is written once over those halves.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `handle/` | `Producer` and `Consumer`: the contract, written once over every design; options |
+//! | `asynchronous.rs` | both ends for tasks (feature `async`) |
+//! | `design.rs` | what an algorithm has to provide |
+//! | `ring.rs`, `slots.rs` | the index ring below `locked`, `lamport`, `multiline` and `mcring`; its slots |
+//! | `cells.rs` | slots with flags, below `fastforward` and `bqueue` |
+//! | `blocks.rs` | blocks and runs of them, below `lane` and `linked` |
+//! | `slices.rs`, `stats.rs` | many items in place; what an end counts, as a type |
+//! | `stream/` | messages of bytes, with handles of its own |
+//! | one file each | `lane`, `linked`, `locked`, `lamport`, `fastforward`, `multiline`, `mcring`, `bqueue` |
 
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {

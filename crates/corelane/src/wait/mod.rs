@@ -35,6 +35,15 @@
 //! 1 ms, nor from the moment on at which a sandbox refuses it.
 //!
 //! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature `async`).
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | this file | strategies |
+//! | `sleeper.rs`, `waker.rs` | where a thread sleeps, in every family, and what wakes it; where a waker lies |
+//! | `select.rs`, `poll.rs` | the first of many ends that is ready; file descriptors among them |
+//! | `selectable.rs` | what an end offers to a select |
 
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 mod poll;

@@ -1,5 +1,12 @@
 //! The contract, written once over every [`Design`](super::Design): waiting, time-outs, batches, in-place access, closing. How a
 //! queue is closed is in [`end`](crate::end), how a thread waits in [`wait`](crate::wait).
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `producer.rs`, `consumer.rs` | the two ends, their guards and iterators |
+//! | `options.rs` | how a queue is made |
 
 mod consumer;
 mod options;

@@ -103,6 +103,15 @@
 //!
 //! 8 bytes and the length rounded up to 8 a message. Segments as in [`linked`](super::linked): two at first, at most
 //! [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is left.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `body.rs` | the format of the memory, and what both ends share |
+//! | `tx.rs`, `rx.rs` | the halves: where an end stands, how far it may go, what it lends |
+//! | `producer.rs`, `consumer.rs` | the handles and their guards |
+//! | `error.rs`, `io.rs` | why a push was refused; a sink and a source of bytes |
 
 mod body;
 mod consumer;
