@@ -18,6 +18,7 @@ Examples:
   corelane-bench tune                            which lane::Tuning is best here?
   corelane-bench report results                  writes results/report.html
   corelane-bench coherence                       cache lines that move, counted in an emulator
+  corelane-bench scale                           a model of queues between more threads than there are CPUs
 
 Quote figures of a full run on a machine that does nothing else."
 )]
@@ -34,8 +35,11 @@ pub(crate) enum Command {
     Tune(TuneArguments),
     Report(ReportArguments),
     Coherence(CoherenceArguments),
+    Scale(ScaleArguments),
     #[command(hide = true)]
     CoherenceGuest(GuestArguments),
+    #[command(hide = true)]
+    CrowdGuest(CrowdArguments),
 }
 
 /// Runs experiments, prints their tables
@@ -123,4 +127,36 @@ pub(crate) struct GuestArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     pub(crate) cases: Vec<usize>,
+}
+
+/// Models queues between up to 32 threads, in about two minutes: counts from an emulator, costs measured here
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane-bench scale                     with transfers between two CPUs of this machine, measured first
+  corelane-bench scale --transfer 125      with transfers of 125 ns, as between far CPUs
+
+A model, not a measurement: it is printed with its error where two CPUs can check it. Needs the same emulator as
+`corelane-bench coherence`. Exit codes: 0 done, 2 an error, 3 no emulator.")]
+pub(crate) struct ScaleArguments {
+    /// What one transfer of a cache line takes, in nanoseconds [default: a quarter of a bare round trip here]
+    #[arg(long, value_name = "NS")]
+    pub(crate) transfer: Option<f64>,
+
+    /// Measures nothing, and counts with few items and up to 8 threads, at costs that are always the same
+    #[arg(long, conflicts_with = "transfer")]
+    pub(crate) quick: bool,
+}
+
+/// What a crowd in the emulator is told: a queue's number, and costs in picoseconds.
+#[derive(Args, Debug)]
+pub(crate) struct CrowdArguments {
+    pub(crate) queue: usize,
+    pub(crate) access: u64,
+    pub(crate) transfer: u64,
+    pub(crate) pause: u64,
+    #[arg(long)]
+    pub(crate) alone: bool,
+    #[arg(long)]
+    pub(crate) quick: bool,
 }

@@ -28,6 +28,7 @@ mod report;
 mod rig;
 mod roofline;
 mod runner;
+mod scale;
 mod setting;
 mod slip;
 mod stats;
@@ -60,6 +61,11 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run(&arguments).map(success),
         Command::Tune(arguments) => print(&tune::run(arguments.quick)).map(success),
         Command::Report(arguments) => report(&arguments).map(success),
+        Command::Scale(arguments) => scale::run(&arguments).and_then(|(text, code)| print(&text).map(|()| code)),
+        Command::CrowdGuest(arguments) => {
+            coherence::crowd_guest(&arguments);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::CoherenceGuest(arguments) => coherence::guest(&arguments).map(success),
     };
     match done {

@@ -86,16 +86,27 @@ pub(crate) mod directory {
     const PAUSE: u64 = 4;
     const RESUME: u64 = 5;
     const END: u64 = 6;
+    const CROWD: u64 = 7;
+
+    /// What things cost on the clocks of a crowd, in units of the caller's.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(C)]
+    pub(crate) struct Costs {
+        pub(crate) access: u64,
+        pub(crate) transfer: u64,
+        pub(crate) pause: u64,
+    }
 
     /// Says these words. Where there is no directory, nothing happens: no kernel knows the system call.
-    fn mark(words: [u64; 3]) {
+    fn mark<const WORDS: usize>(words: [u64; WORDS]) {
         #[cfg(target_os = "linux")]
         {
             /// As in `directory.c`.
             const MARK: libc::c_long = 0xC0DE;
-            let [what, a, b] = words;
-            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments.
-            unsafe { libc::syscall(MARK, what, a, b) };
+            let [what, a, b, c, d] = std::array::from_fn(|i| words.get(i).copied().unwrap_or(0));
+            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments, and what
+            // `crowd` has them point to.
+            unsafe { libc::syscall(MARK, what, a, b, c, d) };
         }
         #[cfg(not(target_os = "linux"))]
         let _ = words;
@@ -109,6 +120,14 @@ pub(crate) mod directory {
     /// The case of this number is over; so many items went through.
     pub(crate) fn end(case: usize, items: u64) {
         mark([END, case as u64, items]);
+    }
+
+    /// So many threads will enter, and run on the directory's clocks until the case is over.
+    pub(crate) fn crowd(threads: usize, seed: u64, costs: &Costs) {
+        /// As in `directory.c`.
+        static PROBE: u64 = u64::from_be_bytes(*b"corelane");
+        let [costs, probe] = [(&raw const *costs).addr(), (&raw const PROBE).addr()];
+        mark([CROWD, threads as u64, seed, costs as u64, probe as u64]);
     }
 
     /// What lies here is counted apart.

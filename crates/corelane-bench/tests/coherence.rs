@@ -2,17 +2,17 @@
 
 use std::process::{Command, Output};
 
-fn coherence(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_corelane-bench")).arg("coherence").args(args).output().expect("the binary runs")
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_corelane-bench")).args(args).output().expect("the binary runs")
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// What `coherence` says with these arguments; `None` if there is no emulator, and that is allowed.
-fn counted(args: &[&str]) -> Option<Output> {
-    let output = coherence(args);
+/// What the tool says with these arguments; `None` if there is no emulator, and that is allowed.
+fn emulated(args: &[&str]) -> Option<Output> {
+    let output = bench(args);
     if output.status.code() == Some(3) && std::env::var_os("CORELANE_EMULATOR").is_none_or(|it| it != "required") {
         eprintln!("SKIPPED: {}", text(&output.stderr));
         return None;
@@ -22,14 +22,14 @@ fn counted(args: &[&str]) -> Option<Output> {
 
 #[test]
 fn every_queue_moves_the_lines_that_it_moved_before() {
-    let Some(output) = counted(&["--check"]) else { return };
+    let Some(output) = emulated(&["coherence", "--check"]) else { return };
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
 /// What the directory has to say of words that one thread writes and another reads is known.
 #[test]
 fn the_directory_counts_bare_words_right() {
-    let Some(output) = counted(&["bare words", "--regions"]) else { return };
+    let Some(output) = emulated(&["coherence", "bare words", "--regions"]) else { return };
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("  bare words")).collect();
@@ -47,9 +47,28 @@ fn the_directory_counts_bare_words_right() {
     assert!(!table.contains("elsewhere"), "{table}");
 }
 
+/// A thread that has lost a race keeps away for a while, so that the others lose fewer. Between eight threads of `ticket` 1.2
+/// compare-and-swaps an item fail here; where a thread comes back at once 5.4.
+#[test]
+fn threads_that_lose_a_race_keep_away() {
+    let Some(output) = emulated(&["scale", "--quick"]) else { return };
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    let (_, failed) = printed.split_once("failed compare-and-swaps").expect("a table of them");
+    let row = failed.lines().find(|line| line.trim_start().starts_with("ticket")).expect("a row for each queue");
+    let at_four: f64 = row.split_whitespace().last().expect("a column").parse().expect("a number");
+    assert!((0.01..2.5).contains(&at_four), "{printed}");
+    // One seed, one way to switch, but for threads that sleep.
+    let rows = |printed: &str| -> Vec<String> {
+        printed.lines().filter(|line| line.contains("spinning")).map(str::to_owned).collect()
+    };
+    let again = emulated(&["scale", "--quick"]).expect("there was an emulator");
+    assert_eq!(rows(&printed), rows(&text(&again.stdout)));
+}
+
 #[test]
 fn an_unknown_queue_is_one_clear_error() {
-    let output = coherence(&["lain"]);
+    let output = bench(&["coherence", "lain"]);
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(error.contains("'lain'") && error.contains("'lane'") && error.lines().count() == 1, "{error}");

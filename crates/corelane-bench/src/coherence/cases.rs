@@ -236,6 +236,45 @@ where
     }));
 }
 
+/// A lane for each thread that puts: what [`each_shared`] plays, with ends that are each thread's own.
+fn lanes(cases: &mut Vec<Case>) {
+    let name = "mpmc lanes";
+    let play = |sides: usize, a_turn: usize| {
+        let (sender, receiver) = made(|| mpmc::lanes::channel(CAPACITY));
+        let (mut senders, mut receivers) = (vec![sender], vec![receiver]);
+        for _ in 1..sides {
+            senders.push(made(|| senders[0].clone()));
+            receivers.push(made(|| receivers[0].clone()));
+        }
+        let mut actors = Vec::new();
+        for mut sender in senders {
+            actors.push(puts(move || _ = (0..a_turn).all(|_| sender.try_push(7).is_ok())));
+        }
+        // As in `take`: a thread that drains a lane learns that it is empty.
+        let calls = if a_turn == 1 { 1 } else { a_turn + 1 };
+        for mut receiver in receivers {
+            actors.push(takes(move || (0..calls).filter(|_| receiver.try_pop().is_ok()).count() as u64));
+        }
+        in_turns(actors, laps(CAPACITY, sides * a_turn))
+    };
+    cases.push(Case::new(name, Kind::Corelane, FILL, move || play(1, CAPACITY)));
+    cases.push(Case::new(name, Kind::Corelane, ONE, move || play(1, 1)));
+    cases.push(Case::new(name, Kind::Corelane, "one at a time, 2 and 2 threads", move || play(2, 1)).putters(2));
+    cases.push(Case::new(name, Kind::Corelane, format!("batches of {BATCH}"), || {
+        let (mut sender, mut receiver) = made(|| mpmc::lanes::channel(CAPACITY));
+        let [mut supply, mut taken] = [(); 2].map(|()| made(|| Vec::with_capacity(BATCH)));
+        let put = move || {
+            supply.extend(0..BATCH as u64);
+            assert_eq!(sender.try_push_batch(&mut supply), Ok(BATCH));
+        };
+        let take = move || {
+            taken.clear();
+            receiver.try_pop_batch(&mut taken, BATCH).unwrap_or(0) as u64
+        };
+        in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+    }));
+}
+
 /// A take that waits, as a ticket, and a put that finds it.
 fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
     let queue = &made(|| SynchronousQueue::new(fairness));
@@ -425,6 +464,7 @@ fn table() -> Vec<Case> {
     each_shared::<mpmc::TwoLock>(&mut cases, "mpmc two_lock");
     each_shared::<mpmc::Condvar>(&mut cases, "mpmc condvar");
     each_shared::<mpmc::BusyWait>(&mut cases, "mpmc busy_wait");
+    lanes(&mut cases);
 
     for (name, fairness) in [("handoff, fair", Fairness::Fair), ("handoff, unfair", Fairness::Unfair)] {
         for putters in [1, 2] {

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{self, Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -131,14 +131,29 @@ impl Emulator {
                 None => groups.push(vec![number]),
             }
         }
-        let processes = processes.min(groups.len());
-        let groups = Mutex::new(groups);
-        let work = || -> Result<BTreeMap<usize, Reading>, String> {
+        let quick = (amount == Amount::Quick).then(|| "--quick".to_owned());
+        let guests = groups.iter().map(|cases| {
+            let numbers = cases.iter().map(usize::to_string);
+            ["coherence-guest".to_owned()].into_iter().chain(quick.clone()).chain(numbers).collect()
+        });
+        let readings: BTreeMap<_, _> = self.each(guests.collect())?.into_iter().flatten().collect();
+        match chosen.iter().find(|case| !readings.contains_key(case)) {
+            Some(case) => Err(format!("the directory has not counted case {case}")),
+            None => Ok(readings),
+        }
+    }
+
+    /// Has this very program run with each of these arguments in the emulator, as many processes at once as there are
+    /// CPUs; what the directory counted of each, in their order.
+    pub(crate) fn each(&self, guests: Vec<Vec<String>>) -> Result<Vec<BTreeMap<usize, Reading>>, String> {
+        let processes = thread::available_parallelism().map_or(1, usize::from).min(guests.len());
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<BTreeMap<usize, _>, String> {
             let mut readings = BTreeMap::new();
             loop {
-                let next = groups.lock().expect("no panic with it locked").pop();
-                let Some(group) = next else { return Ok(readings) };
-                readings.extend(self.play("coherence-guest", &group, amount)?);
+                let number = next.fetch_add(1, Relaxed);
+                let Some(arguments) = guests.get(number) else { return Ok(readings) };
+                readings.insert(number, self.play(number, arguments)?);
             }
         };
         thread::scope(|scope| {
@@ -147,22 +162,19 @@ impl Emulator {
             for worker in workers {
                 readings.extend(worker.join().expect("no panic")?);
             }
-            Ok(readings)
+            Ok(readings.into_values().collect())
         })
     }
 
-    /// Has this very program play cases in the emulator; what the directory counted of each.
-    fn play(&self, command: &str, cases: &[usize], amount: Amount) -> Result<BTreeMap<usize, Reading>, String> {
+    fn play(&self, number: usize, arguments: &[String]) -> Result<BTreeMap<usize, Reading>, String> {
         let exe = env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
-        let counted = self.scratch.join(format!("counts-{}", cases.first().copied().unwrap_or(0)));
+        let counted = self.scratch.join(format!("counts-{number}"));
         let child = self
             .command()
             .arg("-plugin")
             .arg(format!("{},out={}", self.plugin.display(), counted.display()))
             .arg(exe)
-            .arg(command)
-            .args((amount == Amount::Quick).then_some("--quick"))
-            .args(cases.iter().map(usize::to_string))
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -170,11 +182,7 @@ impl Emulator {
             .map_err(|error| format!("{}: {error}", self.program.display()))?;
         finish(child)?;
         let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
-        let readings = counts::parse(&text)?;
-        match cases.iter().find(|case| !readings.contains_key(case)) {
-            Some(case) => Err(format!("the directory has not counted case {case}")),
-            None => Ok(readings),
-        }
+        counts::parse(&text)
     }
 }
 

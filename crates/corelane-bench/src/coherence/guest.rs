@@ -1,6 +1,7 @@
 //! What runs inside the emulator: threads that take turns at a queue, so that what moves does not depend on time.
 
-use crate::raw::{self, directory};
+use crate::raw;
+use crate::raw::directory::{self, Costs};
 use std::process;
 use std::sync::{Condvar, Mutex};
 use std::thread;
@@ -108,5 +109,16 @@ pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
         let taker = scope.spawn(|| seen(1, true, &mut taker));
         putter.join().expect("the thread that puts has not panicked");
         taker.join().expect("the thread that takes has not panicked")
+    })
+}
+
+/// The actors play at once, each in a thread of its own, on the directory's clocks: how they are switched depends on the
+/// seed, and on nothing else but them. Returns how many items were taken.
+pub(super) fn on_clocks(mut actors: Vec<Actor<'_>>, seed: u64, costs: &Costs) -> u64 {
+    directory::crowd(actors.len(), seed, costs);
+    thread::scope(|scope| {
+        let actors = actors.iter_mut().enumerate();
+        let threads: Vec<_> = actors.map(|(i, actor)| scope.spawn(move || seen(i, true, actor))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread does not panic")).sum()
     })
 }

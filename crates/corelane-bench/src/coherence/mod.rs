@@ -6,6 +6,7 @@
 
 mod cases;
 mod counts;
+mod crowd;
 mod emulator;
 mod figures;
 mod guest;
@@ -13,8 +14,7 @@ mod stored;
 
 use crate::args::{CoherenceArguments, GuestArguments};
 use cases::{Amount, Case, FILL};
-use counts::{PerItem, Reading};
-use emulator::Emulator;
+use counts::PerItem;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -22,10 +22,13 @@ use std::process::ExitCode;
 use stored::Stored;
 
 pub(crate) use cases::{Part, TURNS};
+pub(crate) use counts::Reading;
+pub(crate) use crowd::{Counted, SHAPES, accesses, count, guest as crowd_guest};
+pub(crate) use emulator::Emulator;
 pub(crate) use figures::Figures;
 
 /// There is no emulator.
-const NO_EMULATOR: u8 = 3;
+pub(crate) const NO_EMULATOR: u8 = 3;
 
 /// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained with items of this size.
 fn lane_may_move(bytes: usize) -> f64 {

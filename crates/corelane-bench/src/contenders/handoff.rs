@@ -4,8 +4,11 @@ use crate::contender::{Kind, ManyToMany};
 use ::concurrent_queue::ConcurrentQueue;
 use corelane::handoff::{Fairness, SynchronousQueue, TransferQueue};
 use corelane::mpmc;
+use corelane::wait::Spin;
 use corelane_papers::handoff::{self as baseline, JavaFive};
 use crossbeam_queue::ArrayQueue;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel};
 use std::sync::{Arc, mpsc};
 use std::thread::yield_now;
 
@@ -354,10 +357,106 @@ shared!(
     }
 );
 
+/// Queues whose threads spin: in an emulator the time that a thread would spin for before it sleeps is over at once.
+macro_rules! spins {
+    ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $design:ident) => {
+        shared!(
+            $(#[doc = $doc])+
+            $name,
+            $label,
+            Corelane,
+            mpmc::Queue<u64, mpmc::$design, Spin>,
+            mpmc::any_queue(CAPACITY, mpmc::Options::new().wait(Spin)).expect("there is memory"),
+            |queue, item| queue.push(item).is_ok(),
+            |queue| queue.pop().ok()
+        );
+    };
+}
+
+spins!(
+    /// The ring of stamps.
+    TicketSpins,
+    "ticket, spinning",
+    Ticket
+);
+spins!(
+    /// The two rings of indices.
+    ScqSpins,
+    "scq, spinning",
+    Scq
+);
+spins!(
+    /// The lock-free list.
+    MichaelScottSpins,
+    "michael_scott, spinning",
+    MichaelScott
+);
+spins!(
+    /// The list with two locks.
+    TwoLockSpins,
+    "two_lock, spinning",
+    TwoLock
+);
+spins!(
+    /// The ring under a spin lock.
+    BusyWaitSpins,
+    "busy_wait",
+    BusyWait
+);
+spins!(
+    /// The ring under a mutex, whose threads sleep.
+    CondvarSleeps,
+    "condvar",
+    Condvar
+);
+many_to_many!(
+    /// A lane for each sender.
+    LanesSpin,
+    "lanes, spinning",
+    Corelane,
+    mpmc::lanes::Sender<u64, Spin>,
+    mpmc::lanes::Receiver<u64, Spin>,
+    cloned(mpmc::lanes::channel_with(CAPACITY, mpmc::Options::new().wait(Spin)).expect("there is memory")),
+    |tx, item| tx.push(item).is_ok(),
+    |rx| rx.pop().ok()
+);
+shared!(
+    /// crossbeam's queue, in which threads spin.
+    ArrayQueueSpins,
+    "crossbeam ArrayQueue, spinning",
+    Crate,
+    ArrayQueue<u64>,
+    ArrayQueue::new(CAPACITY),
+    |queue, item| {
+        while queue.push(item).is_err() {
+            spin_loop();
+        }
+        true
+    },
+    |queue| {
+        loop {
+            match queue.pop() {
+                Some(item) => return Some(item),
+                None => spin_loop(),
+            }
+        }
+    }
+);
+shared!(
+    /// No queue: a word that every call adds to.
+    Word,
+    "one word, fetch-and-add",
+    Roofline,
+    AtomicU64,
+    AtomicU64::new(0),
+    |word, item| word.fetch_add(item, AcqRel) != u64::MAX,
+    |word| Some(word.fetch_add(1, AcqRel))
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contenders::{each_bounded, each_handoff, each_unbounded};
+    use crate::contenders::{each_bounded, each_crowd, each_handoff, each_unbounded};
 
     fn hands_over<M: ManyToMany>() {
         let takers = if M::ONE_TAKER { 1 } else { 2 };
@@ -379,6 +478,7 @@ mod tests {
         each_handoff!(M => hands_over::<M>());
         each_unbounded!(M => hands_over::<M>());
         each_bounded!(M => hands_over::<M>());
+        each_crowd!(M => if M::KIND != Kind::Roofline { hands_over::<M>() });
         hands_over::<TransferPut>();
         hands_over::<Eliminating>();
     }

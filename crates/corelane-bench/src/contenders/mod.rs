@@ -31,10 +31,11 @@ pub(crate) use self::executor::{ExecutorFair, ExecutorJavaFair, ExecutorJavaUnfa
 pub(crate) use self::flume::Flume;
 pub(crate) use self::gil::Gil;
 pub(crate) use self::handoff::{
-    ArrayQueueYields, ChannelUnbounded, ConcurrentUnbounded, CrossbeamBounded, CrossbeamUnbounded, CrossbeamZero,
-    Eliminating, Fair, FlumeBounded, FlumeUnbounded, FlumeZero, Hanson, JavaFiveFair, JavaFiveUnfair, KanalBounded,
-    KanalUnbounded, KanalZero, LanesBounded, Naive, ScqBounded, SyncChannelZero, TicketBounded, TransferPush,
-    TransferPut, Unfair,
+    ArrayQueueSpins, ArrayQueueYields, BusyWaitSpins, ChannelUnbounded, ConcurrentUnbounded, CondvarSleeps,
+    CrossbeamBounded, CrossbeamUnbounded, CrossbeamZero, Eliminating, Fair, FlumeBounded, FlumeUnbounded, FlumeZero,
+    Hanson, JavaFiveFair, JavaFiveUnfair, KanalBounded, KanalUnbounded, KanalZero, LanesBounded, LanesSpin,
+    MichaelScottSpins, Naive, ScqBounded, ScqSpins, SyncChannelZero, TicketBounded, TicketSpins, TransferPush,
+    TransferPut, TwoLockSpins, Unfair, Word,
 };
 pub(crate) use self::heapless::Heapless;
 pub(crate) use self::jobs::{
@@ -209,6 +210,27 @@ macro_rules! each_bounded {
     };
 }
 
+/// Queues between any number of threads, in which threads of this library spin: what `corelane-bench scale` models. The
+/// word that all write first.
+macro_rules! each_crowd {
+    ($name:ident => $body:expr) => {
+        crate::contenders::each!([
+            Word,
+            TicketSpins,
+            ScqSpins,
+            LanesSpin,
+            MichaelScottSpins,
+            TwoLockSpins,
+            BusyWaitSpins,
+            CondvarSleeps,
+            CrossbeamBounded,
+            ArrayQueueSpins,
+            KanalBounded,
+            FlumeBounded,
+        ] $name => $body)
+    };
+}
+
 /// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `try_put`.
 macro_rules! each_executor {
     ($name:ident => $body:expr) => {
@@ -278,8 +300,8 @@ macro_rules! each_channel_of_jobs {
 
 pub(crate) use {
     each, each_bounded, each_channel_of_jobs, each_counted_queue_of_jobs, each_crate, each_crate_that_does_not_wait,
-    each_crate_that_waits, each_crate_with_batches, each_design, each_executor, each_handoff, each_messages, each_pool,
-    each_queue_of_jobs, each_unbounded,
+    each_crate_that_waits, each_crate_with_batches, each_crowd, each_design, each_executor, each_handoff,
+    each_messages, each_pool, each_queue_of_jobs, each_unbounded,
 };
 
 /// Crates that are not measured in batches, and why.

@@ -25,6 +25,7 @@ mod round_trip;
 mod select;
 mod shared_core;
 mod spin;
+pub(crate) mod spinning;
 mod transfer;
 
 use crate::plan::Experiment;
@@ -53,6 +54,7 @@ pub(crate) const ALL: &[Experiment] = &[
     transfer::EXPERIMENT,
     elimination::EXPERIMENT,
     crowd::EXPERIMENT,
+    spinning::EXPERIMENT,
     pool::EXPERIMENT,
     dispatch::EXPERIMENT,
     attempts::EXPERIMENT,

@@ -71,16 +71,20 @@
 //!
 //! # When to use it, and when not
 //!
-//! Use it where each producer's own order is enough. Nanoseconds an item, one call an item of 8 bytes, capacity 1024,
-//! threads left to the kernel on two CPUs of one AMD EPYC (Zen 4), medians of 7 rounds (`corelane-bench run crowd`):
+//! Use it where each producer's own order is enough, and there are more than two threads. Nanoseconds an item of 8
+//! bytes, capacity 1024, by the model of `corelane-bench scale` for as many cores as threads, near ones of an AMD EPYC
+//! (Zen 5; a transfer takes 24 ns); and measured on two CPUs, threads left to the kernel (`corelane-bench run crowd`,
+//! medians of 7 rounds). The quickest crate is crossbeam's `ArrayQueue`, whose user waits by yields where it is measured:
 //!
-//! | producers, consumers | lanes | ticket | the quickest of crossbeam, kanal, flume |
-//! |---|---|---|---|
-//! | 1, 1 | 7.0 | 20 | 15 |
-//! | 4, 4 | 10 | 26 | 15 |
-//! | 16, 16 | 11 | 30 | 19 |
-//! | 4, 1 | 12 | 34 | 15 |
-//! | 1, 4 | 9.1 | 32 | 11 |
+//! | producers, consumers | lanes, model | ticket | quickest crate | lanes, measured | ticket | quickest crate |
+//! |---|---|---|---|---|---|---|
+//! | 1, 1 | 4.4 | 9.4 | 9.9 | 8.9 | 8.2 | 6.4 |
+//! | 4, 4 | 5.2 | 17 | 22 | 9.8 | 11 | 11 |
+//! | 16, 16 | 12 | 109 | 43 (flume) | 12 | 11 | 18 |
+//! | 4, 1 | 0.9 | 14 | 17 | 11 | 11 | 24 (crossbeam's channel) |
+//! | 1, 4 | 82 | 16 | 29 | 12 | 11 | 11 |
+//!
+//! One producer has one lane, which several consumers only wrest from each other: then take `ticket`.
 //!
 //! Do not use it where consumers must see one order of all items, or where a consumer may be stopped for long in the
 //! middle of a pop: what is in that lane waits. There take [`ticket`](super::ticket) or [`scq`](super::scq).

@@ -62,7 +62,7 @@ use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
 use crate::mem::link::{AtomicLink, Index, Link, NULL};
-use crate::sync::{Padded, full_fence, retry};
+use crate::sync::{Backoff, Padded, full_fence, retry};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -105,6 +105,7 @@ impl<T> List<T> {
     /// Links a chain of nodes with items behind the last node.
     #[inline(always)]
     fn link(&self, chain: Chain, stats: &impl Recorder) -> Result<(), TryPushError<()>> {
+        let mut lost = Backoff::new();
         loop {
             let tail = self.tail.load();
             let node = self.nodes.node(tail.index());
@@ -129,7 +130,7 @@ impl<T> List<T> {
                 return Ok(());
             }
             stats.retried(Side::Push);
-            retry();
+            lost.spend();
         }
     }
 
@@ -166,6 +167,7 @@ impl<T> List<T> {
     /// Takes up to `max` items. Lets the caller prepare for their number before they are taken.
     #[inline(always)]
     fn take(&self, max: usize, mut prepare: impl FnMut(usize), stats: &impl Recorder) -> Result<Run, TryPopError> {
+        let mut lost = Backoff::new();
         loop {
             let head = self.head.load();
             let tail = self.tail.load();
@@ -185,7 +187,7 @@ impl<T> List<T> {
                     return Ok(run);
                 }
                 stats.retried(Side::Pop);
-                retry();
+                lost.spend();
                 continue;
             }
             full_fence();

@@ -61,7 +61,7 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
-//! | the same, and threads that may be stopped anywhere | [`scq`] | bounded, lock-free; no call says `Busy` |
+//! | the same, and threads that may be stopped anywhere, or more than eight a side | [`scq`] | bounded, lock-free; no call says `Busy`; a fetch-and-add is never in vain |
 //! | many producers, each with an order of its own and no order between them | [`lanes`] | bounded for each; producers never meet |
 //! | producers that must never wait, and threads that may be stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
 //! | items that pile up for a while, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
@@ -143,6 +143,7 @@
 //! | `queue.rs`, `handles.rs` | `Queue`: the contract, written once; `Sender` and `Receiver` over it |
 //! | `design.rs`, `stats.rs` | what an algorithm has to provide; what a queue counts, as a type |
 //! | `side.rs`, `sleepers.rs` | at which side a call comes; the threads that sleep there |
+//! | `pace.rs` | how long a side stays away before it looks again |
 //! | `nodes.rs` | the nodes of `michael_scott` |
 //! | `lock.rs`, `deque.rs` | the lock of designs that do not sleep under it; what lies under a lock |
 //! | one file each | `ticket`, `scq`, `lanes`, `michael_scott`, `two_lock`, `condvar`, `busy_wait` |
@@ -390,6 +391,7 @@ use aliases;
 mod deque;
 mod design;
 mod handles;
+mod pace;
 mod queue;
 mod side;
 #[cfg(feature = "std")]

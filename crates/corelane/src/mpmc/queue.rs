@@ -4,10 +4,12 @@
 //! whether a push comes before the close is for the same word or lock to decide that decides about the push. So each item is
 //! either given back by its push or there to be popped.
 //!
-//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says. Before a thread sleeps it says so in the
+//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says; where it pays, it stays
+//! away for a while first ([`pace`](super::pace)). Before a thread sleeps it says so in the
 //! list of its side and makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
 
 use super::design::{Design, Raw, Stay, Supply, Waiting};
+use super::pace::Pace;
 use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
@@ -128,6 +130,7 @@ pub fn any_queue<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
         body: D::create(capacity, options.start)?,
         wait: options.wait,
         stats: S::default(),
+        paces: Default::default(),
         #[cfg(feature = "std")]
         producers: Padded(Sleepers::new()),
         #[cfg(feature = "std")]
@@ -179,6 +182,8 @@ pub struct Queue<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoS
     body: D::Body,
     wait: W,
     stats: S,
+    /// Of waits for room, and for items.
+    paces: [Pace; 2],
     /// The threads that wait for room.
     #[cfg(feature = "std")]
     producers: Padded<Sleepers>,
@@ -387,6 +392,21 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         outcome
     }
 
+    fn pace(&self, side: Side) -> &Pace {
+        match side {
+            Side::Push => &self.paces[0],
+            Side::Pop => &self.paces[1],
+        }
+    }
+
+    /// How many more calls this side could make at once.
+    fn left(&self, side: Side) -> usize {
+        match side {
+            Side::Push => self.body.capacity().saturating_sub(self.body.len()),
+            Side::Pop => self.body.len(),
+        }
+    }
+
     /// To be called after a change that a thread at this side may wait for.
     #[inline(always)]
     fn wake(&self, side: Side) {
@@ -587,12 +607,18 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         if matches!(D::Body::WAITING, Waiting::Inside) {
             return attempt(Stay::Until(deadline));
         }
+        let pace = self.pace(side);
+        let mut has_stayed_away = matches!(D::Body::WAITING, Waiting::Parked) && pace.stay_away();
         let mut state = WaitState::new();
         let mut looks = 0_u32;
         // Whether another thread has woken this one since its last attempt.
         let mut woken = false;
         loop {
             let outcome = if woken { self.in_place_of_another(side, &mut attempt) } else { attempt(Stay::ForLock) };
+            if has_stayed_away {
+                pace.learn(if outcome.is_some() { self.left(side) } else { 0 });
+                has_stayed_away = false;
+            }
             if outcome.is_some() {
                 if woken {
                     self.wake_next(side);

@@ -1,0 +1,110 @@
+//! How long a thread that finds nothing stays away before it looks again.
+//!
+//! Where both sides of a queue are equally quick, each call of one finds just what the last call of the other has left.
+//! Both then write the same lines in turns, and each item costs several of their moves. A side that stays away for a
+//! while finds many items at once, and leaves the other one alone meanwhile, as FastForward's slip
+//! does. But a side whose items come one by one would only find them later.
+//!
+//! So it is tried out. One wait in [`PROBE`] begins with [`FIRST`] pauses; if more than [`FEW`] items are there after
+//! them, the next waits begin so, too. They do with twice as many pauses while that brings fewer than [`PLENTY`], and
+//! stop when one brings few. Items that come one by one are late by the pauses in one of [`PROBE`] waits.
+//!
+//! What is kept is a hint: threads that write it at once may lose what another one has learnt, and nothing else.
+//!
+//! One producer and one consumer, 8 bytes, two CPUs of an AMD EPYC (Zen 5): 7.7 ns an item instead of 44 with
+//! [`ticket`](super::ticket), 27 instead of 67 with [`scq`](super::scq). An item that comes alone each 200 ns is
+//! 134 ns old when it is popped, instead of 124.
+
+use crate::sync::{Padded, spin_loop};
+// Not loom's: nothing is ordered by a hint.
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+const PROBE: u32 = 128;
+const FIRST: u32 = 16;
+const MOST: u32 = 128;
+const FEW: usize = 4;
+const PLENTY: usize = 64;
+
+/// What the threads at one side of a queue have learnt. They write it when they wait, so it has a line of its own.
+#[derive(Debug, Default)]
+pub(super) struct Pace(Padded<Learnt>);
+
+#[derive(Debug, Default)]
+struct Learnt {
+    /// How many pauses a wait begins with; 0: none.
+    pauses: AtomicU32,
+    /// How many waits have begun with none.
+    waits: AtomicU32,
+}
+
+impl Pace {
+    /// At the beginning of a wait. True if the thread has stayed away: then it says by [`learn`](Self::learn) what it
+    /// found.
+    pub(super) fn stay_away(&self) -> bool {
+        let pauses = self.pauses();
+        for _ in 0..pauses {
+            spin_loop();
+        }
+        pauses != 0
+    }
+
+    /// With how many pauses the present wait begins.
+    fn pauses(&self) -> u32 {
+        let pauses = self.0.pauses.load(Relaxed);
+        if pauses != 0 {
+            return pauses;
+        }
+        let waits = self.0.waits.load(Relaxed).wrapping_add(1);
+        self.0.waits.store(waits, Relaxed);
+        if waits.is_multiple_of(PROBE) { FIRST } else { 0 }
+    }
+
+    /// A thread that had stayed away could make so many calls at once.
+    pub(super) fn learn(&self, calls: usize) {
+        let pauses = self.0.pauses.load(Relaxed);
+        let next = match calls {
+            0..=FEW => 0,
+            _ if pauses == 0 => FIRST,
+            _ if calls < PLENTY => MOST.min(2 * pauses),
+            _ => pauses,
+        };
+        if next != pauses {
+            self.0.pauses.store(next, Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_one_by_one_is_stayed_away_from_once_in_many_waits() {
+        let pace = Pace::default();
+        let mut away = 0;
+        for _ in 0..10 * PROBE {
+            if pace.pauses() != 0 {
+                away += 1;
+                pace.learn(1);
+            }
+        }
+        assert_eq!(away, 10);
+    }
+
+    #[test]
+    fn a_side_that_finds_many_stays_away_longer_until_it_finds_plenty_and_no_more_when_it_finds_few() {
+        let pace = Pace::default();
+        assert!((1..PROBE).all(|_| pace.pauses() == 0));
+        assert_eq!(pace.pauses(), FIRST);
+        pace.learn(FEW + 1);
+        assert_eq!(pace.pauses(), FIRST);
+        pace.learn(PLENTY - 1);
+        assert_eq!(pace.pauses(), 2 * FIRST);
+        pace.learn(PLENTY);
+        assert_eq!(pace.pauses(), 2 * FIRST);
+        (0..10).for_each(|_| pace.learn(PLENTY - 1));
+        assert_eq!(pace.pauses(), MOST);
+        pace.learn(FEW);
+        assert_eq!(pace.pauses(), 0);
+    }
+}
