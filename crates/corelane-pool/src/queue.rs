@@ -64,7 +64,7 @@ const PAUSES: usize = 16;
 /// task a caller would be woken, and sleep again after one push.
 const TELL: Duration = Duration::from_micros(50);
 
-/// A caller is woken for so much room.
+/// Beyond half of the queue one more caller is woken for so much room.
 const ROOM: usize = 16;
 
 /// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have told.
@@ -94,10 +94,13 @@ enum PassOn {
 
 impl State {
     fn has_room(&mut self) -> bool {
-        if self.backlog.accepted == self.backlog.limit {
-            self.backlog.limit = self.totals().queued.saturating_add(self.backlog.capacity);
-        }
-        self.backlog.accepted < self.backlog.limit
+        self.backlog.accepted < self.backlog.limit || self.room() > 0
+    }
+
+    /// For how many more tasks, by a new sum of those begun.
+    fn room(&mut self) -> u64 {
+        self.backlog.limit = self.totals().queued.saturating_add(self.backlog.capacity);
+        self.backlog.limit - self.backlog.accepted
     }
 
     /// Whether a thread ends as there are too many. Not the last one that runs while tasks are queued: others that are counted are being started,
@@ -240,12 +243,15 @@ impl Shared {
         state
     }
 
-    /// Wakes as many of those that wait for room as there is some for.
+    /// Wakes callers that wait for room once half of the queue is free: the first of them may fill it alone, and more are
+    /// woken the more of it is still free when this is called again.
     fn tell_of_room(&self, state: &mut State) {
-        if state.has_room() {
-            let room = (state.backlog.limit - state.backlog.accepted) as usize;
-            let callers = self.blocked.load(Relaxed).min(room.div_ceil(ROOM));
-            (0..callers).for_each(|_| self.room.notify_one());
+        let room = state.room();
+        // Models have no time, so nobody looks by itself there.
+        let enough = if cfg!(loom) { 1 } else { (state.backlog.capacity / 2).max(1) };
+        if room >= enough {
+            let callers = 1 + (room - enough) as usize / ROOM;
+            (0..callers.min(self.blocked.load(Relaxed))).for_each(|_| self.room.notify_one());
         }
     }
 
