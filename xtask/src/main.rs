@@ -1,5 +1,14 @@
 //! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another processor, what a
 //! release needs, and the table of what was seen.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `mutant.rs`, `mutants.rs`, `tree.rs` | what a fault is; applying each to a copy of the sources |
+//! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
+//! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
+//! | `soak/`, `bugs.rs`, `workspace.rs` | random traffic; the check of `docs/bugs.md`; what all commands have |
 
 #[cfg(test)]
 mod bugs;

@@ -1,6 +1,7 @@
 //! The tool as a user runs it, with the smallest effort.
 
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn bench(args: &[&str]) -> Output {
@@ -48,6 +49,37 @@ fn the_best_tuning_is_code() {
         printed.contains("Best for items of 8 bytes, ") && printed.contains("\n  lane::Tuning::new()"),
         "{printed}"
     );
+}
+
+/// With `--help` behind it the program does nothing, unless it does not know what is before. It does not look at names.
+#[test]
+fn every_command_of_the_documents_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let experiments = names();
+    let mut commands = 0;
+    for page in ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/choosing.md", "docs/bugs.md"] {
+        let page_text = std::fs::read_to_string(root.join(page)).unwrap();
+        for begin in ["corelane-bench -- ", "corelane-bench "] {
+            for (at, _) in page_text.match_indices(begin) {
+                let command = page_text[at + begin.len()..].split(['\n', '`', '#', ')']).next().unwrap();
+                let words: Vec<&str> = command.split_whitespace().collect();
+                // Not that of `cargo run -p corelane-bench -- `, once more.
+                if words.first() == Some(&"--") || !page_text[..at].ends_with(['`', ' ', '\n']) {
+                    continue;
+                }
+                let is_known = |name: &&str| experiments.iter().any(|experiment| experiment == name);
+                let unknown = words[1..]
+                    .iter()
+                    .filter(|word| words[0] == "run" && !word.starts_with('-'))
+                    .find(|word| !is_known(word) && !word.ends_with(".json"));
+                assert_eq!(unknown, None, "{page}: {command}");
+                let output = bench(&words.iter().copied().chain(["--help"]).collect::<Vec<_>>());
+                assert!(output.status.success(), "{page}: {command}: {}", text(&output.stderr));
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands > 8, "{commands}");
 }
 
 /// Every experiment, all of its contenders: each has its samples, or what stopped it, or why it is not there.

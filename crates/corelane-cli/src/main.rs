@@ -1,4 +1,13 @@
 //! The binary `corelane`: reads the command line, asks the libraries, shows what they found.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
+//! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
+//! | `input.rs`, `output.rs` | captures as one source; where results go |
+//! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
 
 mod args;
 mod demo;

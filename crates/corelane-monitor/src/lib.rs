@@ -38,6 +38,21 @@
 //! report.write_json(std::io::stdout())?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `dispatch.rs`, `slot.rs` | the Dispatcher: records to slots; slots and partitions |
+//! | `analyzer/` | SubAnalyzer: flows, attempts, probes, vertical scans, sources |
+//! | `main_analyzer.rs` | MainAnalyzer: horizontal scans, the report |
+//! | `state_report.rs`, `partial_result.rs` | what goes to it on the way, and at the end |
+//! | `pipeline.rs`, `single.rs`, `share.rs` | stages as threads; in one thread; partitions that move |
+//! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
+//! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
+//! | `settings.rs`, `network.rs`, `memory.rs` | what the user can choose; a limit for all memory |
+//! | `table.rs`, `groups.rs`, `key.rs`, `hash.rs`, `pages.rs`, `room.rs` | tables: keys, memory, room |
+//! | `run.rs`, `source.rs`, `probe.rs` | what the stages of a run share; records; kinds of probes |
 
 mod analyzer;
 mod dispatch;

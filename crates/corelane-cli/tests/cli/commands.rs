@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, compact, corelane, gzip, monitor, run, run_with_stdin, skipped};
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -143,4 +144,26 @@ fn bash_understands_its_completions() {
         return skipped("there is no bash");
     }
     run_with_stdin(&mut bash, script.as_bytes()).code(0).silent();
+}
+
+/// With `--help` behind it the program does nothing, unless it does not know what is before.
+#[test]
+fn every_command_of_the_documents_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md")];
+    pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    let mut commands = 0;
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
+        let text = fs::read_to_string(page).unwrap();
+        for begin in ["corelane monitor ", "corelane gen "] {
+            for (at, _) in text.match_indices(begin) {
+                let command = text[at..].split(['\n', '`', '|', '#', '"', ')']).next().unwrap();
+                let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+                let outcome = run(&mut corelane(words.iter().copied().chain(["--help"])));
+                assert_eq!(outcome.code, Some(0), "{}: {command}: {}", page.display(), outcome.stderr);
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands > 20, "{commands}");
 }

@@ -15,6 +15,14 @@
 //! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
 //! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
 //! the other, so that the tables for it stay in the cache and the packets pay nothing for it.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `flows.rs`, `attempts.rs`, `probes.rs` | a table each, and its rules |
+//! | `sources.rs` | what each source sent and began |
+//! | `family.rs` | IPv4 and IPv6 in slots and keys |
 
 mod attempts;
 mod family;

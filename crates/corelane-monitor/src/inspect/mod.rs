@@ -48,6 +48,17 @@
 //!
 //! Partitions do not move here (see `share.rs`): a stage has several times the Dispatcher's work, and what a conversation holds
 //! would have to move with it.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `item.rs`, `feed.rs` | what travels to a stage; chunks, marks, credits |
+//! | `stage.rs` | a stage: the TCP/IP stack, the parsers and the scan detector of whole partitions |
+//! | `records.rs`, `talk.rs` | what happens in conversations, as events and in numbers; what is kept of one |
+//! | `lines.rs`, `merge.rs` | events and their order; the output stage's work |
+//! | `pipeline.rs`, `ends.rs` | stages as threads, or in one; what they ask of a queue |
+//! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod ends;
 mod feed;

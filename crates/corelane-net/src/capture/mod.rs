@@ -4,6 +4,15 @@
 //! which records are lent: a megabyte, more only for records that are longer, and beside what clones of [`Memory`] hold
 //! never more than 24 MiB. The walk is compiled once for each byte order and header shape, and the caller's closure is
 //! inlined into it.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `reader.rs`, `step.rs` | the reader over an input and a format; what a format tells it |
+//! | `pcap.rs`, `pcapng.rs`, `order.rs` | the formats; byte orders as types |
+//! | `input.rs`, `memory.rs`, `map.rs` | where bytes come from; what records are lent from; mapped files |
+//! | `record.rs`, `error.rs`, `write.rs` | frames; what can be wrong; writing pcap |
 
 mod error;
 mod input;

@@ -58,6 +58,18 @@
 //! assert_eq!(conversations.len(), 1);
 //! conversations.finish(&mut Print);
 //! ```
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `partition.rs` | fragments and conversations together |
+//! | `table.rs`, `index.rs`, `segments.rs` | the table: beginnings, expiry, eviction; where one is found and lies |
+//! | `entry.rs`, `key.rs`, `side.rs` | what is kept of one; which one a packet belongs to; its two ends |
+//! | `stream.rs` | the bytes of one side of a TCP connection, put in order |
+//! | `syns.rs` | the traces of the last SYNs |
+//! | `application.rs`, `observer.rs` | the seams: what a protocol gets; what is told of conversations |
+//! | `limits.rs` | what a partition may hold, and what is counted |
 
 mod application;
 mod entry;

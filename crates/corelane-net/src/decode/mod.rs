@@ -3,6 +3,13 @@
 //! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`] are
 //! for who looks into the packets: the one stops at the IP payload, so that fragments can be [put together](crate::defrag) in between,
 //! the other gives what TCP and UDP carry.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `link.rs`, `ip.rs`, `transport.rs` | from the frame to its IP header; IP headers; TCP and UDP headers |
+//! | `decoded.rs`, `datagram.rs`, `packet.rs` | the results of `decode`, `datagram` and `packet` |
 
 mod datagram;
 mod decoded;

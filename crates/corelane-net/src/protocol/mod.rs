@@ -14,6 +14,16 @@
 //!
 //! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and `base64` make the Community
 //! ID, `sha2` the JA4 fingerprint. All else is small enough to be read here.
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | this file, `event.rs` | a session and its states; what it gives |
+//! | `identify/` | the rules, in their order, and the evidence |
+//! | `http/`, `tls/`, `dns/` | a parser each, and what it finds, as types |
+//! | `community_id.rs`, `text.rs` | a flow's name in every tool; text to be printed |
+//! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
 
 mod community_id;
 pub mod dns;

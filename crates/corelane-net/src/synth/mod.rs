@@ -18,6 +18,15 @@
 //! println!("{bytes} bytes, scans: {}", truth_json(&generator.truth()));
 //! # Ok::<(), corelane_net::synth::ConfigError>(())
 //! ```
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `config.rs`, `traffic.rs` | what traffic to make; the background |
+//! | `scan.rs`, `truth.rs` | planted scans; what a monitor has to find |
+//! | `conversations.rs` | traffic with payload |
+//! | `frame.rs`, `address.rs`, `calendar.rs`, `random.rs` | headers; addresses; which sends when; chance |
 
 use std::fmt;
 
