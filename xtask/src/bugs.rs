@@ -34,7 +34,8 @@ fn files(root: &Path, target: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Whether a target has such a test: in the module's file, or in that of the whole target, and run: by an attribute, or by its name in a list.
+/// Whether a target has such a test: in the module's file, or in that of the whole target, and run: by an attribute, or
+/// by its name in a list.
 fn exists(root: &Path, name: &str) -> bool {
     let words: Vec<_> = name.split("::").collect();
     let (target, test) = (words[0], words[words.len() - 1]);

@@ -63,7 +63,8 @@ const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Whether a run may differ from the last one: loom's do not, nor do shuttle's, which draws its schedules from fixed seeds.
+    /// Whether a run may differ from the last one: loom's do not, nor do shuttle's, which draws its schedules from
+    /// fixed seeds.
     pub(crate) fn is_on_real_threads(&self) -> bool {
         !self.is_loom && !self.is_shuttle
     }
@@ -74,8 +75,8 @@ impl Target {
     }
 }
 
-/// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a plus, and none of those
-/// after a minus. Written `target prefix prefix +word -word`.
+/// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a
+/// plus, and none of those after a minus. Written `target prefix prefix +word -word`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tests {
     pub(crate) target: Target,
@@ -149,8 +150,8 @@ impl How {
         how
     }
 
-    /// As tests on real threads, for mutants: hardly optimized, as they are built anew for each fault. What counts cache lines is as it always is.
-    /// What is slow is no hang: that would be a kill.
+    /// As tests on real threads, for mutants: hardly optimized, as they are built anew for each fault. What counts
+    /// cache lines is as it always is. What is slow is no hang: that would be a kill.
     pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
         let how = Self::default()
             .with("CARGO_TARGET_DIR", root.join(REAL_THREADS).display())
@@ -399,8 +400,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`, shuttle's scenarios
-/// `name (schedulers): count schedules in time`.
+/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`,
+/// shuttle's scenarios `name (schedulers): count schedules in time`.
 fn read_line(line: &str, outcome: &mut Outcome) {
     if let Some(test) = line.strip_prefix("test ") {
         if let Some(name) = test.strip_suffix(" ... FAILED") {

@@ -1,5 +1,5 @@
-//! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another processor, what a
-//! release needs, and the table of what was seen.
+//! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another
+//! processor, what a release needs, and the table of what was seen.
 //!
 //! # Where things are
 //!
@@ -45,7 +45,8 @@ enum Command {
     Evidence,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
-    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets nobody sleep for ever
+    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets
+    /// nobody sleep for ever
     Soak(soak::Arguments),
     /// Runs everything, and prints the table of it
     Verify(verify::Arguments),

@@ -63,8 +63,8 @@ const PATIENCE: u32 = 10;
 const AT_LEAST: Duration = Duration::from_secs(60);
 /// The longest that tests without a fault may take.
 const BASELINE: Duration = Duration::from_secs(900);
-/// How often what has failed once on real threads is run again, to fail a second time. More than once: a fault that shows by chance, in most
-/// runs, is found all the same.
+/// How often what has failed once on real threads is run again, to fail a second time. More than once: a fault that
+/// shows by chance, in most runs, is found all the same.
 const AGAIN: usize = 3;
 /// What passed without a fault is kept here.
 const KNOWN: &str = "target/mutants/baseline.toml";
@@ -127,8 +127,8 @@ impl Bench<'_> {
         tree::write(&self.root.join(KNOWN), toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
     }
 
-    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the fault must do so a second
-    /// time where threads are real, and pass without it.
+    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the
+    /// fault must do so a second time where threads are real, and pass without it.
     fn try_to_kill(&mut self, mutant: &Mutant, records: &Records) -> Result<Fate> {
         let last = records.killer(mutant).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {

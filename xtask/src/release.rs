@@ -1,4 +1,5 @@
-//! What a release needs: each crate can be packaged, the oldest compiler takes it, every licence in it is one we may ship.
+//! What a release needs: each crate can be packaged, the oldest compiler takes it, every licence in it is one we may
+//! ship.
 
 use crate::tool;
 use crate::workspace::{Result, root};
@@ -42,7 +43,8 @@ pub(crate) fn run() -> Result<()> {
     let ours = packages.iter().filter(|package| package["source"].is_null());
     let published: Vec<_> =
         ours.filter(|package| package["publish"].is_null()).map(|package| text(package, "name")).collect();
-    // Without the build of each package: the workspace is built from the same files, and what is missing in a package shows in its list.
+    // Without the build of each package: the workspace is built from the same files, and what is missing in a package
+    // shows in its list.
     let mut arguments = vec!["package", "--quiet", "--no-verify", "--allow-dirty"];
     arguments.extend(published.iter().flat_map(|name| ["--package", name.as_str()]));
     tool::call("cargo", &arguments)?;
@@ -56,8 +58,8 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     println!("packaged, each with its licences: {}", published.join(", "));
-    // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has anything to say yet
-    // that is worth minutes of building it.
+    // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has
+    // anything to say yet that is worth minutes of building it.
     println!("versions: nothing is published yet to compare with");
 
     let oldest =

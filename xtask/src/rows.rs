@@ -118,7 +118,8 @@ pub(crate) const ROWS: [Row; 27] = [
     // Ends of all families.
     above("select", ["select", "", "", "loom_select"]),
     above("dispatch", ["dispatch", "dispatch +sequences::random", "dispatch +::history::histories", "loom_dispatch"]),
-    // Its queue is called by its threads alone, and the callers of a pool see what becomes of tasks: no sequences, no histories.
+    // Its queue is called by its threads alone, and the callers of a pool see what becomes of tasks: no sequences, no
+    // histories.
     above("pool", ["pool", "", "", "loom_pool"]),
 ];
 

@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
-/// What the emulated system is. Statically linked: it needs no libraries of that system, and the linker comes with the compiler.
+/// What the emulated system is. Statically linked: it needs no libraries of that system, and the linker comes with the
+/// compiler.
 const AARCH64: &str = "aarch64-unknown-linux-musl";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -146,8 +147,8 @@ fn emulator(root: &Path) -> Result<PathBuf> {
     if !unpacked.exists() {
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
         let script = format!(
-            "cd '{}' && {{ apt-get download -q qemu-user-static || {{ apt-get update -q && apt-get download -q qemu-user-static; }} }} \
-             && dpkg -x qemu-user-static_*.deb .",
+            "cd '{}' && {{ apt-get download -q qemu-user-static || {{ apt-get update -q && apt-get download -q \
+             qemu-user-static; }} }} && dpkg -x qemu-user-static_*.deb .",
             directory.display()
         );
         call("sh", &["-c", &script])?;

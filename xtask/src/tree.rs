@@ -28,8 +28,8 @@ const JUDGED: [&str; 13] = [
     "crates/corelane-bench/tests/coherence.rs",
 ];
 
-/// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there begin where the last
-/// one ended; files that are there only go.
+/// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there
+/// begin where the last one ended; files that are there only go.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut files = BTreeSet::new();
     for part in PARTS {

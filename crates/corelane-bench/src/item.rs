@@ -50,9 +50,9 @@ const STOCK: usize = 8;
 
 /// An item of `WORDS` words.
 ///
-/// Blocks are made beforehand: one that was written just before it is copied would make the copy wait, as a processor cannot
-/// forward several small stores to one wide load. Both ends pass a block through `black_box`, so that a contender copies
-/// all of it in and all of it out, no matter how much of its code the compiler sees through.
+/// Blocks are made beforehand: one that was written just before it is copied would make the copy wait, as a processor
+/// cannot forward several small stores to one wide load. Both ends pass a block through `black_box`, so that a
+/// contender copies all of it in and all of it out, no matter how much of its code the compiler sees through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<const WORDS: usize>([u64; WORDS]);
 

@@ -1,8 +1,8 @@
 //! `corelane-bench`: repeats the papers' evaluations of inter-core queues, beside the crates people use today.
 //!
 //! - `experiments/` holds one file an experiment, all of one shape: what it repeats, its parameters, its panels;
-//! - `contenders/` one type a queue, `measure/` the loops that are compiled for each of them, `roofline.rs` what the bare
-//!   machine can do;
+//! - `contenders/` one type a queue, `measure/` the loops that are compiled for each of them, `roofline.rs` what the
+//!   bare machine can do;
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is what is kept of them;
 //! - `printed/` joins the monitor's stages by MCRingBuffer as printed;

@@ -272,8 +272,8 @@ impl Plan {
         Plan { places, panels: Vec::new(), notes: Vec::new() }
     }
 
-    /// One pair of CPUs of every kind the machine has, nearest first. Without any, one `None`: both threads then have the
-    /// only CPU there is.
+    /// One pair of CPUs of every kind the machine has, nearest first. Without any, one `None`: both threads then have
+    /// the only CPU there is.
     pub(crate) fn each_place(&self) -> Vec<Option<Place>> {
         if self.places.is_empty() { vec![None] } else { self.places.iter().copied().map(Some).collect() }
     }

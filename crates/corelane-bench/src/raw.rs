@@ -1,5 +1,5 @@
-//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, calls of contenders that are `unsafe` to
-//! make, and what the emulator's directory of cache lines is told.
+//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, calls of contenders that are
+//! `unsafe` to make, and what the emulator's directory of cache lines is told.
 
 use gil::spsc::Sender;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Ticks of the CPU's constant-rate counter, read in some 10 ns without a system call.
 ///
-/// On x86-64 the time stamp counter, as in the B-Queue paper; on aarch64 the virtual counter; elsewhere nanoseconds. The
-/// counters of all CPUs are taken to agree, which `machine.rs` checks where the system says so.
+/// On x86-64 the time stamp counter, as in the B-Queue paper; on aarch64 the virtual counter; elsewhere nanoseconds.
+/// The counters of all CPUs are taken to agree, which `machine.rs` checks where the system says so.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -104,8 +104,8 @@ pub(crate) mod directory {
             /// As in `directory.c`.
             const MARK: libc::c_long = 0xC0DE;
             let [what, a, b, c, d] = std::array::from_fn(|i| words.get(i).copied().unwrap_or(0));
-            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments, and what
-            // `crowd` has them point to.
+            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments, and
+            // what `crowd` has them point to.
             unsafe { libc::syscall(MARK, what, a, b, c, d) };
         }
         #[cfg(not(target_os = "linux"))]
@@ -176,9 +176,9 @@ thread_local! {
     static APART: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`, with memory out of an arena for what this thread allocates meanwhile: each allocation on lines of its own, what was freed last
-/// first. Where memory lies then depends on nothing else in the process, and on no version of the system's allocator. The directory of cache
-/// lines learns of each allocation as a region.
+/// Runs `f`, with memory out of an arena for what this thread allocates meanwhile: each allocation on lines of its own,
+/// what was freed last first. Where memory lies then depends on nothing else in the process, and on no version of the
+/// system's allocator. The directory of cache lines learns of each allocation as a region.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
     let before = APART.replace(true);
     let result = f();
@@ -249,8 +249,8 @@ impl Allocator {
     }
 }
 
-// SAFETY: the system's allocator, whose results are passed on as they are; or memory of the arena, which is given to one at a time: `fresh`
-// only grows, and what came back is taken out of the list.
+// SAFETY: the system's allocator, whose results are passed on as they are; or memory of the arena, which is given to
+// one at a time: `fresh` only grows, and what came back is taken out of the list.
 unsafe impl GlobalAlloc for Allocator {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -290,7 +290,8 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: the caller's; it is not the arena's, so it is the system's.
             return unsafe { System.realloc(memory, layout, bytes) };
         }
-        // SAFETY: the caller's: the new size is valid with the alignment, the old memory has its layout and is given up.
+        // SAFETY: the caller's: the new size is valid with the alignment, the old memory has its layout and is given
+        // up.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !new.is_null() {

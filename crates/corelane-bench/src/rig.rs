@@ -69,8 +69,8 @@ impl Took {
     }
 }
 
-/// A meeting point of all threads. It spins, so that they leave it within nanoseconds of each other, and yields now and then,
-/// because two of them may share a CPU.
+/// A meeting point of all threads. It spins, so that they leave it within nanoseconds of each other, and yields now and
+/// then, because two of them may share a CPU.
 #[derive(Debug)]
 struct Gate {
     threads: usize,
@@ -153,8 +153,8 @@ impl Side {
 
     /// To be called every [`PATIENCE`] failed tries at `position`: whether to give up.
     ///
-    /// A hang is when every thread has been waiting at one place for the whole bound, or is done. A thread that is merely
-    /// kept from running is neither: it was not seen to wait lately.
+    /// A hang is when every thread has been waiting at one place for the whole bound, or is done. A thread that is
+    /// merely kept from running is neither: it was not seen to wait lately.
     #[cold]
     #[inline(never)]
     pub(crate) fn stuck(&self, position: u64) -> Result<(), Stop> {
@@ -164,7 +164,8 @@ impl Side {
         }
         let now = board.start.elapsed().as_nanos() as u64;
         let post = &board.posts[self.me];
-        // Its own post is written by this thread alone. The position last: who reads it sees the time that belongs to it.
+        // Its own post is written by this thread alone. The position last: who reads it sees the time that belongs to
+        // it.
         post.last.store(now, Ordering::Relaxed);
         if post.position.load(Ordering::Relaxed) != position + 1 {
             post.since.store(now, Ordering::Relaxed);
@@ -291,7 +292,8 @@ pub(crate) fn run<R: Send + 'static>(
 pub(crate) fn tick_rate() -> f64 {
     use std::sync::OnceLock;
     static RATE: OnceLock<f64> = OnceLock::new();
-    // Both clocks at a moment: of some looks the one with the least between its two readings of the one, as a thread may be stopped there.
+    // Both clocks at a moment: of some looks the one with the least between its two readings of the one, as a thread
+    // may be stopped there.
     let look = || {
         let looks = (0..10).map(|_| {
             let before = ticks();

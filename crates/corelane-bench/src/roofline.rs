@@ -72,8 +72,8 @@ pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
 const BLOCKS: u64 = 4;
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Items copied into a ring by one thread and out of it by another, 16 KiB at a time: what is left when handing over costs
-/// next to nothing. No item can be taken before its whole block is written, so no queue is like it.
+/// Items copied into a ring by one thread and out of it by another, 16 KiB at a time: what is left when handing over
+/// costs next to nothing. No item can be taken before its whole block is written, so no queue is like it.
 pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     let block = BLOCK_BYTES / T::BYTES;
     struct Ring<T> {
@@ -124,8 +124,8 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     Ok(Reading::new(count * block as u64, took))
 }
 
-/// Boxed closures that one thread makes, and another calls and frees. Both only spin: what is left is the allocator's work, and the
-/// lines that move.
+/// Boxed closures that one thread makes, and another calls and frees. Both only spin: what is left is the allocator's
+/// work, and the lines that move.
 pub(crate) fn boxes(setting: &Setting) -> Outcome {
     type Task = Box<dyn FnOnce() -> u64 + Send>;
     let (tx, rx) = linked::channel::<Task>();

@@ -160,8 +160,8 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
     }
 }
 
-/// The cases of a panel in the order of this round: x by x, and at each x every contender, starting with another one each
-/// round.
+/// The cases of a panel in the order of this round: x by x, and at each x every contender, starting with another one
+/// each round.
 fn order(panel: &Panel, round: usize) -> Vec<usize> {
     let mut groups: Vec<(&[f64], Vec<usize>)> = Vec::new();
     for (index, case) in panel.cases.iter().enumerate() {
@@ -177,8 +177,8 @@ fn order(panel: &Panel, round: usize) -> Vec<usize> {
     groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-/// Finds how many items a sample takes. So few that nothing but the start of the threads takes time say little: then it looks again, with
-/// as many as they say.
+/// Finds how many items a sample takes. So few that nothing but the start of the threads takes time say little: then it
+/// looks again, with as many as they say.
 fn calibrate(least: u64, sample: Duration, measure: impl Fn(u64) -> Result<Reading, Failure>) -> Result<u64, Failure> {
     let mut reading = measure(least)?;
     let mut count = enough(&reading, least, sample);
@@ -294,7 +294,8 @@ fn sample(reading: &Reading, metric: Metric, i: usize) -> Sample {
     }
 }
 
-/// The pairs of different CPUs that the panels use. Threads that the system places may be on any: the usual pair stands for all.
+/// The pairs of different CPUs that the panels use. Threads that the system places may be on any: the usual pair stands
+/// for all.
 fn bare_pairs(plan: &Plan) -> Vec<Bare> {
     let mut pairs: Vec<Bare> = Vec::new();
     for panel in &plan.panels {
@@ -333,8 +334,8 @@ fn moved(bare: &Bare) -> Option<String> {
         let [a, b] = bare.cpus;
         let (least, most) = (trips.least, trips.most);
         format!(
-            "The bare machine did not stay the same: a raw round trip between CPUs {a} and {b} took {least:.0} to {most:.0} \
-             ns from round to round."
+            "The bare machine did not stay the same: a raw round trip between CPUs {a} and {b} took {least:.0} to \
+             {most:.0} ns from round to round."
         )
     })
 }

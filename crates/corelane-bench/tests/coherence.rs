@@ -33,7 +33,8 @@ fn the_directory_counts_bare_words_right() {
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("  bare words")).collect();
-    // A line of eight words there for each eight, and what its writer takes back is an upgrade; one word the same each time.
+    // A line of eight words there for each eight, and what its writer takes back is an upgrade; one word the same each
+    // time.
     for (row, figures) in rows.iter().zip([["0.1250", "0.0000", "0.1250"], ["1.0000", "0.0000", "1.0000"]]) {
         let words: Vec<&str> = row.split_whitespace().skip(2).take(3).collect();
         assert_eq!(words, figures, "{table}");
@@ -47,8 +48,8 @@ fn the_directory_counts_bare_words_right() {
     assert!(!table.contains("elsewhere"), "{table}");
 }
 
-/// A thread that has lost a race keeps away for a while, so that the others lose fewer. Between eight threads of `ticket` 1.2
-/// compare-and-swaps an item fail here; where a thread comes back at once 5.4.
+/// A thread that has lost a race keeps away for a while, so that the others lose fewer. Between eight threads of
+/// `ticket` 1.2 compare-and-swaps an item fail here; where a thread comes back at once 5.4.
 #[test]
 fn threads_that_lose_a_race_keep_away() {
     let Some(output) = emulated(&["scale", "--quick"]) else { return };

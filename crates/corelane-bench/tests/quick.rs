@@ -112,7 +112,8 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
                     }
                     for sample in samples {
                         let value = sample["value"].as_f64().unwrap_or_else(|| panic!("{place} has a value"));
-                        // It may be that no attempt failed, that no thread gave up its CPU, or that calls took less than a clock sees.
+                        // It may be that no attempt failed, that no thread gave up its CPU, or that calls took less
+                        // than a clock sees.
                         let label = panel["y"]["label"].as_str().unwrap();
                         let may_be_none = value == 0.0
                             && ["context switches", "failed", "CPU µs inside"].iter().any(|part| label.contains(part));
@@ -123,7 +124,8 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
             for left_out in left_out {
                 assert!(!left_out["reason"].as_str().unwrap().is_empty());
             }
-            // The monitor carries out each of its plans, also after one that pins; lines are counted where there has to be an emulator.
+            // The monitor carries out each of its plans, also after one that pins; lines are counted where there has to
+            // be an emulator.
             let emulator = std::env::var_os("CORELANE_EMULATOR").is_some_and(|it| it == "required");
             let has_all = name == "monitor-rate" || name == "cache-lines" && emulator;
             assert!(!has_all || left_out.is_empty(), "{left_out:?}");

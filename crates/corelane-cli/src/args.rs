@@ -170,7 +170,8 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "ITEMS")]
     pub(crate) queue_batch: Option<usize>,
 
-    /// What the thread that reads does while the others are busy; with --eve and --protocols it analyses nothing either way
+    /// What the thread that reads does while the others are busy; with --eve and --protocols it analyses nothing either
+    /// way
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
     pub(crate) sharing: SharingName,
 
@@ -210,13 +211,13 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
 
-    /// Counts what each source sent and began, reported up for every so many bytes that it sends; k, M and G may follow. Lists
-    /// those that sent most, as `sources` in JSON
+    /// Counts what each source sent and began, reported up for every so many bytes that it sends; k, M and G may
+    /// follow. Lists those that sent most, as `sources` in JSON
     #[arg(long, value_name = "BYTES", value_parser = some)]
     pub(crate) count_sources: Option<NonZeroU64>,
 
-    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS and DNS say. In text only; for machines
-    /// there is --eve
+    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS and DNS say. In text only; for
+    /// machines there is --eve
     #[arg(long)]
     pub(crate) protocols: bool,
 

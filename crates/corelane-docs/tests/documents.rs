@@ -181,6 +181,32 @@ fn lines_and_paragraphs_are_short() {
     none(faults);
 }
 
+/// Code is `cargo fmt`'s, which leaves comments alone.
+#[test]
+fn comments_are_no_longer_than_code() {
+    let mut faults = Vec::new();
+    let mut directories = vec![root().join("crates"), root().join("xtask")];
+    let mut comments = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                for (i, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
+                    comments += 1;
+                    if line.chars().count() > MOST_COLUMNS {
+                        faults.push(format!("{}:{}", path.display(), i + 1));
+                    }
+                }
+            }
+        }
+    }
+    assert!(comments > 10_000, "{comments}");
+    none(faults);
+}
+
 #[test]
 fn the_first_pages_stay_short() {
     for (path, most) in [("README.md", 1100), ("ARCHITECTURE.md", 1200)] {

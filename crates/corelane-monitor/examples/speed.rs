@@ -1,4 +1,5 @@
-//! Packets a second with 0, 1 and 2 SubAnalyzers over generated traffic in memory: every plan in each round, in rotated order.
+//! Packets a second with 0, 1 and 2 SubAnalyzers over generated traffic in memory: every plan in each round, in rotated
+//! order.
 //!
 //! `cargo run --release -p corelane-monitor --example speed [-- PACKETS [ROUNDS]]`
 

@@ -1,5 +1,5 @@
-//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones, and for either the kind of
-//! probe where it was not a SYN.
+//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones, and for
+//! either the kind of probe where it was not a SYN.
 
 use crate::hash::HashKeys;
 use std::collections::{BinaryHeap, HashMap};

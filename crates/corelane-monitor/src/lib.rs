@@ -5,12 +5,12 @@
 //! 1. the [`Dispatcher`] decodes each record just enough to know its partition, a hash of the sum of its two addresses,
 //!    and sends its facts on as [`Slot`]s;
 //! 2. a [`SubAnalyzer`] owns whole partitions, and with them all state of their address pairs: flows, connection
-//!    attempts, probes, vertical scans. It sends a [`StateReport`] when an attempt fails, which is the only thing that can
-//!    change the global result;
+//!    attempts, probes, vertical scans. It sends a [`StateReport`] when an attempt fails, which is the only thing that
+//!    can change the global result;
 //! 3. the [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
-//! The stages know no threads and no queues. [`run_single`] calls them one after the other; [`run`] makes threads of them
-//! and joins them by the queues a [`Plan`] names.
+//! The stages know no threads and no queues. [`run_single`] calls them one after the other; [`run`] makes threads of
+//! them and joins them by the queues a [`Plan`] names.
 //!
 //! # Why the answer is always the same
 //!
@@ -22,10 +22,11 @@
 //!
 //! # Limits
 //!
-//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6; so are, for about as much, each
-//! attempt that failed, each key (source, destination, port) of a [probe](Probe), which are all keys that a UDP datagram asked for, and,
-//! where they are [counted](Counting), each source of each partition. A partition holds at most 2^29 of
-//! each family, and one more panics. Partitions are filled evenly unless many flows have one address pair, which is in one.
+//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6; so are, for about as much,
+//! each attempt that failed, each key (source, destination, port) of a [probe](Probe), which are all keys that a UDP
+//! datagram asked for, and, where they are [counted](Counting), each source of each partition. A partition holds at
+//! most 2^29 of each family, and one more panics. Partitions are filled evenly unless many flows have one address pair,
+//! which is in one.
 //!
 //! # Example
 //!

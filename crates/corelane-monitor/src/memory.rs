@@ -1,9 +1,11 @@
 //! A limit for all memory, and what each part may have of it.
 //!
-//! 1. What does not depend on the traffic comes off first: the program, a part of the limit for its queues, and what is on its way between the stages.
-//!    The queues' share is the limit's alone: a plan whose queues need more is refused, and all others have the same left over.
-//! 2. The rest is divided evenly over the 256 partitions, and the share of a partition over its fragments, its conversations and the tables of
-//!    the scan detector. So what happens in a partition depends on its own packets alone.
+//! 1. What does not depend on the traffic comes off first: the program, a part of the limit for its queues, and what is
+//!    on its way between the stages. The queues' share is the limit's alone: a plan whose queues need more is refused,
+//!    and all others have the same left over.
+//! 2. The rest is divided evenly over the 256 partitions, and the share of a partition over its fragments, its
+//!    conversations and the tables of the scan detector. So what happens in a partition depends on its own packets
+//!    alone.
 //! 3. Fragments and conversations give up what is old ([`conversation`]). The scan detector forgets nothing, as its
 //!    answer is exact: a table that has come to its share takes no new keys, goes on with those it has, and counts what
 //!    it did not take ([`Refused`](crate::Refused)). For what follows from its entries, groups of failures and hosts,
@@ -30,7 +32,8 @@ const QUEUED: u64 = 64;
 /// The part of a limit that is the queues': one of so many.
 const FOR_QUEUES: u64 = 24;
 
-/// Divides a limit in bytes among all that a run keeps. The settings and the inspection get the same whatever the plan is.
+/// Divides a limit in bytes among all that a run keeps. The settings and the inspection get the same whatever the plan
+/// is.
 ///
 /// # Errors
 /// The least that is possible with this plan, if the limit is less.

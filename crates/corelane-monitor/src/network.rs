@@ -65,8 +65,8 @@ impl FromStr for Network {
     }
 }
 
-/// Whose attempts and probes are as if they had not been made: they fail for nobody, and count for no scan. Packets, bytes and
-/// flows are counted all the same.
+/// Whose attempts and probes are as if they had not been made: they fail for nobody, and count for no scan. Packets,
+/// bytes and flows are counted all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// Attempts and probes from here.

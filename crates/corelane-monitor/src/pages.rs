@@ -1,8 +1,9 @@
 //! Memory of the tables: zeroed, and in huge pages. The only `unsafe` of this crate is here.
 //!
-//! A packet touches two lines that lie anywhere in the tables. With small pages most such touches miss the TLB too, and the
-//! fetch ahead waits for the walk: measured, that is a sixth of a SubAnalyzer's time. Each table alone is smaller than a
-//! huge page, so the system's allocator cannot help. All tables of a run therefore take their blocks from one pool:
+//! A packet touches two lines that lie anywhere in the tables. With small pages most such touches miss the TLB too, and
+//! the fetch ahead waits for the walk: measured, that is a sixth of a SubAnalyzer's time. Each table alone is smaller
+//! than a huge page, so the system's allocator cannot help. All tables of a run therefore take their blocks from one
+//! pool:
 //!
 //! 1. The pool maps chunks of many huge pages and cuts blocks from the last one, from front to back.
 //! 2. A block has a power of two of bytes. One that is given back goes to the list of its size, for the next table that

@@ -7,9 +7,10 @@
 //!              └─ queue ─▶ SubAnalyzer n ─ queue ─┘
 //! ```
 //!
-//! The Dispatcher runs in the calling thread unless it is to be pinned. It closes its queues when the capture ends; a SubAnalyzer that has drained its
-//! queue finishes, sends its last state reports and closes its own; the MainAnalyzer ends when all of those are drained.
-//! A full queue only ever makes the stage before it wait, so nothing can wait in a circle.
+//! The Dispatcher runs in the calling thread unless it is to be pinned. It closes its queues when the capture ends; a
+//! SubAnalyzer that has drained its queue finishes, sends its last state reports and closes its own; the MainAnalyzer
+//! ends when all of those are drained. A full queue only ever makes the stage before it wait, so nothing can wait in a
+//! circle.
 //!
 //! While the Dispatcher would wait it analyses some partitions itself, and sends state reports of its own: see
 //! [`share`](crate::share).
@@ -87,7 +88,8 @@ impl QueueKind {
     }
 }
 
-/// An expression for the design of a plan's queue: with its type, the tuning of queues of batches, and that of queues of single items.
+/// An expression for the design of a plan's queue: with its type, the tuning of queues of batches, and that of queues
+/// of single items.
 macro_rules! with_design {
     ($plan:expr, |$design:ident, $batched:ident, $single:ident| $body:expr) => {
         $crate::pipeline::with_design!(@arms $plan, $design, $batched, $single, $body;
@@ -144,21 +146,22 @@ pub struct Plan {
     pub queue: QueueKind,
     /// Capacity of each queue in slots, or in state reports.
     pub capacity: usize,
-    /// Batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the design's
-    /// own. The queues of state reports always have batches of 1: reports are rare, and wanted at once (section III-B1).
+    /// Batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the
+    /// design's own. The queues of state reports always have batches of 1: reports are rare, and wanted at once
+    /// (section III-B1).
     pub batch: Option<usize>,
     /// Whether partitions move while packets flow.
     pub sharing: Sharing,
-    /// CPUs to pin the stages to: the Dispatcher, the SubAnalyzers, the MainAnalyzer, in this order and starting over when
-    /// the list is used up. Empty leaves them to the kernel.
+    /// CPUs to pin the stages to: the Dispatcher, the SubAnalyzers, the MainAnalyzer, in this order and starting over
+    /// when the list is used up. Empty leaves them to the kernel.
     pub cpus: Vec<usize>,
 }
 
 impl Plan {
     /// The most SubAnalyzers: each owns a partition at least.
     pub const MOST_ANALYZERS: usize = PARTITIONS;
-    /// Slots of a queue by default: a quarter of a megabyte, which both cores keep at hand. With the 2,000 of the paper the
-    /// Dispatcher sleeps four times as often, and each wake-up is a system call of the SubAnalyzer.
+    /// Slots of a queue by default: a quarter of a megabyte, which both cores keep at hand. With the 2,000 of the paper
+    /// the Dispatcher sleeps four times as often, and each wake-up is a system call of the SubAnalyzer.
     pub const CAPACITY: usize = 8192;
 }
 
@@ -231,9 +234,9 @@ impl std::error::Error for PlanError {}
 
 /// Analyses the records of all sources, as one capture in this order.
 ///
-/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number of the
-/// source it is in; what was whole is in the report. Sources are read in the calling thread unless the plan names CPUs; the
-/// calling thread itself is never pinned.
+/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number
+/// of the source it is in; what was whole is in the report. Sources are read in the calling thread unless the plan
+/// names CPUs; the calling thread itself is never pinned.
 ///
 /// # Errors
 /// If the plan cannot be carried out; then nothing was read.

@@ -136,14 +136,15 @@ pub struct Report {
     pub unanswered: u64,
     /// The scans, in order of time.
     pub alerts: Vec<Alert>,
-    /// The sources that sent most bytes, where they [were counted](crate::Counting): of two, the one with more bytes comes first, then the one
-    /// with more connections, the lesser address.
+    /// The sources that sent most bytes, where they [were counted](crate::Counting): of two, the one with more bytes
+    /// comes first, then the one with more connections, the lesser address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceCounts>>,
     /// What was not taken for want of [room](crate::limit_memory); in JSON only if there is any.
     #[serde(skip_serializing_if = "Refused::is_empty")]
     pub refused: Refused,
-    /// The scans by other probes than SYNs, in order of time; in JSON only by [`write_json_with_probes`](Report::write_json_with_probes).
+    /// The scans by other probes than SYNs, in order of time; in JSON only by
+    /// [`write_json_with_probes`](Report::write_json_with_probes).
     #[serde(skip)]
     pub probe_scans: Vec<ProbeScan>,
     /// The least and the largest time of any record.
@@ -181,7 +182,8 @@ impl Timing {
 }
 
 impl Report {
-    /// Writes the report as one JSON document in one line. It holds only what follows from the packets and the settings.
+    /// Writes the report as one JSON document in one line. It holds only what follows from the packets and the
+    /// settings.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
         write_line(&mut out, self)
     }
@@ -197,8 +199,8 @@ impl Report {
         write_line(&mut out, &Document { report: self, probe_scans: &self.probe_scans })
     }
 
-    /// Writes how long it took and who did the work, as one JSON document in one line; `dispatcher_packets` only if there are
-    /// any.
+    /// Writes how long it took and who did the work, as one JSON document in one line; `dispatcher_packets` only if
+    /// there are any.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -240,8 +242,8 @@ fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()>
     out.write_all(b"\n")
 }
 
-/// The signature numbers lie in the range that is left for local use: two a kind of probe, SYNs first, of which the first is
-/// that of vertical scans.
+/// The signature numbers lie in the range that is left for local use: two a kind of probe, SYNs first, of which the
+/// first is that of vertical scans.
 const SIGNATURES: u32 = 1_000_001;
 
 #[derive(Serialize)]

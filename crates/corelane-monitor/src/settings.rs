@@ -20,8 +20,8 @@ pub enum Rule {
 /// How sources are counted: see [`Report::sources`](crate::Report::sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counting {
-    /// A state report for each so many bytes that a source sent, M in section III-A3 of the MCRingBuffer paper. The result does
-    /// not depend on it; how many reports there are does.
+    /// A state report for each so many bytes that a source sent, M in section III-A3 of the MCRingBuffer paper. The
+    /// result does not depend on it; how many reports there are does.
     pub every: NonZeroU64,
     /// How many sources to list.
     pub top: usize,
@@ -38,7 +38,8 @@ pub struct Settings {
     pub horizontal_threshold: u64,
     /// What "failed" means.
     pub rule: Rule,
-    /// Whether to look for scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). Without, the work for them is saved.
+    /// Whether to look for scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). Without, the work for them is
+    /// saved.
     pub probes: bool,
     /// Who counts for no scan.
     pub ignored: Ignored,
@@ -46,7 +47,8 @@ pub struct Settings {
     pub counting: Option<Counting>,
     /// How many top talkers to find. With 0 the work for them is saved.
     pub top: usize,
-    /// Bytes that the tables, and what follows from them, may come to; `None` is as many as they need. See [`limit_memory`](crate::limit_memory).
+    /// Bytes that the tables, and what follows from them, may come to; `None` is as many as they need. See
+    /// [`limit_memory`](crate::limit_memory).
     pub table_bytes: Option<u64>,
 }
 

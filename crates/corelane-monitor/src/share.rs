@@ -1,35 +1,35 @@
 //! Which stage analyses which partition, and how partitions move while packets flow.
 //!
-//! A SubAnalyzer begins with its part of the partitions. With fewer of them than it could feed, the Dispatcher would spend
-//! its time waiting for full queues. So it takes partitions over, analyses their packets itself, and gives partitions back
-//! when it has become the slower stage.
+//! A SubAnalyzer begins with its part of the partitions. With fewer of them than it could feed, the Dispatcher would
+//! spend its time waiting for full queues. So it takes partitions over, analyses their packets itself, and gives
+//! partitions back when it has become the slower stage.
 //!
 //! 1. Now and then, between two reads and with all gathered slots sent, the Dispatcher looks at the part of the time it
 //!    waited. Much: it takes some partitions from the SubAnalyzer it waited for most. Hardly any: it gives some back.
-//! 2. To take, it sends an order with its place, the count of slots it has sent that SubAnalyzer so far. From then on it keeps
-//!    the packets of these partitions.
-//! 3. The SubAnalyzer that has come to the place takes the state out of its tables and sends it back. The Dispatcher makes it
-//!    its own, and turns to the packets it has kept.
+//! 2. To take, it sends an order with its place, the count of slots it has sent that SubAnalyzer so far. From then on
+//!    it keeps the packets of these partitions.
+//! 3. The SubAnalyzer that has come to the place takes the state out of its tables and sends it back. The Dispatcher
+//!    makes it its own, and turns to the packets it has kept.
 //! 4. To give, it sends the state in the order. The partition's packets follow in the queue of slots, behind the place.
 //!
 //! At any time one order to take is on its way at most.
 //!
 //! # Why the report cannot depend on it
 //!
-//! A partition's state is in one place, and its packets are processed where it is, in the order of the capture: before the
-//! place by the one stage, behind it by the other.
+//! A partition's state is in one place, and its packets are processed where it is, in the order of the capture: before
+//! the place by the one stage, behind it by the other.
 //!
 //! # Synchronization
 //!
-//! The Dispatcher pushes an order before it pushes the slots behind its place. So a SubAnalyzer that has popped one of those
-//! finds the order, and one that has not still has all the slots before the place to process. It waits for both queues at
-//! once, as an order may come where no slots do.
+//! The Dispatcher pushes an order before it pushes the slots behind its place. So a SubAnalyzer that has popped one of
+//! those finds the order, and one that has not still has all the slots before the place to process. It waits for both
+//! queues at once, as an order may come where no slots do.
 //!
 //! # Why nobody waits in a circle
 //!
 //! The queue of returned state has room for the one answer there can be, so a SubAnalyzer never waits to return it. The
-//! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is in the
-//! queue, and the SubAnalyzer needs no more than those.
+//! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is
+//! in the queue, and the SubAnalyzer needs no more than those.
 
 use crate::analyzer::{PartitionState, SubAnalyzer};
 use crate::partial_result::PartialResult;
@@ -45,8 +45,9 @@ use std::time::{Duration, Instant};
 /// Whether partitions move while packets flow. The report does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage. As
-    /// [`Fixed`](Sharing::Fixed) where it and the SubAnalyzers have no CPU each: then it waits for a CPU, which others use.
+    /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage.
+    /// As [`Fixed`](Sharing::Fixed) where it and the SubAnalyzers have no CPU each: then it waits for a CPU, which
+    /// others use.
     #[default]
     Even,
     /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing: the pipeline as the paper has it.
@@ -80,13 +81,13 @@ const MUCH: f64 = 1.0 / 16.0;
 /// … and gives some back when it waited for less than this.
 const LITTLE: f64 = 1.0 / 64.0;
 
-/// Slots that are pushed together. Pushed one by one, each slot costs several stores into a line that is still on its way from
-/// the other core, and only so many stores can wait for lines: measured, the Dispatcher then spends 38 ns a packet on its
-/// queue, and 12 with batches.
+/// Slots that are pushed together. Pushed one by one, each slot costs several stores into a line that is still on its
+/// way from the other core, and only so many stores can wait for lines: measured, the Dispatcher then spends 38 ns a
+/// packet on its queue, and 12 with batches.
 const GATHER: usize = 64;
 
-/// Slots that a SubAnalyzer takes at a time at most: several times what it needs to hide the memory latency of its tables,
-/// because an index queue publishes once for all of them.
+/// Slots that a SubAnalyzer takes at a time at most: several times what it needs to hide the memory latency of its
+/// tables, because an index queue publishes once for all of them.
 const BATCH: usize = 1024;
 
 /// Slots of a partition that is still to come, kept before the Dispatcher waits for it.
@@ -216,8 +217,8 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
     }
 
-    /// Whether another stage has panicked: none closes its queue before the Dispatcher has closed all of its own. The panic
-    /// surfaces where the stage is joined, so there is no sense in reading on.
+    /// Whether another stage has panicked: none closes its queue before the Dispatcher has closed all of its own. The
+    /// panic surfaces where the stage is joined, so there is no sense in reading on.
     pub(crate) fn is_broken(&self) -> bool {
         self.reports.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
     }

@@ -1,7 +1,7 @@
 //! What travels from the Dispatcher to a SubAnalyzer.
 //!
-//! A slot has 32 bytes, half a cache line. An IPv4 packet is one slot. An IPv6 packet is two, one right behind the other
-//! in the same queue.
+//! A slot has 32 bytes, half a cache line. An IPv4 packet is one slot. An IPv6 packet is two, one right behind the
+//! other in the same queue.
 //!
 //! | word | first (or only) slot | second slot, IPv6 only |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | 6 | meta: protocol << 24 \| kind << 16 \| TCP flags << 8 \| partition | the same |
 //! | 7 | hash of the flow | 0 |
 //!
-//! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare, and the
-//! SubAnalyzer can start to fetch the flow without another look at the addresses.
+//! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare,
+//! and the SubAnalyzer can start to fetch the flow without another look at the addresses.
 
 use crate::hash::HashKeys;
 use crate::key::flow_hash;
@@ -128,8 +128,8 @@ impl Slot {
         self.0[7]
     }
 
-    /// The flow of an IPv4 packet: its endpoints, the lesser first, and the protocol in the top byte of the last word, which
-    /// it keeps from being zero.
+    /// The flow of an IPv4 packet: its endpoints, the lesser first, and the protocol in the top byte of the last word,
+    /// which it keeps from being zero.
     #[inline(always)]
     pub(crate) fn flow_v4(&self) -> [u64; 2] {
         let ((source, destination), (source_port, destination_port)) = (self.addresses_v4(), self.ports());

@@ -26,14 +26,14 @@ pub enum Told {
     },
 }
 
-/// One failed attempt or probe, as far as it matters to the global analysis: who tried which port, and when it failed. Which
-/// destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails at most once, and once by each kind
-/// of probe.
+/// One failed attempt or probe, as far as it matters to the global analysis: who tried which port, and when it failed.
+/// Which destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails at most
+/// once, and once by each kind of probe.
 ///
 /// Or what a source sent and began since it was last told of, where [that is counted](crate::Counting).
 ///
-/// 28 bytes: source in four words, time in two, and port, failure, family and probe in one; bytes stand for the time, connections for the
-/// port.
+/// 28 bytes: source in four words, time in two, and port, failure, family and probe in one; bytes stand for the time,
+/// connections for the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateReport([u32; 7]);
 

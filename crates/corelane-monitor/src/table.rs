@@ -1,8 +1,8 @@
 //! Open addressing with linear probing, entries inline: the table behind the attempts.
 //!
 //! 1. A position is the upper bits of the keyed hash, so growing moves entries in the order they lie in memory.
-//! 2. An entry is one aligned block (a cache line or half of it), so finding a key that lies at its home position, as most
-//!    do, touches one line, which [`Table::prefetch`] can have fetched before.
+//! 2. An entry is one aligned block (a cache line or half of it), so finding a key that lies at its home position, as
+//!    most do, touches one line, which [`Table::prefetch`] can have fetched before.
 //! 3. At most 9/16 of the positions are taken; then the table doubles. Nothing is allocated before the first key.
 //! 4. A removed entry is closed over by moving back those behind it, so there are no tombstones to wade through.
 

@@ -1,4 +1,5 @@
-//! What a packet costs on its way into conversations, and what a capture says: `conversations FILE [ROUNDS]`. For tuning.
+//! What a packet costs on its way into conversations, and what a capture says: `conversations FILE [ROUNDS]`. For
+//! tuning.
 //!
 //! The records are in memory before the clock starts. Each step does what the one before it does, and more.
 

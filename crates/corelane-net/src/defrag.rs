@@ -2,26 +2,26 @@
 //!
 //! From RFC 791, section 3.2, and RFC 8200, section 4.5.
 //!
-//! 1. Fragments of one datagram have its addresses and identification, in IPv4 the protocol too. The datagrams that are incomplete
-//!    lie in a list, the one begun last at its end. There are few of them, so a fragment finds its own by a walk from the end: no
-//!    hash to attack, nothing whose order depends on keys, memory that is plain to count.
-//! 2. Each fragment is kept as a piece, at the size it has. A buffer as long as the farthest offset would let fragments of eight bytes reserve
-//!    64 kB each.
-//! 3. When the pieces reach from 0 to the end that the last fragment tells, they are copied one behind the other into the caller's
-//!    buffer, and the datagram is forgotten.
+//! 1. Fragments of one datagram have its addresses and identification, in IPv4 the protocol too. The datagrams that are
+//!    incomplete lie in a list, the one begun last at its end. There are few of them, so a fragment finds its own by a
+//!    walk from the end: no hash to attack, nothing whose order depends on keys, memory that is plain to count.
+//! 2. Each fragment is kept as a piece, at the size it has. A buffer as long as the farthest offset would let fragments
+//!    of eight bytes reserve 64 kB each.
+//! 3. When the pieces reach from 0 to the end that the last fragment tells, they are copied one behind the other into
+//!    the caller's buffer, and the datagram is forgotten.
 //!
 //! # Overlaps
 //!
 //! A fragment that is there already in the same place, and no longer than that, is a duplicate and ignored. Beyond that
-//! an IPv4 fragment overlaps at its own expense: what came first stays, only what is new of it is kept. Of an IPv6 datagram nothing is
-//! kept, and nothing further of it is taken, as section 4.5 has every host do. [`Counts`] tells overlaps, those of them that
-//! lie wholly inside what is there (the teardrop attack), and those whose bytes differ.
+//! an IPv4 fragment overlaps at its own expense: what came first stays, only what is new of it is kept. Of an IPv6
+//! datagram nothing is kept, and nothing further of it is taken, as section 4.5 has every host do. [`Counts`] tells
+//! overlaps, those of them that lie wholly inside what is there (the teardrop attack), and those whose bytes differ.
 //!
 //! # Bounds
 //!
-//! Datagrams, the bytes reserved for them, and the pieces of each are limited. A datagram that comes too many makes the oldest one go, as do bytes; a piece
-//! too many makes its own datagram go. Time-outs are by the time of packets and of marks, from a datagram's first fragment on. All of this
-//! depends on the fragments alone, in their order.
+//! Datagrams, the bytes reserved for them, and the pieces of each are limited. A datagram that comes too many makes the
+//! oldest one go, as do bytes; a piece too many makes its own datagram go. Time-outs are by the time of packets and of
+//! marks, from a datagram's first fragment on. All of this depends on the fragments alone, in their order.
 
 use crate::decode::{Datagram, Fragment};
 use std::collections::VecDeque;
@@ -62,8 +62,8 @@ pub struct Counts {
     pub teardrops: u64,
     /// Of the overlaps, those whose bytes differ from what came first.
     pub conflicts: u64,
-    /// Fragments that no sender may make: without payload, not a multiple of eight bytes long though more follows, beyond 65,535 bytes,
-    /// behind the end or with another end than before.
+    /// Fragments that no sender may make: without payload, not a multiple of eight bytes long though more follows,
+    /// beyond 65,535 bytes, behind the end or with another end than before.
     pub malformed: u64,
     /// Fragments that were not captured to their end, which makes their datagrams hopeless.
     pub cut: u64,
@@ -165,7 +165,8 @@ impl Incomplete {
 
 /// Puts fragments together. See the [module](self).
 ///
-/// One of these belongs to each partition: all fragments of a datagram have the same addresses, and so the same partition.
+/// One of these belongs to each partition: all fragments of a datagram have the same addresses, and so the same
+/// partition.
 #[derive(Debug)]
 pub struct Defragmenter {
     limits: Limits,
@@ -202,8 +203,8 @@ impl Defragmenter {
         self.incomplete.capacity() * size_of::<Incomplete>() + self.pieces_bytes
     }
 
-    /// Takes a fragment that came in a frame of `wire_len` bytes. If it makes its datagram whole the payload is put into `buffer`, in the place of what is
-    /// in there.
+    /// Takes a fragment that came in a frame of `wire_len` bytes. If it makes its datagram whole the payload is put
+    /// into `buffer`, in the place of what is in there.
     ///
     /// # Panics
     ///
@@ -317,7 +318,8 @@ impl Defragmenter {
         self.incomplete.len() - 1
     }
 
-    /// Keeps what is new of a fragment, and says how many bytes that were; `None` if its datagram is given up or it does not fit.
+    /// Keeps what is new of a fragment, and says how many bytes that were; `None` if its datagram is given up or it
+    /// does not fit.
     fn insert(&mut self, number: usize, is_v6: bool, fragment: &Fragment, end: u32, payload: &[u8]) -> Option<u32> {
         let Self { incomplete, counts, limits, .. } = self;
         let datagram = &mut incomplete[number];

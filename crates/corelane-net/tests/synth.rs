@@ -1,5 +1,5 @@
-//! Synthetic traffic against a second opinion: a small parser of its own, and the scan rules of the monitor written down
-//! once more, without any of the generator's knowledge.
+//! Synthetic traffic against a second opinion: a small parser of its own, and the scan rules of the monitor written
+//! down once more, without any of the generator's knowledge.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,8 +1,9 @@
-//! A server on localhost whose pool grows with the load and shrinks after it: `cargo run --release -p corelane-pool --example server`
-//! serves until it is stopped; with `-- --demo` it drives itself, and ends.
+//! A server on localhost whose pool grows with the load and shrinks after it:
+//! `cargo run --release -p corelane-pool --example server` serves until it is stopped; with `-- --demo` it drives
+//! itself, and ends.
 //!
-//! A request is a line: `short`, `long` (a tenth of a second of waiting, as for a disk or another server) or `sum N`. The answer is a line.
-//! Every connection is one task; the sums of a request go to the same pool as tasks of a scope.
+//! A request is a line: `short`, `long` (a tenth of a second of waiting, as for a disk or another server) or `sum N`.
+//! The answer is a line. Every connection is one task; the sums of a request go to the same pool as tasks of a scope.
 
 use corelane_pool::ThreadPool;
 use std::io::{self, BufRead, BufReader, Write};

@@ -106,8 +106,8 @@ impl Builder {
         self
     }
 
-    /// How many threads stay although they have nothing to do. Default: none with a hand-off, otherwise as many as the process may
-    /// use CPUs. They are started when they are needed, like all others.
+    /// How many threads stay although they have nothing to do. Default: none with a hand-off, otherwise as many as the
+    /// process may use CPUs. They are started when they are needed, like all others.
     pub fn core_threads(self, core: usize) -> Self {
         Self { core: Some(core), ..self }
     }
@@ -132,8 +132,8 @@ impl Builder {
         Self { core_may_leave: may, ..self }
     }
 
-    /// As long as there are fewer threads than core threads, each task starts one, whether others are free or not. Default: a thread
-    /// that is free goes first.
+    /// As long as there are fewer threads than core threads, each task starts one, whether others are free or not.
+    /// Default: a thread that is free goes first.
     pub fn core_first(self, first: bool) -> Self {
         self.with(|config| config.core_first = first)
     }
@@ -166,7 +166,8 @@ impl Builder {
         self.with(|config| config.stack_size = Some(bytes))
     }
 
-    /// Is called by each thread, with its number, before its first task. A panic of it, as of every hook, is caught and counted.
+    /// Is called by each thread, with its number, before its first task. A panic of it, as of every hook, is caught and
+    /// counted.
     pub fn on_thread_start(self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_thread_start = Some(Box::new(hook)))
     }
@@ -186,14 +187,14 @@ impl Builder {
         self.with(|config| config.after_task = Some(Box::new(move |()| hook())))
     }
 
-    /// Is called once, after the last thread's [`on_thread_stop`](Self::on_thread_stop), when the pool was shut down and all is
-    /// done.
+    /// Is called once, after the last thread's [`on_thread_stop`](Self::on_thread_stop), when the pool was shut down
+    /// and all is done.
     pub fn on_terminated(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_terminated = Some(Box::new(move |()| hook())))
     }
 
-    /// Is given what a task panicked with, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread goes on in any case. Without a
-    /// handler the panic hook's message is all there is.
+    /// Is given what a task panicked with, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread goes on in
+    /// any case. Without a handler the panic hook's message is all there is.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_panic = Some(Box::new(handler)))
     }

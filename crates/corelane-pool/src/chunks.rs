@@ -1,7 +1,8 @@
 //! The queue of tasks, in chunks that change hands whole.
 //!
-//! A thread takes a full chunk for its batch by a swap of pointers, where a ring would have it copy each task under the lock. And a
-//! burst neither copies what is queued as the queue grows nor asks for memory while it is no longer than the last ones.
+//! A thread takes a full chunk for its batch by a swap of pointers, where a ring would have it copy each task under the
+//! lock. And a burst neither copies what is queued as the queue grows nor asks for memory while it is no longer than
+//! the last ones.
 
 use crate::task::Task;
 use std::collections::VecDeque;

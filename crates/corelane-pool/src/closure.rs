@@ -1,19 +1,21 @@
 //! Closures of any type in one of fixed size: small ones in place, others in a box.
 //!
-//! A task that one thread makes and another consumes costs most where it asks the allocator for memory: what one thread takes the
-//! other gives back, and the lines of the allocator's lists travel as well. Most tasks capture a reference or two.
+//! A task that one thread makes and another consumes costs most where it asks the allocator for memory: what one thread
+//! takes the other gives back, and the lines of the allocator's lists travel as well. Most tasks capture a reference or
+//! two.
 //!
 //! # How it works
 //!
-//! 1. A closure of at most three words, aligned no stricter than a word, is moved into the words here. Of another one the box is.
+//! 1. A closure of at most three words, aligned no stricter than a word, is moved into the words here. Of another one
+//!    the box is.
 //! 2. Beside them is the address of a table of two functions for its type, to call it and to drop it.
 //!
 //! # Why this is sound
 //!
 //! - The words hold a whole `F` from `new` until `call` or `drop`, which both consume it: `call` forgets the rest.
 //! - The table is the one that `new` made for that `F`, and nothing changes it.
-//! - Only closures that are `Send` come in, and none that lives shorter than `'a`. A closure cannot be called by reference, so nothing
-//!   is shared between threads and `Sync` is not implied.
+//! - Only closures that are `Send` come in, and none that lives shorter than `'a`. A closure cannot be called by
+//!   reference, so nothing is shared between threads and `Sync` is not implied.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -60,7 +62,8 @@ impl<'a> Closure<'a> {
     #[inline]
     pub(crate) fn call(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: the table is that of the closure in the words, which is consumed here and, as `this` is not dropped, only here.
+        // SAFETY: the table is that of the closure in the words, which is consumed here and, as `this` is not dropped,
+        // only here.
         unsafe { (this.table.call)(&raw mut this.words) };
     }
 }

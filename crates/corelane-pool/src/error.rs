@@ -1,4 +1,5 @@
-//! Why a task was not accepted, or has no result. A refused task comes back inside the error; `Debug` does not print it.
+//! Why a task was not accepted, or has no result. A refused task comes back inside the error; `Debug` does not print
+//! it.
 
 use std::any::Any;
 use std::{fmt, io};
@@ -26,7 +27,8 @@ pub struct Rejected<T> {
 pub enum Reason {
     /// Every thread is busy, there may be no further one, and the queue, if there is one, is full.
     Saturated,
-    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says; or none had been started yet.
+    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says; or none
+    /// had been started yet.
     TimedOut,
     /// The pool was shut down.
     ShutDown,

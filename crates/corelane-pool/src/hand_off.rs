@@ -1,17 +1,17 @@
 //! Tasks go from hand to hand: the cached pool.
 //!
-//! Source: section 1 and Figure 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), where a synchronous queue is the core of the
-//! ThreadPoolExecutor.
+//! Source: section 1 and Figure 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), where a synchronous queue is
+//! the core of the ThreadPoolExecutor.
 //!
 //! # How it works
 //!
 //! 1. A thread that has nothing to do waits in a take of the synchronous queue, for the keep-alive time.
 //! 2. A task is put to the queue by a `try_put`. One compare-and-swap, of the word of a take that waits, decides that
 //!    this thread has it.
-//! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller waits in a put, as the
-//!    policy says; a thread that is done then finds the put.
-//! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may end;
-//!    there is no count of idle threads beside the queue that could say otherwise.
+//! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller
+//!    waits in a put, as the policy says; a thread that is done then finds the put.
+//! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may
+//!    end; there is no count of idle threads beside the queue that could say otherwise.
 //!
 //! # Synchronization
 //!
@@ -28,8 +28,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! Tasks that wait or take long, and that must not wait for each other: each begins at once, in a thread of its own. For many
-//! short tasks a [queue](crate::queue) is several times as fast, as a thread can take many at a time.
+//! Tasks that wait or take long, and that must not wait for each other: each begins at once, in a thread of its own.
+//! For many short tasks a [queue](crate::queue) is several times as fast, as a thread can take many at a time.
 
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, Work};

@@ -13,21 +13,22 @@
 //!
 //! | tasks | pool | because |
 //! |---|---|---|
-//! | wait or take long, or wait for each other | [`ThreadPool::cached`] | each begins at once, in a thread that waits or in a new one |
-//! | many, short, for all cores | [`ThreadPool::fixed`] | a thread takes many at a time; threads that are awake are not woken |
-//! | the same, from callers that must not run ahead | [`ThreadPool::bounded`], with a [`Rejection`] | an exact bound on what waits |
-//! | few now and many then | a [`Builder`] with a queue and more than the core threads | threads first, then the queue; they leave when they are idle |
+//! | wait or take long, or wait for each other | [`ThreadPool::cached`] | each begins at once |
+//! | many, short, for all cores | [`ThreadPool::fixed`] | a thread takes many at a time |
+//! | the same, from callers that must not run ahead | [`ThreadPool::bounded`], a [`Rejection`] | an exact bound |
+//! | few now and many then | a [`Builder`] with a queue | threads first, then the queue; idle threads leave |
 //! | borrow from their caller | [`ThreadPool::scope`], in any pool | returns when all are over, and helps |
 //!
 //! # Promises
 //!
-//! - A task that is accepted is run once, or returned by [`shutdown_now`](ThreadPool::shutdown_now). One that is not comes back in the
-//!   error, but for the policies that say otherwise ([`Rejection`]).
-//! - A thread that waits and a task that comes never miss each other: without a queue, one compare-and-swap decides whether the thread has the
-//!   task or ends; there is no count of idle threads beside it.
-//! - No task waits while a thread of the pool is free, nor, with a queue, while one more may be started. With a queue one more may be
-//!   started although a thread is on its way from sleep.
-//! - A thread that cannot be started is an error with the task inside, or none at all if another thread will run the task.
+//! - A task that is accepted is run once, or returned by [`shutdown_now`](ThreadPool::shutdown_now). One that is not
+//!   comes back in the error, but for the policies that say otherwise ([`Rejection`]).
+//! - A thread that waits and a task that comes never miss each other: without a queue, one compare-and-swap decides
+//!   whether the thread has the task or ends; there is no count of idle threads beside it.
+//! - No task waits while a thread of the pool is free, nor, with a queue, while one more may be started. With a queue
+//!   one more may be started although a thread is on its way from sleep.
+//! - A thread that cannot be started is an error with the task inside, or none at all if another thread will run the
+//!   task.
 //!
 //! ```
 //! use corelane_pool::{Reason, ThreadPool};
@@ -39,16 +40,18 @@
 //! ```
 //!
 //! - A panic ends its task, not the thread: the [handle](TaskHandle) has it, or the [handler](Builder::on_panic).
-//! - [`join`](ThreadPool::join) returns when the threads have ended, the destructors of their thread-locals among the things that are
-//!   over. So does the drop of the last handle, unless [`OnDrop`] says otherwise or a thread of the pool drops it.
+//! - [`join`](ThreadPool::join) returns when the threads have ended, the destructors of their thread-locals among the
+//!   things that are over. So does the drop of the last handle, unless [`OnDrop`] says otherwise or a thread of the
+//!   pool drops it.
 //! - Threads that have nothing to do sleep; those that came last are used first, so the others may leave.
 //!   [`Fairness::Fair`] has it the other way round.
-//! - [`execute`](ThreadPool::execute) allocates nothing for a closure that captures three words or less, a box for another;
-//!   [`spawn`](ThreadPool::spawn) allocates a place for closure and result. Waiting times are measured [if asked for](Builder::measure_waits),
-//!   which takes two of the three words; what is always counted, each thread counts for itself.
+//! - [`execute`](ThreadPool::execute) allocates nothing for a closure that captures three words or less, a box for
+//!   another; [`spawn`](ThreadPool::spawn) allocates a place for closure and result. Waiting times are measured
+//!   [if asked for](Builder::measure_waits), which takes two of the three words; what is always counted, each thread
+//!   counts for itself.
 //!
-//! The tests in `tests/conformance` hold every kind of pool to this, and those in `tests/loom.rs` under every interleaving of small
-//! cases, those in `tests/shuttle.rs` under drawn schedules of larger ones.
+//! The tests in `tests/conformance` hold every kind of pool to this, and those in `tests/loom.rs` under every
+//! interleaving of small cases, those in `tests/shuttle.rs` under drawn schedules of larger ones.
 //!
 //! # Where things are
 //!

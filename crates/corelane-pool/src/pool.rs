@@ -13,8 +13,8 @@ use std::{fmt, io};
 
 /// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.
 ///
-/// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of all threads
-/// ([`OnDrop`]), unless the last handle is dropped by one of them.
+/// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of
+/// all threads ([`OnDrop`]), unless the last handle is dropped by one of them.
 ///
 /// ```
 /// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
@@ -108,8 +108,8 @@ impl ThreadPool {
         self.shared().execute(self.task(task))
     }
 
-    /// [`execute`](Self::execute) for what is a task already, such as one that was rejected. Its wait, if that is measured,
-    /// began with its first call.
+    /// [`execute`](Self::execute) for what is a task already, such as one that was rejected. Its wait, if that is
+    /// measured, began with its first call.
     ///
     /// # Errors
     /// It was not accepted, and comes back.
@@ -138,7 +138,8 @@ impl ThreadPool {
         })
     }
 
-    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says. The handle has its result.
+    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says. The
+    /// handle has its result.
     ///
     /// # Errors
     /// It was not accepted. It comes back as it was.
@@ -183,8 +184,8 @@ impl ThreadPool {
         }
     }
 
-    /// Starts threads until there are so many, or as many as there may be, before there are tasks for them. Returns how many were
-    /// started.
+    /// Starts threads until there are so many, or as many as there may be, before there are tasks for them. Returns how
+    /// many were started.
     ///
     /// # Errors
     /// One could not be started. Those that were stay.
@@ -197,9 +198,9 @@ impl ThreadPool {
         self.shared().shutdown();
     }
 
-    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to begin next, then
-    /// those in the queue, in order. Those that have begun are told by the [`stop_token`](Self::stop_token), if they ask it; they
-    /// are not interrupted.
+    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to
+    /// begin next, then those in the queue, in order. Those that have begun are told by the
+    /// [`stop_token`](Self::stop_token), if they ask it; they are not interrupted.
     ///
     /// ```
     /// use corelane_pool::{Task, ThreadPool};
@@ -244,16 +245,16 @@ impl ThreadPool {
         self.shared().is_terminated()
     }
 
-    /// Waits until the pool is terminated and its threads have ended, with the destructors of their thread-locals, but not longer than
-    /// this; for those destructors it waits without end. Does not shut the pool down.
+    /// Waits until the pool is terminated and its threads have ended, with the destructors of their thread-locals, but
+    /// not longer than this; for those destructors it waits without end. Does not shut the pool down.
     ///
     /// False if the time was up, and at once in a thread of the pool, which cannot wait for its own end.
     pub fn await_termination(&self, timeout: Duration) -> bool {
         !is_current(self.shared()) && self.shared().await_termination(Instant::now().checked_add(timeout))
     }
 
-    /// [`shutdown`](Self::shutdown), and waits until all accepted tasks are over and the threads have ended, with the destructors of
-    /// their thread-locals.
+    /// [`shutdown`](Self::shutdown), and waits until all accepted tasks are over and the threads have ended, with the
+    /// destructors of their thread-locals.
     ///
     /// False in a thread of the pool, which cannot wait for its own end: the pool is shut down all the same.
     pub fn join(&self) -> bool {
@@ -261,8 +262,8 @@ impl ThreadPool {
         !is_current(self.shared()) && self.shared().await_termination(None)
     }
 
-    /// How many threads and tasks there are. What is counted while others work may be too small by what happens meanwhile, but not
-    /// too large.
+    /// How many threads and tasks there are. What is counted while others work may be too small by what happens
+    /// meanwhile, but not too large.
     pub fn counts(&self) -> Counts {
         self.shared().counts()
     }
@@ -303,8 +304,8 @@ impl ThreadPool {
         self.shared().set_limits(|limits| limits.core = core)
     }
 
-    /// Changes how many threads there may be. If there are more, those end that are done with their task first; if tasks or callers wait,
-    /// further threads are started for them.
+    /// Changes how many threads there may be. If there are more, those end that are done with their task first; if
+    /// tasks or callers wait, further threads are started for them.
     ///
     /// # Errors
     /// None, or fewer than stay.

@@ -1,34 +1,39 @@
 //! Tasks that wait in a queue: the fixed, the elastic and the bounded pool.
 //!
-//! A design of our own: one locked queue that threads take batches from, in front of the synchronous queue in which they sleep.
+//! A design of our own: one locked queue that threads take batches from, in front of the synchronous queue in which
+//! they sleep.
 //!
 //! # How it works
 //!
-//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. Nobody is woken if a thread is *searching*:
-//!    that one will look.
-//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as its *batch*. It begins
-//!    them one by one; another thread that finds the queue empty takes half of what is left of the batch. So no task waits behind a
-//!    long one while a thread is free. The first has begun, and is nobody else's any more, though its thread may wake or start another one before it
-//!    runs it: if it were, threads that are stopped there would have others take it from them, who would have more threads started.
-//! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few microseconds.
-//!    Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as sleeping and waits.
-//! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep last, and counts
-//!    it as searching until it runs. So one thread at a time is being woken, however many tasks come meanwhile.
-//! 5. Whoever stops searching because it has found work passes the search on if there is more anywhere, in batches too: it wakes a
-//!    sleeping thread or, if there may be one more, starts it.
-//! 6. If nobody searches or sleeps, and there may be another thread, it is started with the task. Only then are tasks queued.
-//! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of their own, which are
-//!    summed only when the bound is reached by the last sum. The sum is never too large, so the bound holds; and whoever is told
-//!    that the queue is full was told the truth at some moment of the call.
+//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. Nobody is woken if a
+//!    thread is *searching*: that one will look.
+//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as
+//!    its *batch*. It begins them one by one; another thread that finds the queue empty takes half of what is left of
+//!    the batch. So no task waits behind a long one while a thread is free. The first has begun, and is nobody else's
+//!    any more, though its thread may wake or start another one before it runs it: if it were, threads that are stopped
+//!    there would have others take it from them, who would have more threads started.
+//! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few
+//!    microseconds. Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as
+//!    sleeping and waits.
+//! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep
+//!    last, and counts it as searching until it runs. So one thread at a time is being woken, however many tasks come
+//!    meanwhile.
+//! 5. Whoever stops searching because it has found work passes the search on if there is more anywhere, in batches too:
+//!    it wakes a sleeping thread or, if there may be one more, starts it.
+//! 6. If nobody searches or sleeps, and there may be another thread, it is started with the task. Only then are tasks
+//!    queued.
+//! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of
+//!    their own, which are summed only when the bound is reached by the last sum. The sum is never too large, so the
+//!    bound holds; and whoever is told that the queue is full was told the truth at some moment of the call.
 //!
 //! # Synchronization
 //!
 //! - All moves of a task but the last, from a batch to its run, are made under the lock.
-//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So whoever pushes and finds
-//!   nobody sleeping can leave it at that: a thread that falls asleep later looks after the push. Whoever finds one has its take before
-//!   its eyes; if the take is gone, the thread is on its way to the lock, and looks.
-//! - A caller that waits for room raises `blocked` under the lock, under which a thread looks at it at the end of each batch. In between
-//!   a thread may miss it: callers also look for themselves.
+//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So whoever pushes
+//!   and finds nobody sleeping can leave it at that: a thread that falls asleep later looks after the push. Whoever
+//!   finds one has its take before its eyes; if the take is gone, the thread is on its way to the lock, and looks.
+//! - A caller that waits for room raises `blocked` under the lock, under which a thread looks at it at the end of each
+//!   batch. In between a thread may miss it: callers also look for themselves.
 //!
 //! # Progress
 //!
@@ -36,13 +41,14 @@
 //!
 //! # When to use it, and when not
 //!
-//! Many tasks, short ones above all, for a number of threads that is known. Not where tasks wait for each other: those that wait
-//! may hold all threads, and those that they wait for stay in the queue. [`hand_off`](crate::hand_off) starts a thread for each.
+//! Many tasks, short ones above all, for a number of threads that is known. Not where tasks wait for each other: those
+//! that wait may hold all threads, and those that they wait for stay in the queue. [`hand_off`](crate::hand_off) starts
+//! a thread for each.
 //!
 //! # Memory
 //!
-//! Four words a task, and a box for one that captures more than three. The queue and each thread have memory for 64 tasks from the start, 2 KiB;
-//! what a burst needs beyond goes back after it.
+//! Four words a task, and a box for one that captures more than three. The queue and each thread have memory for 64
+//! tasks from the start, 2 KiB; what a burst needs beyond goes back after it.
 
 use crate::chunks::CHUNK;
 use crate::error::{Reason, Rejected};
@@ -60,14 +66,15 @@ const SEARCH: Duration = Duration::from_micros(5);
 /// Pauses between two looks at the queue: what is pushed meanwhile is taken as one batch.
 const PAUSES: usize = 16;
 
-/// While callers wait for room, a thread that begins task after task tells them so often, beside the end of each batch: for every single
-/// task a caller would be woken, and sleep again after one push.
+/// While callers wait for room, a thread that begins task after task tells them so often, beside the end of each batch:
+/// for every single task a caller would be woken, and sleep again after one push.
 const TELL: Duration = Duration::from_micros(50);
 
 /// Beyond half of the queue one more caller is woken for so much room.
 const ROOM: usize = 16;
 
-/// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have told.
+/// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have
+/// told.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
 /// Models have no time, so there a fence sees to it that nobody has to look by itself.
@@ -103,8 +110,8 @@ impl State {
         self.backlog.limit - self.backlog.accepted
     }
 
-    /// Whether a thread ends as there are too many. Not the last one that runs while tasks are queued: others that are counted are being started,
-    /// and may fail to.
+    /// Whether a thread ends as there are too many. Not the last one that runs while tasks are queued: others that are
+    /// counted are being started, and may fail to.
     fn has_surplus(&self) -> bool {
         self.threads > self.limits.max && (self.live > 1 || !self.has_queued())
     }
@@ -115,8 +122,8 @@ impl State {
 }
 
 impl Shared {
-    /// Asked when there is more to do than who asks can begin. What it answers has been counted, and is to be done outside of the
-    /// lock.
+    /// Asked when there is more to do than who asks can begin. What it answers has been counted, and is to be done
+    /// outside of the lock.
     fn pass_on(&self, state: &mut State) -> PassOn {
         if state.backlog.searching > 0 {
             PassOn::Nothing
@@ -243,8 +250,8 @@ impl Shared {
         state
     }
 
-    /// Wakes callers that wait for room once half of the queue is free: the first of them may fill it alone, and more are
-    /// woken the more of it is still free when this is called again.
+    /// Wakes callers that wait for room once half of the queue is free: the first of them may fill it alone, and more
+    /// are woken the more of it is still free when this is called again.
     fn tell_of_room(&self, state: &mut State) {
         let room = state.room();
         // Models have no time, so nobody looks by itself there.
@@ -275,7 +282,8 @@ impl Shared {
         let mut told = self.is_bounded_and_blocks().then(Instant::now);
         let mut next = first.map(Next::Handed);
         if next.is_some() {
-            // Others may have left their tasks to a search that found its thread gone; the caller has started this one instead.
+            // Others may have left their tasks to a search that found its thread gone; the caller has started this one
+            // instead.
             self.go_on(self.lock());
         }
         loop {
@@ -384,7 +392,8 @@ impl Shared {
         work.task
     }
 
-    /// Leaves the lock with work, and passes the search on if there is more. Batches count: who was to look at them may have stopped here.
+    /// Leaves the lock with work, and passes the search on if there is more. Batches count: who was to look at them may
+    /// have stopped here.
     pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
@@ -396,7 +405,8 @@ impl Shared {
             PassOn::Nothing => {}
             PassOn::Wake => {
                 if self.idle.try_put(Work { task: None, reserved: true }).is_err() {
-                    // Who slept is on its way, or has found work, and relied on this search for the rest. Others may have slept since.
+                    // Who slept is on its way, or has found work, and relied on this search for the rest. Others may
+                    // have slept since.
                     let mut state = self.lock();
                     state.backlog.searching -= 1;
                     if state.backlog.searching > 0 || !state.has_queued() {

@@ -2,24 +2,26 @@
 //!
 //! # How it works
 //!
-//! 1. A task of a scope is a *cell* with its closure. The scope keeps a list of its cells; the pool is given a task that holds a reference
-//!    to the cell.
-//! 2. Whoever takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the thread that opened it. So a
-//!    scope ends although the pool is full, shut down or without threads, and scopes inside tasks of the same pool never
-//!    wait for a thread that waits for them.
-//! 3. At its end the scope takes every closure that is left and runs it, then waits until those that others took are over. What the
-//!    pool is left with are references to empty cells, whose tasks do nothing.
+//! 1. A task of a scope is a *cell* with its closure. The scope keeps a list of its cells; the pool is given a task
+//!    that holds a reference to the cell.
+//! 2. Whoever takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the thread
+//!    that opened it. So a scope ends although the pool is full, shut down or without threads, and scopes inside tasks
+//!    of the same pool never wait for a thread that waits for them.
+//! 3. At its end the scope takes every closure that is left and runs it, then waits until those that others took are
+//!    over. What the pool is left with are references to empty cells, whose tasks do nothing.
 //!
 //! # Why this is sound
 //!
-//! The closure lives for `'env` and is stored as if it lived for ever. It is run or dropped before [`ThreadPool::scope`] returns or
-//! unwinds, so before `'env` ends:
+//! The closure lives for `'env` and is stored as if it lived for ever. It is run or dropped before
+//! [`ThreadPool::scope`] returns or unwinds, so before `'env` ends:
 //! - It is only ever in its cell or in the hands of who has taken it, which happens once, under the cell's lock.
-//! - `scope` comes back only after it found each cell empty and each closure that was taken over. It waits in the drop of a guard, so
-//!   also when the scope's closure panics. Closures that tasks of the scope add are in the list before the task that
-//!   adds them is over.
-//! - A task's panic is caught before the cell counts as over; the closure is dropped by then, as running it consumes it.
-//! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the standard library.
+//! - `scope` comes back only after it found each cell empty and each closure that was taken over. It waits in the drop
+//!   of a guard, so also when the scope's closure panics. Closures that tasks of the scope add are in the list before
+//!   the task that adds them is over.
+//! - A task's panic is caught before the cell counts as over; the closure is dropped by then, as running it consumes
+//!   it.
+//! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the
+//!   standard library.
 
 use crate::closure::Closure;
 use crate::pool::ThreadPool;
@@ -106,12 +108,12 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Runs the closure in a thread of the pool, or, if none has begun it by then, in this one at the end of the scope. Never fails and never
-    /// waits.
+    /// Runs the closure in a thread of the pool, or, if none has begun it by then, in this one at the end of the scope.
+    /// Never fails and never waits.
     pub fn spawn(&'scope self, task: impl FnOnce() + Send + 'scope) {
         let closure: Closure<'scope> = Closure::new(task);
-        // SAFETY: the lifetime is all that changes. The closure is run or dropped before `'scope` ends, as the head of this file
-        // shows.
+        // SAFETY: the lifetime is all that changes. The closure is run or dropped before `'scope` ends, as the head of
+        // this file shows.
         let closure: Closure<'static> = unsafe { std::mem::transmute(closure) };
         let cell = Arc::new(Cell { closure: Mutex::new(Some(closure)), scope: self.ledger.clone() });
         {
@@ -156,8 +158,8 @@ impl Drop for End<'_> {
 impl ThreadPool {
     /// Runs tasks that may borrow from outside the closure; returns when all of them are over.
     ///
-    /// The calling thread helps: tasks that no thread of the pool has begun when the closure is over it runs itself. So scopes may be nested,
-    /// in a pool of any size, and a pool that is full or shut down is no obstacle.
+    /// The calling thread helps: tasks that no thread of the pool has begun when the closure is over it runs itself. So
+    /// scopes may be nested, in a pool of any size, and a pool that is full or shut down is no obstacle.
     ///
     /// # Panics
     /// If a task panicked, with its payload, once all tasks are over. If the closure did, with its.

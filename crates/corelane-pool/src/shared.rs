@@ -2,14 +2,16 @@
 //!
 //! # How it works
 //!
-//! 1. One lock holds what changes rarely: how many threads there are, in which phase the pool is, what ended threads have counted. A task that
-//!    is [handed over](crate::hand_off) does not take it. The [queue](crate::queue) is under the same lock, so that nothing has to be
-//!    argued about two words.
-//! 2. A thread is counted before it is started, so there are never more than allowed. It is *live* once it runs. It is *present* until
-//!    the last of its hooks has returned. A start that fails takes its counts back, and its task goes back to its caller.
+//! 1. One lock holds what changes rarely: how many threads there are, in which phase the pool is, what ended threads
+//!    have counted. A task that is [handed over](crate::hand_off) does not take it. The [queue](crate::queue) is under
+//!    the same lock, so that nothing has to be argued about two words.
+//! 2. A thread is counted before it is started, so there are never more than allowed. It is *live* once it runs. It is
+//!    *present* until the last of its hooks has returned. A start that fails takes its counts back, and its task goes
+//!    back to its caller.
 //! 3. A thread decides to end under the lock, after another look for work, and is not counted from then on.
-//! 4. A thread that has ended leaves its join handle behind for the next one that ends, which waits for it, and for whoever waits for the
-//!    end of all. So at most the last one's is kept, and all have ended, thread-locals included, when a join returns.
+//! 4. A thread that has ended leaves its join handle behind for the next one that ends, which waits for it, and for
+//!    whoever waits for the end of all. So at most the last one's is kept, and all have ended, thread-locals included,
+//!    when a join returns.
 
 use crate::backlog::Backlog;
 use crate::settings::{Config, Hook, Limits, Queueing};
@@ -242,8 +244,8 @@ impl Shared {
         self.hints.core_may_leave.store(limits.core_may_leave, Relaxed);
     }
 
-    /// How long a thread waits for work now. A thread that waits without end because there are few threads is one of at most as many as
-    /// stay: the last of those to be started saw all of them.
+    /// How long a thread waits for work now. A thread that waits without end because there are few threads is one of at
+    /// most as many as stay: the last of those to be started saw all of them.
     pub(crate) fn wait_limit(&self) -> WaitLimit<'static> {
         let hints = &self.hints;
         if hints.core_may_leave.load(Relaxed) || hints.threads.load(Relaxed) > hints.core.load(Relaxed) {

@@ -164,8 +164,8 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
 
 /// The way to a task's result. Dropping it lets the task run on and forgets the result.
 ///
-/// A thread of a pool that joins a task of the same pool does not help: with a fixed number of threads all of them may end up
-/// waiting so. [`scope`](crate::ThreadPool::scope) has no such trap.
+/// A thread of a pool that joins a task of the same pool does not help: with a fixed number of threads all of them may
+/// end up waiting so. [`scope`](crate::ThreadPool::scope) has no such trap.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;

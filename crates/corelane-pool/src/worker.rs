@@ -6,8 +6,9 @@ use crate::sync::{Arc, lock, thread_local};
 use std::cell::RefCell;
 use std::fmt;
 
-/// A thread of a pool that is about to be started: what [`Builder::start_with`](crate::Builder::start_with) gets. Dropped without
-/// [`run`](Self::run), it was never started, and the task it was to begin with is dropped with it or returned to its caller.
+/// A thread of a pool that is about to be started: what [`Builder::start_with`](crate::Builder::start_with) gets.
+/// Dropped without [`run`](Self::run), it was never started, and the task it was to begin with is dropped with it or
+/// returned to its caller.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;

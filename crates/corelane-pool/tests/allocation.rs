@@ -35,7 +35,8 @@ static ALLOCATOR: Allocator = Allocator;
 
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the pool run so many tasks with `N` words besides, one after the other. How often the calling thread asked for memory.
+/// Has the pool run so many tasks with `N` words besides, one after the other. How often the calling thread asked for
+/// memory.
 fn calls_for<const N: usize>(pool: &ThreadPool, tasks: usize) -> usize {
     let (before, done) = (CALLS.get(), DONE.load(SeqCst));
     for task in 0..tasks {

@@ -1,9 +1,10 @@
-//! The pool under every interleaving of small cases: rows P24 to P27 of the conformance list, and the queue's own promises. Runs with
+//! The pool under every interleaving of small cases: rows P24 to P27 of the conformance list, and the queue's own
+//! promises. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-pool --test loom`.
 //!
-//! Nobody spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may be over at any moment
-//! after the thread has registered its take. A thread that nobody wakes is a deadlock, which loom reports; so a model whose pool is
-//! joined shows that no task and no thread was forgotten.
+//! Nobody spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may be
+//! over at any moment after the thread has registered its take. A thread that nobody wakes is a deadlock, which loom
+//! reports; so a model whose pool is joined shows that no task and no thread was forgotten.
 #![cfg(loom)]
 
 #[path = "../../corelane/tests/support/explore.rs"]
@@ -90,8 +91,8 @@ fn p24_two_callers_against_idle_time_out() {
     });
 }
 
-/// P24 with one thread at most, and a caller that waits: the put is found by the thread that would end, or its caller sees that one may be
-/// started.
+/// P24 with one thread at most, and a caller that waits: the put is found by the thread that would end, or its caller
+/// sees that one may be started.
 #[test]
 fn p24_a_put_against_idle_time_out() {
     for queueing in HAND_OFFS {
@@ -198,7 +199,8 @@ fn p27_a_start_fails() {
     }
 }
 
-/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, who waits starts another one.
+/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, who waits starts
+/// another one.
 #[test]
 fn p27_a_caller_waits_for_a_start_that_fails() {
     for queueing in [HAND_OFFS[0], Queueing::Bounded(1)] {
@@ -251,7 +253,8 @@ impl Signal {
     }
 }
 
-/// A task waits for one that came after it, and there are two threads: wherever the second one lies, somebody free finds it.
+/// A task waits for one that came after it, and there are two threads: wherever the second one lies, somebody free
+/// finds it.
 #[test]
 fn a_task_waits_for_the_next() {
     for max in [1, 2] {
@@ -287,8 +290,8 @@ fn a_task_wakes_the_thread_that_falls_asleep() {
     is_woken_by_a_task(|_| ());
 }
 
-/// The thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping all the
-/// time, so the task may be put while it is up.
+/// The thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping
+/// all the time, so the task may be put while it is up.
 #[test]
 fn a_task_wakes_the_thread_that_sleeps_again() {
     is_woken_by_a_task(|pool| pool.set_core_threads(1).unwrap());

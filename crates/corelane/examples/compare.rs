@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p corelane --example compare [-- ROUNDS]`
 //!
-//! Each round measures every design once, in rotated order, in this one process, with the two threads pinned to two CPUs.
-//! Quote the medians; a wide range between minimum and maximum says that the machine was busy. The full evaluation,
-//! beside other crates, is the business of `corelane-bench`.
+//! Each round measures every design once, in rotated order, in this one process, with the two threads pinned to two
+//! CPUs. Quote the medians; a wide range between minimum and maximum says that the machine was busy. The full
+//! evaluation, beside other crates, is the business of `corelane-bench`.
 
 use core_affinity::CoreId;
 use corelane::spsc::{self, Consumer, Design, Options, Producer};

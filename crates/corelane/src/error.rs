@@ -3,7 +3,7 @@
 //!
 //! | call | error |
 //! |---|---|
-//! | waits until it is done: `push`, `put`, `pop`, `take`, `collect`, `reserve`, `peek` | [`Closed`], with the item where there is one |
+//! | waits: `push`, `put`, `pop`, `take`, `collect`, `reserve`, `peek` | [`Closed`], with the item where there is one |
 //! | never waits: `try_push`, `try_put`, `try_reserve`, `try_exchange` | [`TryPushError`] |
 //! | never waits: `try_pop`, `try_take`, `try_collect`, `try_peek` | [`TryPopError`] |
 //! | waits at most so long: `push_timeout`, `put_timeout`, `exchange_timeout` | [`PushTimeoutError`] |

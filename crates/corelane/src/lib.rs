@@ -20,26 +20,26 @@
 //!
 //! # Which queue?
 //!
-//! From one producer to one consumer, through a buffer, bounded unless the table says otherwise: all of [`spsc`]. Start with
-//! the [lane](spsc::lane): [`spsc::channel`].
+//! From one producer to one consumer, through a buffer, bounded unless the table says otherwise: all of [`spsc`]. Start
+//! with the [lane](spsc::lane): [`spsc::channel`].
 //!
 //! | you have | take | because |
 //! |---|---|---|
 //! | anything, or you are unsure | [`spsc::lane`] | lowest latency; few cache lines move, whatever the item |
 //! | a producer that must never wait | [`spsc::linked`] | the lane without a bound; gives memory back after a burst |
-//! | bytes: records, packets, log lines of any length | [`spsc::stream`] | the bytes lie in the queue, no box a message; without a bound, or one in bytes |
-//! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch, nothing but items in the lines |
+//! | bytes: records, packets, log lines | [`spsc::stream`] | the bytes lie in the queue, without a box a message |
+//! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch |
 //! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
-//! | a comparison with the published designs | [`spsc::locked`], [`spsc::lamport`], [`spsc::fastforward`], [`spsc::multiline`], [`spsc::mcring`], [`spsc::bqueue`] | each from its paper, made safe; each file says what differs from print |
+//! | a comparison with published designs | the others in [`spsc`] | each from its paper, made safe |
 //!
 //! Any number of threads on both sides, and no buffer between them: [`handoff`], where a put waits for its take.
 //!
 //! | you have | take | because |
 //! |---|---|---|
-//! | work that goes to any thread that is free | [`handoff::SynchronousQueue`], [`Unfair`](handoff::Fairness::Unfair) | served are the threads that are awake |
-//! | requests to be served in turn | [`handoff::SynchronousQueue`], [`Fair`](handoff::Fairness::Fair) | first come, first served |
-//! | items that may be left behind, beside some whose taking is waited for | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
-//! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | whoever comes is matched with whoever is there |
+//! | work for any thread that is free | [`handoff::SynchronousQueue`], [`Unfair`] | those that are awake are served |
+//! | requests to be served in turn | [`handoff::SynchronousQueue`], [`Fair`] | first come, first served |
+//! | items that may be left behind | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
+//! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | any two threads make a pair |
 //!
 //! Any number of threads on both sides, and a buffer between them: all of [`mpmc`]. Start with [`mpmc::ticket`]:
 //! [`mpmc::channel`].
@@ -47,20 +47,20 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
-//! | threads that share a queue with a bound, and may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
+//! | the same, and threads that may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
 //! | many producers, and no order but each one's own | [`mpmc::lanes`] | a lane for each producer; they never meet |
-//! | producers that must never wait, threads that may be stopped anywhere | [`mpmc::michael_scott`] | lock-free; no bound |
+//! | producers that must never wait | [`mpmc::michael_scott`] | lock-free; no bound |
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
-//! | a comparison with what the paper on batch queues compares | [`mpmc::michael_scott`], [`mpmc::two_lock`], [`mpmc::condvar`], [`mpmc::busy_wait`] | each from its source, made safe |
+//! | a comparison with the paper on batch queues | the others in [`mpmc`] | each from its source, made safe |
 //!
 //! One thread that hands out work to several, with a queue for each of them: [`dispatch`], over any design of [`spsc`],
 //! lanes unless another is named.
 //!
 //! | you have | take | because |
 //! |---|---|---|
-//! | a stage that is to be several, and one thread in front of it | [`dispatch::channel`] | workers do not contend; a job is seen at once, and many with one synchronization |
+//! | one thread in front of several | [`dispatch::channel`] | workers do not contend; a job is seen at once |
 //! | jobs of one key that are to stay in order | [`dispatch::ByKey`] | one worker a key |
-//! | jobs of uneven length | [`dispatch::LeastLoaded`], or [`mpmc::ticket`] | the shortest queue; or one queue for all, from which whoever is free takes |
+//! | jobs of uneven length | [`dispatch::LeastLoaded`], [`mpmc::ticket`] | the shortest queue; one for all |
 //! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
 //! A few producers that are known from the start: a queue of [`spsc`] from each costs less an item than one that they
@@ -73,11 +73,12 @@
 //!
 //! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside
 //!   ([`spsc::linked`] has as much as there is memory, and says `Full` where the allocator refuses more).
-//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a lock,
-//!   to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may come early by
-//!   [`release_lag`](spsc::Producer::release_lag), which is 0 for small queues and at most an eighth of the capacity.
-//! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most `capacity - release_lag`
-//!   items are in flight.
+//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a
+//!   lock, to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may
+//!   come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for small queues and at most an eighth of
+//!   the capacity.
+//! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most
+//!   `capacity - release_lag` items are in flight.
 //! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
 //! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
 //!   side](spsc::Contiguous).
@@ -86,8 +87,9 @@
 //!   nobody pops is dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
-//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has [`mpmc`], with
-//! `tests/mpmc` and `tests/loom_mpmc.rs`. `tests/shuttle` runs all of them at real sizes, under schedules that are drawn.
+//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has
+//! [`mpmc`], with `tests/mpmc` and `tests/loom_mpmc.rs`. `tests/shuttle` runs all of them at real sizes, under
+//! schedules that are drawn.
 //!
 //! # Features
 //!
@@ -108,6 +110,9 @@
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
+//!
+//! [`Unfair`]: handoff::Fairness::Unfair
+//! [`Fair`]: handoff::Fairness::Fair
 #![cfg_attr(not(feature = "std"), no_std)]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,5 @@
-//! The one file that knows core, std, loom and shuttle: everything else imports its atomics, cells and threads from here.
+//! The one file that knows core, std, loom and shuttle: everything else imports its atomics, cells and threads from
+//! here.
 //!
 //! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
@@ -148,8 +149,8 @@ pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
     let _ = slot;
 }
 
-/// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line of
-/// the aarch64 cores that have lines of 128.
+/// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line
+/// of the aarch64 cores that have lines of 128.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
@@ -174,11 +175,12 @@ pub(crate) fn parks_are_bounded() -> bool {
 }
 pub(crate) use barrier::{heavy_barrier, load_after_store};
 
-/// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is nothing to
-/// do. Each side writes its own word and then reads the other's; one of the two must see the other's write. Two full fences
-/// would do, one of them for every item. Instead the parker pays for both: membarrier makes every running thread of the
-/// process pass a full fence at some point during the call, so either the publisher's store came before that point, and the
-/// parker sees it when it looks again, or the publisher's load comes after it, and sees the parker's flag.
+/// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is
+/// nothing to do. Each side writes its own word and then reads the other's; one of the two must see the other's write.
+/// Two full fences would do, one of them for every item. Instead the parker pays for both: membarrier makes every
+/// running thread of the process pass a full fence at some point during the call, so either the publisher's store came
+/// before that point, and the parker sees it when it looks again, or the publisher's load comes after it, and sees the
+/// parker's flag.
 #[cfg(not(any(loom, shuttle)))]
 mod barrier {
     use super::{AtomicU32, Relaxed};
@@ -224,8 +226,8 @@ mod barrier {
         const REFUSED: u8 = 2;
 
         fn call(command: libc::c_int) -> libc::c_long {
-            // SAFETY: membarrier reads and writes no memory of ours; a kernel that does not know the call or the command
-            // answers with an error.
+            // SAFETY: membarrier reads and writes no memory of ours; a kernel that does not know the call or the
+            // command answers with an error.
             unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
         }
 
@@ -264,9 +266,10 @@ mod barrier {
     }
 }
 
-/// Models know no membarrier. A full fence on both sides stands for it: that is what the real barrier amounts to whenever
-/// the parker runs it, and the only case in which the algorithms rely on it. But a fence after every publication does
-/// more than that, and hides an acquire or a release that is missing elsewhere; loom's models run with less, too.
+/// Models know no membarrier. A full fence on both sides stands for it: that is what the real barrier amounts to
+/// whenever the parker runs it, and the only case in which the algorithms rely on it. But a fence after every
+/// publication does more than that, and hides an acquire or a release that is missing elsewhere; loom's models run with
+/// less, too.
 #[cfg(loom)]
 mod barrier {
     use super::{AtomicU32, Relaxed, Release};
@@ -279,8 +282,8 @@ mod barrier {
     pub enum Barrier {
         /// A full fence on both sides.
         Fences,
-        /// The parker changes its word by a read-modify-write in any case. Here the publisher looks at it by one, too: the
-        /// one that comes second sees the first, and what the first did before.
+        /// The parker changes its word by a read-modify-write in any case. Here the publisher looks at it by one, too:
+        /// the one that comes second sees the first, and what the first did before.
         ReadModifyWrite,
         /// Nothing: for models in which nobody parks, and nobody closes before the other is done.
         Nothing,
@@ -348,8 +351,8 @@ pub(crate) fn spin_loop() {
     core::hint::spin_loop();
 }
 
-/// Before a look whose answer may be that there is nothing: it is then true at some moment of the call, and calls on several queues agree
-/// on one order.
+/// Before a look whose answer may be that there is nothing: it is then true at some moment of the call, and calls on
+/// several queues agree on one order.
 #[cfg(target_has_atomic = "64")]
 #[inline(always)]
 pub(crate) fn full_fence() {
@@ -359,9 +362,9 @@ pub(crate) fn full_fence() {
     core::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// A load-acquire of a word that decides something. Loom looks for a race with the last access to a word only: a thread that loads
-/// it and then changes it hides another's load. Its models run a second time with read-modify-writes in the loads' place,
-/// see [`Barrier::ReadModifyWrite`](crate::Barrier).
+/// A load-acquire of a word that decides something. Loom looks for a race with the last access to a word only: a thread
+/// that loads it and then changes it hides another's load. Its models run a second time with read-modify-writes in the
+/// loads' place, see [`Barrier::ReadModifyWrite`](crate::Barrier).
 #[cfg(target_has_atomic = "64")]
 #[inline(always)]
 pub(crate) fn look(word: &AtomicU64) -> u64 {
@@ -372,8 +375,8 @@ pub(crate) fn look(word: &AtomicU64) -> u64 {
     word.load(Acquire)
 }
 
-/// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one that came before write the
-/// old value back after it.
+/// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one that
+/// came before write the old value back after it.
 #[cfg(target_has_atomic = "64")]
 #[inline(always)]
 pub(crate) fn set(word: &AtomicU64, value: u64) {
@@ -423,18 +426,18 @@ pub(crate) fn set_to<T>(pointer: &AtomicPtr<T>, value: *mut T) {
     pointer.store(value, Release);
 }
 
-/// Before another attempt of a lock-free operation, which was disturbed by another thread. Nothing, but for the model checkers: to
-/// them an attempt may see what was there before for ever.
+/// Before another attempt of a lock-free operation, which was disturbed by another thread. Nothing, but for the model
+/// checkers: to them an attempt may see what was there before for ever.
 #[inline(always)]
 pub(crate) fn retry() {
     #[cfg(any(loom, shuttle))]
     spin_loop();
 }
 
-/// A growing distance between the attempts of a lock-free operation that lose to other threads': twice as many pauses each
-/// time. Each attempt moves the line that all of them need, also one in vain, and between many threads most are
-/// (`corelane-bench scale` counts them). With up to 64 pauses a push and a pop of [`ticket`](crate::mpmc::ticket) cost four
-/// producers and four consumers a seventh of the time in its model, with up to 16 a quarter.
+/// A growing distance between the attempts of a lock-free operation that lose to other threads': twice as many pauses
+/// each time. Each attempt moves the line that all of them need, also one in vain, and between many threads most are
+/// (`corelane-bench scale` counts them). With up to 64 pauses a push and a pop of [`ticket`](crate::mpmc::ticket) cost
+/// four producers and four consumers a seventh of the time in its model, with up to 16 a quarter.
 #[derive(Debug)]
 pub(crate) struct Backoff(u32);
 

@@ -1,8 +1,8 @@
 //! Who is about to sleep, or closes, passes the heavy half of the asymmetric barrier: the calls of membarrier are
 //! counted. And a thread that is stopped in that call keeps nobody waiting.
 //!
-//! Without that call a wake-up is lost once in a long time, on some processors. Loom models the barrier by fences, beside which those of
-//! an attempt that finds nothing hide that it is missing.
+//! Without that call a wake-up is lost once in a long time, on some processors. Loom models the barrier by fences,
+//! beside which those of an attempt that finds nothing hide that it is missing.
 #![cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 
 #[path = "support/trap.rs"]

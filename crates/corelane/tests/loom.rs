@@ -1,14 +1,15 @@
 //! Every design under every interleaving of small cases. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
 //!
-//! Under loom the lane's blocks hold two items, its consumer takes two blocks at once, a failed slip is a single look, and blocks
-//! of words count as one line, those of larger items as several, so the few items of a model reach every path.
+//! Under loom the lane's blocks hold two items, its consumer takes two blocks at once, a failed slip is a single look,
+//! and blocks of words count as one line, those of larger items as several, so the few items of a model reach every
+//! path.
 //!
 //! What loom cannot show: there is no time, loads are never reordered behind later stores, and `SeqCst` accesses are
-//! modelled as acquire and release (the crate uses none). The membarrier of the park protocol is modelled by less than it
-//! does and by more, see [`Barrier`]. And it looks for a race with the last access to an object only: a thread that loads a
-//! word and then changes it hides another's load from itself. A publisher's fence and load of its peer's word are such a
-//! case, its read-modify-write is not.
+//! modelled as acquire and release (the crate uses none). The membarrier of the park protocol is modelled by less than
+//! it does and by more, see [`Barrier`]. And it looks for a race with the last access to an object only: a thread that
+//! loads a word and then changes it hides another's load from itself. A publisher's fence and load of its peer's word
+//! are such a case, its read-modify-write is not.
 #![cfg(all(loom, feature = "std"))]
 
 #[macro_use]
@@ -74,8 +75,8 @@ fn parking<T: Send, D: Design<T>>(capacity: usize) -> Ends<T, D, Park> {
     queue_from(0, capacity, Park)
 }
 
-/// A queue of 4 through which whole blocks have gone: a lane's consumer stands in a block that the producer has not entered,
-/// and the end of the ring lies four items ahead.
+/// A queue of 4 through which whole blocks have gone: a lane's consumer stands in a block that the producer has not
+/// entered, and the end of the ring lies four items ahead.
 fn after_blocks<D: Tested, W: Strategy>(wait: W) -> Ends<usize, D, W> {
     let (mut producer, mut consumer) = queue_from::<usize, D, _>(0, 4, wait);
     assert_eq!(producer.try_push_slice(&[0; 4]).unwrap_or(0), 4);
@@ -817,7 +818,8 @@ mod tight {
     }
 }
 
-/// Rings of three blocks, which is no power of two: each lap begins at another multiple, and the last one where numbers wrap around.
+/// Rings of three blocks, which is no power of two: each lap begins at another multiple, and the last one where numbers
+/// wrap around.
 mod threes {
     use super::*;
 
@@ -876,7 +878,8 @@ mod threes {
 mod runs {
     use super::*;
 
-    /// Blocks of two items in a ring of 64. From block 61 on a run of two is taken, and the next one ends with the ring.
+    /// Blocks of two items in a ring of 64. From block 61 on a run of two is taken, and the next one ends with the
+    /// ring.
     #[test]
     fn blocks_are_taken_two_at_a_time_across_the_end_of_the_ring() {
         across_the_end(|| queue_from::<Item, Lane, _>(61, 64, Spin));
@@ -905,8 +908,8 @@ mod runs {
         });
     }
 
-    /// All blocks but one are full. The producer goes on through that one into the block that the consumer was the first to
-    /// leave, within a run of two.
+    /// All blocks but one are full. The producer goes on through that one into the block that the consumer was the
+    /// first to leave, within a run of two.
     #[test]
     fn blocks_of_a_run_are_used_again() {
         explore_without_barrier(2, || {
@@ -936,7 +939,8 @@ mod segments {
     use super::*;
     use corelane::spsc::linked::{self, Tuning};
 
-    /// Blocks of two items, a block a segment. The producer and the consumer stand at the end of the first segment if asked.
+    /// Blocks of two items, a block a segment. The producer and the consumer stand at the end of the first segment if
+    /// asked.
     fn queue<T: Send, W: Strategy>(start: usize, cached: usize, wait: W) -> Ends<T, Linked, W> {
         let tuning = Tuning::new().segment(1).cached(cached);
         linked::channel_with(Options::new().tuning(tuning).wait(wait).start_at(start)).unwrap()
@@ -1000,7 +1004,8 @@ mod segments {
         });
     }
 
-    /// In a segment fresh from the allocator the producer writes headers ahead of the consumer, and only as far as that looks.
+    /// In a segment fresh from the allocator the producer writes headers ahead of the consumer, and only as far as that
+    /// looks.
     #[test]
     fn headers_of_a_fresh_segment_are_written_ahead() {
         explore_without_barrier(2, || {

@@ -1,8 +1,10 @@
 //! Ends that tasks wait for, under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --features async --test loom_async`.
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+//! cargo test --release -p corelane --features async --test loom_async`.
 //!
-//! What a design does with items is the business of `loom.rs`. Here it is who wakes whom: loom reports a lost wake-up as a
-//! deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any only where nobody parks.
+//! What a design does with items is the business of `loom.rs`. Here it is who wakes whom: loom reports a lost wake-up
+//! as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any only where
+//! nobody parks.
 #![cfg(all(loom, feature = "async"))]
 
 #[path = "support/explore.rs"]
@@ -470,8 +472,8 @@ mod fanning {
         });
     }
 
-    /// A job waits for the first of two workers, by its key. That one leaves, and the other one is the first from then on: the task waits for
-    /// the same number, but not in the same queue.
+    /// A job waits for the first of two workers, by its key. That one leaves, and the other one is the first from then
+    /// on: the task waits for the same number, but not in the same queue.
     #[test]
     fn a_key_waits_for_another_worker_of_the_same_number() {
         explore_with_parks(1, || {

@@ -1,9 +1,9 @@
 //! The synchronous queues under every interleaving of small cases, each of them. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_handoff`.
 //!
-//! Under loom a pool begins with two nodes, so nodes are used again in almost every model; nobody spins, so every wait goes
-//! through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that may come at any
-//! moment after the request was registered. See `loom.rs` for what loom cannot show.
+//! Under loom a pool begins with two nodes, so nodes are used again in almost every model; nobody spins, so every wait
+//! goes through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that may
+//! come at any moment after the request was registered. See `loom.rs` for what loom cannot show.
 #![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
@@ -26,8 +26,8 @@ use std::time::Duration;
 
 const NOW: Duration = Duration::ZERO;
 
-/// Explores a model with so many preemptions: with the loads as they are, and with read-modify-writes in their place, which see no
-/// old values but hide no load from loom.
+/// Explores a model with so many preemptions: with the loads as they are, and with read-modify-writes in their place,
+/// which see no old values but hide no load from loom.
 fn explore(preemptions: [usize; 2], model: impl Fn() + Clone + Send + Sync + 'static) {
     explore_with(Barrier::Nothing, preemptions[0], model.clone());
     explore_with(Barrier::ReadModifyWrite, preemptions[1], model);
@@ -301,7 +301,8 @@ mod models {
         });
     }
 
-    /// A put looks at a node that is matched by another, and used again for a request that comes last: that one has to wait for its turn.
+    /// A put looks at a node that is matched by another, and used again for a request that comes last: that one has to
+    /// wait for its turn.
     pub(super) fn an_old_look_at_a_node_that_waits_again(mode: Mode) {
         explore_with(Barrier::ReadModifyWrite, 2, move || {
             let (queue, ledger) = queue(mode);
@@ -328,7 +329,8 @@ mod models {
         });
     }
 
-    /// A put meets a request that gives up, and whose node is used again at once, for a request at the same place: that one stays.
+    /// A put meets a request that gives up, and whose node is used again at once, for a request at the same place: that
+    /// one stays.
     pub(super) fn a_node_comes_back_to_its_place(mode: Mode) {
         let preemptions = if matches!(mode, Mode::Fair) { 2 } else { 3 };
         explore_with(Barrier::ReadModifyWrite, preemptions, move || {
@@ -385,7 +387,8 @@ mod models {
         });
     }
 
-    /// A thread sleeps for two requests; a put comes to either, or the queue of one is closed. It wakes, and then sleeps for the other alone.
+    /// A thread sleeps for two requests; a put comes to either, or the queue of one is closed. It wakes, and then
+    /// sleeps for the other alone.
     pub(super) fn a_select_is_woken(mode: Mode) {
         explore([1, 2], move || {
             let ((one, ledger), (two, _)) = (queue(mode), queue(mode));
@@ -516,8 +519,8 @@ mod transfer {
         });
     }
 
-    /// A thread that sleeps on its way out of a match, while the dummy it knew comes back as the last node, does not move the tail
-    /// back.
+    /// A thread that sleeps on its way out of a match, while the dummy it knew comes back as the last node, does not
+    /// move the tail back.
     #[test]
     fn a_late_match_leaves_the_tail_alone() {
         explore_with(Barrier::ReadModifyWrite, 2, || {

@@ -1,9 +1,9 @@
 //! The shared queues under every interleaving of small cases, each of them. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_mpmc`.
 //!
-//! A thread parks at once, so every wait goes through the list of sleepers. The lock-free list begins with two nodes, so nodes are used
-//! again in almost every model. There is no time: a time-out of zero is one that may come at any moment. See `loom.rs` for what
-//! loom cannot show.
+//! A thread parks at once, so every wait goes through the list of sleepers. The lock-free list begins with two nodes,
+//! so nodes are used again in almost every model. There is no time: a time-out of zero is one that may come at any
+//! moment. See `loom.rs` for what loom cannot show.
 #![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
@@ -55,7 +55,8 @@ impl Tested for BusyWait {
     const PREEMPTIONS: usize = 3;
 }
 
-/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which hides less.
+/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which
+/// hides less.
 fn explore<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
     let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
     explore_with(Barrier::Fences, preemptions, model.clone());
@@ -420,7 +421,8 @@ mod models {
         });
     }
 
-    /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the same for Full.
+    /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the
+    /// same for Full.
     pub(super) fn what_has_returned_counts<D: Tested>() {
         explore_try_calls::<D>(1, || {
             let queue = queue::<usize, D>(2);

@@ -116,7 +116,8 @@ fn a_push_without_memory_waits_for_a_pop() {
     });
 }
 
-/// As above, between a dispatcher and its worker: a batch is as long as there is memory for, and a dispatcher that waits is woken by a pop.
+/// As above, between a dispatcher and its worker: a batch is as long as there is memory for, and a dispatcher that
+/// waits is woken by a pop.
 #[test]
 fn a_dispatcher_without_memory_is_refused_or_waits() {
     watchdog::guard(|| {

@@ -1,5 +1,5 @@
-//! The unbounded queues against a deque: whatever sizes, options and calls proptest thinks of, one thread finds in the queue what
-//! it would find in the deque, and segments are given back once the queue is empty.
+//! The unbounded queues against a deque: whatever sizes, options and calls proptest thinks of, one thread finds in the
+//! queue what it would find in the deque, and segments are given back once the queue is empty.
 
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
@@ -49,7 +49,8 @@ unsafe impl GlobalAlloc for Segments {
 #[global_allocator]
 static ALLOCATOR: Segments = Segments;
 
-/// How many segments a queue that was just found empty may have: one in use and what it keeps, behind what both ends share.
+/// How many segments a queue that was just found empty may have: one in use and what it keeps, behind what both ends
+/// share.
 fn most_when_empty(cached: usize) -> usize {
     1 + 1 + cached
 }

@@ -1,4 +1,5 @@
-//! `spsc::stream`: messages of every length, in order and whole; bounds, closing and waiting as the other queues have them.
+//! `spsc::stream`: messages of every length, in order and whole; bounds, closing and waiting as the other queues have
+//! them.
 
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
 #![cfg(not(any(loom, shuttle)))]
@@ -147,7 +148,8 @@ fn run(segment: usize, limit: Option<usize>, start: usize, seed: u64, calls: usi
         let len = random.length(segment);
         let bytes = message(call, len);
         let now = inside(&model);
-        // `told` is what the producer knows to be inside: it may know of less room than there is, but `Full` must follow from that.
+        // `told` is what the producer knows to be inside: it may know of less room than there is, but `Full` must
+        // follow from that.
         let judge = |result: &Result<(), PushError>, told: usize| match result {
             Ok(()) => assert!(now + weight(len) <= most),
             Err(PushError::Full) => {
@@ -556,7 +558,8 @@ fn pushes_after_the_consumer_left_are_refused() {
     }
 }
 
-/// Lets a consumer close while a producer pushes, many times: every message before what was refused comes out, no other.
+/// Lets a consumer close while a producer pushes, many times: every message before what was refused comes out, no
+/// other.
 fn race_close(push: impl Fn(&mut Producer<Adaptive>, usize) -> (usize, bool) + Send + Sync) {
     const ROUNDS: usize = 500;
     watchdog::guard(|| {

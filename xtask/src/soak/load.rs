@@ -99,7 +99,8 @@ thread_local! {
     static DROPPED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// An item that is counted when it is dropped, by its thread for itself: a shared count would order what a queue should order.
+/// An item that is counted when it is dropped, by its thread for itself: a shared count would order what a queue should
+/// order.
 #[derive(Debug)]
 pub(crate) struct Item(pub(crate) u64);
 

@@ -1,11 +1,13 @@
 //! The soak: every family of queues under random traffic for as long as one likes, by hand.
 //!
-//! An episode makes a queue with random options, gives its ends to threads that call it in every way, pause, give up in time and come again, and
-//! ends it: by a drop, by a close from either side in the middle of the traffic, or with items inside. What is checked:
+//! An episode makes a queue with random options, gives its ends to threads that call it in every way, pause, give up in
+//! time and come again, and ends it: by a drop, by a close from either side in the middle of the traffic, or with items
+//! inside. What is checked:
 //! - no item is lost, comes twice, or out of order, and each is dropped once;
 //! - a timed call that failed has waited its time;
 //! - the process does not grow: its memory after an episode is what it was after the first rounds;
-//! - nobody sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each is doing, and ends the run.
+//! - nobody sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each is
+//!   doing, and ends the run.
 //!
 //! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
 

@@ -293,13 +293,14 @@ fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
     in_turns(actors, laps(CAPACITY, putters))
 }
 
-/// Remote accesses of all failed follow-ups to one ticket, at most: in a fair queue the next request to come is linked to it, once.
+/// Remote accesses of all failed follow-ups to one ticket, at most: in a fair queue the next request to come is linked
+/// to it, once.
 pub(crate) const MOST_REMOTE: f64 = 1.0;
 /// How often the others come and go while requests wait.
 const COMINGS: u64 = 8;
 
-/// Requests that wait, and ask so many times between any two things that others do; how many. What others do: one more request comes, and the
-/// other kind of call finds one that is none of these.
+/// Requests that wait, and ask so many times between any two things that others do; how many. What others do: one more
+/// request comes, and the other kind of call finds one that is none of these.
 fn follow_ups<T: Send>(
     reserve: impl Fn() -> T + Copy + Send,
     is_met: impl Fn(&mut T) -> bool + Copy + Send,

@@ -85,8 +85,8 @@ impl Emulator {
                 Err(Missing(format!("{} does not run: {}", self.program.display(), error.trim())))
             }
             Err(_) => Err(Missing(
-                "there is no qemu-x86_64: install QEMU's user emulation 7.2, or run crates/corelane-bench/coherence/fetch-emulator, \
-                 which unpacks Debian 12's into target/emulator"
+                "there is no qemu-x86_64: install QEMU's user emulation 7.2, or run \
+                 crates/corelane-bench/coherence/fetch-emulator, which unpacks Debian 12's into target/emulator"
                     .to_owned(),
             )),
         }

@@ -37,7 +37,8 @@ impl Figures {
         self.reading(|case| case.part == part && case.run != FREE, queue, quick, false)
     }
 
-    /// Both threads of a queue at once. Counted each time, as it depends on time; but once where it is only to be seen that it runs.
+    /// Both threads of a queue at once. Counted each time, as it depends on time; but once where it is only to be seen
+    /// that it runs.
     pub(crate) fn at_once(&self, part: Part, queue: &str, quick: bool) -> Outcome {
         self.reading(|case| case.part == part && case.run == FREE, queue, quick, !quick)
     }
@@ -78,7 +79,8 @@ impl Figures {
     }
 }
 
-/// Figure 11: lines an item, and what else makes others lose theirs. The tables: of 100 accesses, those that another thread's cache serves.
+/// Figure 11: lines an item, and what else makes others lose theirs. The tables: of 100 accesses, those that another
+/// thread's cache serves.
 fn value(case: &Case, counted: &counts::Reading) -> f64 {
     match case.part {
         Part::Table2 | Part::Table3 => 100.0 * counted.moved() as f64 / counted.accesses() as f64,

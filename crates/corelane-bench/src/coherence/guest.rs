@@ -28,8 +28,8 @@ fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Whose turn it is: turns are numbered, and thread `i` of `n` has number `i`, `i + n` and so on. The threads meet here between their
-/// turns, when nobody looks.
+/// Whose turn it is: turns are numbered, and thread `i` of `n` has number `i`, `i + n` and so on. The threads meet here
+/// between their turns, when nobody looks.
 #[derive(Debug, Default)]
 struct Turns {
     now: Mutex<u64>,
@@ -79,7 +79,8 @@ pub(super) fn takes<'a>(turn: impl FnMut() -> u64 + Send + 'a) -> Actor<'a> {
     made(|| Box::new(turn))
 }
 
-/// The actors play in turns, each in a thread of its own, in this order. Returns how many items were taken in the turns that were counted.
+/// The actors play in turns, each in a thread of its own, in this order. Returns how many items were taken in the turns
+/// that were counted.
 pub(super) fn in_turns(mut actors: Vec<Actor<'_>>, rounds: Rounds) -> u64 {
     let turns = &Turns::default();
     let threads = actors.len() as u64;
@@ -112,8 +113,8 @@ pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
     })
 }
 
-/// The actors play at once, each in a thread of its own, on the directory's clocks: how they are switched depends on the
-/// seed, and on nothing else but them. Returns how many items were taken.
+/// The actors play at once, each in a thread of its own, on the directory's clocks: how they are switched depends on
+/// the seed, and on nothing else but them. Returns how many items were taken.
 pub(super) fn on_clocks(mut actors: Vec<Actor<'_>>, seed: u64, costs: &Costs) -> u64 {
     directory::crowd(actors.len(), seed, costs);
     thread::scope(|scope| {

@@ -1,8 +1,9 @@
 //! Cache lines that move from thread to thread, counted in an emulator whose plugin keeps a directory of them.
 //!
-//! This program starts a copy of itself in the emulator (`emulator.rs`). There, threads take turns at a queue (`guest.rs`, `cases.rs`), and tell
-//! the plugin, `coherence/directory.c`, when to look. So the counts are a matter of the algorithm and the layout of its memory alone: they
-//! repeat exactly, and a queue that touches one more line is found out (`stored.rs`).
+//! This program starts a copy of itself in the emulator (`emulator.rs`). There, threads take turns at a queue
+//! (`guest.rs`, `cases.rs`), and tell the plugin, `coherence/directory.c`, when to look. So the counts are a matter of
+//! the algorithm and the layout of its memory alone: they repeat exactly, and a queue that touches one more line is
+//! found out (`stored.rs`).
 
 mod cases;
 mod counts;
@@ -30,10 +31,12 @@ pub(crate) use figures::Figures;
 /// There is no emulator.
 pub(crate) const NO_EMULATOR: u8 = 3;
 
-/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained with items of this size.
+/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained with items of
+/// this size.
 fn lane_may_move(bytes: usize) -> f64 {
     match bytes {
-        // In a line of their own with its header, of which they fill 48 bytes, or 40: `Block::ITEMS` says why they stay there.
+        // In a line of their own with its header, of which they fill 48 bytes, or 40: `Block::ITEMS` says why they stay
+        // there.
         16 | 24 | 48 => 1.34,
         40 => 1.61,
         _ => 1.25,

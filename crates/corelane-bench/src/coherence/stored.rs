@@ -6,7 +6,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// By how many lines an item a count may be off. The counts repeat exactly; this is less than one line in a lap of the ring.
+/// By how many lines an item a count may be off. The counts repeat exactly; this is less than one line in a lap of the
+/// ring.
 const TOLERANCE: f64 = 0.0006;
 
 /// A queue's runs by their names: out, back, upgrades.

@@ -1,5 +1,5 @@
-//! disruptor: events in a ring, changed in place. The consumer is an `EventPoller`, the form in which the user's own thread
-//! takes the events. Its size is a power of two.
+//! disruptor: events in a ring, changed in place. The consumer is an `EventPoller`, the form in which the user's own
+//! thread takes the events. Its size is a power of two.
 
 use crate::contender::{Batches, Kind, Pair, Unable};
 use crate::item::Item;

@@ -1,7 +1,7 @@
 //! Java's `ThreadPoolExecutor` as the paper uses it, over any synchronous queue.
 //!
-//! A task goes to a thread that waits in the queue, or a thread is started for it; a thread that waits for long ends. There is
-//! no more to it: no results, no panics caught, no other policy.
+//! A task goes to a thread that waits in the queue, or a thread is started for it; a thread that waits for long ends.
+//! There is no more to it: no results, no panics caught, no other policy.
 
 use crate::contender::{Kind, Pool, Unable};
 use corelane::handoff::{Fairness, SynchronousQueue};

@@ -1,5 +1,5 @@
-//! heapless: a ring without heap, its size a constant. The handles borrow it, so the bench gives each sample a queue that
-//! lives for the rest of the process.
+//! heapless: a ring without heap, its size a constant. The handles borrow it, so the bench gives each sample a queue
+//! that lives for the rest of the process.
 
 use crate::contender::{Kind, Pair, Unable};
 use crate::item::Item;

@@ -1,7 +1,8 @@
 //! The contenders: a type each.
 //!
 //! A new crate is a file here, a line in [`each_crate`], one in [`each_crate_that_waits`] or
-//! [`each_crate_that_does_not_wait`], and one in [`each_crate_with_batches`] or [`WITHOUT_BATCHES`], which says why not.
+//! [`each_crate_that_does_not_wait`], and one in [`each_crate_with_batches`] or [`WITHOUT_BATCHES`], which says why
+//! not.
 
 mod concurrent_queue;
 mod corelane;
@@ -162,8 +163,8 @@ macro_rules! each_messages {
     };
 }
 
-/// Every queue that hands items from thread to thread without keeping any: the new ones, what the paper compares with, other
-/// crates'.
+/// Every queue that hands items from thread to thread without keeping any: the new ones, what the paper compares with,
+/// other crates'.
 macro_rules! each_handoff {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -259,8 +260,8 @@ macro_rules! each_pool {
     };
 }
 
-/// Every queue between any number of threads that a dispatcher may have, one for all workers or one for each, with batches: the
-/// paper's four first.
+/// Every queue between any number of threads that a dispatcher may have, one for all workers or one for each, with
+/// batches: the paper's four first.
 macro_rules! each_queue_of_jobs {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([

@@ -1,5 +1,5 @@
-//! The published designs as printed, by their papers' names. `capacity` is the number of slots, as in the papers; most hold one
-//! item fewer.
+//! The published designs as printed, by their papers' names. `capacity` is the number of slots, as in the papers; most
+//! hold one item fewer.
 
 use crate::contender::{Ends, Kind, Pair, Unable};
 use crate::item::Item;

@@ -10,13 +10,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "attempts",
     title: "how often a dispatcher and its workers try, and what that takes: single or in batches",
     repeats: "Per-Thread Batch Queues, sections 4.2.3 and 4.3.2, Figures 4 and 5, Tables 4 and 5",
-    about: "A queue per worker. An attempt is one look at the queue that may find it full, empty, or taken by another thread: a call that \
-            waits makes many, and condvar's one, in the middle of which it sleeps. The counts are the queues' own. CPU time is that \
-            of the threads' clocks inside the calls that put and take, waiting included: of the dispatcher it is read before and after \
-            each batch; of the workers it is all of their time without what the same jobs take from no queue, and without \
-            acknowledgements, so that no clock stands between two jobs. Context switches are those of the dispatcher and the workers; \
-            Linux counts a yield as an involuntary one. A CAS-based \
-            queue with a CPU for each thread asks all the time while it waits; here it yields between two attempts.",
+    about: "A queue per worker. An attempt is one look at the queue that may find it full, empty, or taken by another \
+            thread: a call that waits makes many, and condvar's one, in the middle of which it sleeps. The counts are \
+            the queues' own. CPU time is that of the threads' clocks inside the calls that put and take, waiting \
+            included: of the dispatcher it is read before and after each batch; of the workers it is all of their time \
+            without what the same jobs take from no queue, and without acknowledgements, so that no clock stands \
+            between two jobs. Context switches are those of the dispatcher and the workers; Linux counts a yield as an \
+            involuntary one. A CAS-based queue with a CPU for each thread asks all the time while it waits; here it \
+            yields between two attempts.",
     parameters: &[
         Parameter { name: "threads", here: "1 dispatcher, 3 workers", paper: Some("the same") },
         Parameter { name: "CPUs", here: "those of the machine, left to the kernel", paper: Some("4") },

@@ -10,13 +10,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "cache-lines",
     title: "cache lines that move from thread to thread, counted in an emulator",
     repeats: "MCRingBuffer, section II-D, Evaluation 4, Figure 11; B-Queue, sections 5.2 and 5.3, Tables 2 and 3",
-    about: "A directory of 64-byte lines in an emulator (corelane-bench coherence) says which lines other threads took, on any machine and \
-            without hardware counters. Its caches have no end and no levels: it says nothing of L1 against L2 and L3, of what falls out \
-            for want of room, or of prefetching. The papers' counters saw all of that. The threads take turns of so many items, so the \
-            counts repeat exactly: turns of one are a consumer at the producer's heels, long ones fill and drain the queue. At once is \
-            both together, as the papers measure, but in the emulator's time. Figure 11 counts each line that comes to a thread, and each \
-            write that takes others their copies. The tables are of all accesses that the compiler left in both loops, so how many there \
-            are is its affair; Table 3 is of an application in the paper, and of bare queues here.",
+    about: "A directory of 64-byte lines in an emulator (corelane-bench coherence) says which lines other threads \
+            took, on any machine and without hardware counters. Its caches have no end and no levels: it says nothing \
+            of L1 against L2 and L3, of what falls out for want of room, or of prefetching. The papers' counters saw \
+            all of that. The threads take turns of so many items, so the counts repeat exactly: turns of one are a \
+            consumer at the producer's heels, long ones fill and drain the queue. At once is both together, as the \
+            papers measure, but in the emulator's time. Figure 11 counts each line that comes to a thread, and each \
+            write that takes others their copies. The tables are of all accesses that the compiler left in both loops, \
+            so how many there are is its affair; Table 3 is of an application in the paper, and of bare queues here.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: Some("8 bytes") },
         Parameter {

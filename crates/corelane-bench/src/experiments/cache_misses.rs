@@ -12,7 +12,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     repeats: "MCRingBuffer, section II-D, Evaluation 4, Figure 11; B-Queue, section 5.2, Table 2",
     about: "Hardware counters of both threads, while words go one by one. The papers' profilers count on their own \
             processors' events; here the events are those that the system offers on every processor. Where the machine \
-            shows no counters, as most virtual machines, there is no result. `cache-lines` counts lines in an emulator instead.",
+            shows no counters, as most virtual machines, there is no result. `cache-lines` counts lines in an emulator \
+            instead.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: Some("8 bytes") },
         Parameter {

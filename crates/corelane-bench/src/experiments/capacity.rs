@@ -10,9 +10,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "capacity",
     title: "throughput versus capacity",
     repeats: "MCRingBuffer, section II-D, Evaluation 2, Figure 9",
-    about: "128-byte items, one a call on both sides. A raw MCRingBuffer with no more slots than its batch never passes \
-            anything on: the run ends after two seconds in which nothing moved. The printed rings keep one slot free; the \
-            safe designs and the crates use all, so at a capacity of 2 they hold two items and the printed ones one.",
+    about: "128-byte items, one a call on both sides. A raw MCRingBuffer with no more slots than its batch never \
+            passes anything on: the run ends after two seconds in which nothing moved. The printed rings keep one slot \
+            free; the safe designs and the crates use all, so at a capacity of 2 they hold two items and the printed \
+            ones one.",
     parameters: &[
         Parameter { name: "item", here: "128 bytes", paper: Some("128 bytes") },
         Parameter {

@@ -10,12 +10,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "client-server",
     title: "jobs from 900 clients over TCP: the time of a request",
     repeats: "Per-Thread Batch Queues, section 4.3.1, Table 3",
-    about: "Each client sends a request of many jobs, waits for its acknowledgement, and sends the next; the dispatcher hands the jobs to \
-            three workers, and the worker of a request's last job acknowledges it. Clients are threads and connections of their own on the \
-            same machine, all connected before the first request, and the server has a thread for each that reads: so most of the \
-            time goes to the system's sockets and scheduler, the same for all. The protocol and the clients are those of the example job_server. \
-            The paper's running time of a client is that of its 80 requests; here is the time of one. Context switches are those of \
-            the dispatcher and the workers.",
+    about: "Each client sends a request of many jobs, waits for its acknowledgement, and sends the next; the \
+            dispatcher hands the jobs to three workers, and the worker of a request's last job acknowledges it. \
+            Clients are threads and connections of their own on the same machine, all connected before the first \
+            request, and the server has a thread for each that reads: so most of the time goes to the system's sockets \
+            and scheduler, the same for all. The protocol and the clients are those of the example job_server. The \
+            paper's running time of a client is that of its 80 requests; here is the time of one. Context switches are \
+            those of the dispatcher and the workers.",
     parameters: &[
         Parameter {
             name: "clients",

@@ -14,9 +14,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "deadlock",
     title: "which designs hang in a ring of two queues",
     repeats: "B-Queue, section 2.5, Figure 5, and section 2.6",
-    about: "Two threads, a queue each way. The first sends some items, and from then on both only pass on what they get. A \
-            design that shows items in batches only has both wait for ever when fewer than a batch are on their way. A run \
-            ends when both sides have waited at one place for two seconds.",
+    about: "Two threads, a queue each way. The first sends some items, and from then on both only pass on what they \
+            get. A design that shows items in batches only has both wait for ever when fewer than a batch are on their \
+            way. A run ends when both sides have waited at one place for two seconds.",
     parameters: &[
         Parameter { name: "queue size", here: "2000; B-Queue 2048", paper: None },
         Parameter { name: "batch", here: "50; B-Queue 256", paper: None },

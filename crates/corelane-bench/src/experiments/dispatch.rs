@@ -12,13 +12,15 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "dispatch",
     title: "jobs from one dispatcher to three workers: one queue or one each, single or in batches",
     repeats: "Per-Thread Batch Queues, section 4.2, Tables 1 and 2, and what section 6.0 says of longer jobs",
-    about: "A dispatcher makes jobs, each a loop of so many turns, and hands them out as fast as the workers take them; a sample is \
-            over when all have been done, each once, which is checked. The paper's queues are CLQ (michael_scott), TLQ (two_lock), CVQ \
-            (condvar), BWQ (busy_wait); a B in front means batches. Their threads wait as the paper's: CVQ's sleep, the others try again, \
-            and yield, as there need not be a CPU for each. Of the rest, \"+ yield\" waits like that, ticket and lane alone spin and sleep \
-            by the default, Adaptive, and channels wait by themselves. A lane has one consumer, so it is there as the fan-out, \
-            by dispatch and the worker's iterator, or by slices and drain. Where there are fewer CPUs than four, threads share them: while one \
-            runs, others cannot contend with it, which hides much of what a shared queue costs where each has its own.",
+    about: "A dispatcher makes jobs, each a loop of so many turns, and hands them out as fast as the workers take \
+            them; a sample is over when all have been done, each once, which is checked. The paper's queues are CLQ \
+            (michael_scott), TLQ (two_lock), CVQ (condvar), BWQ (busy_wait); a B in front means batches. Their threads \
+            wait as the paper's: CVQ's sleep, the others try again, and yield, as there need not be a CPU for each. Of \
+            the rest, \"+ yield\" waits like that, ticket and lane alone spin and sleep by the default, Adaptive, and \
+            channels wait by themselves. A lane has one consumer, so it is there as the fan-out, by dispatch and the \
+            worker's iterator, or by slices and drain. Where there are fewer CPUs than four, threads share them: while \
+            one runs, others cannot contend with it, which hides much of what a shared queue costs where each has its \
+            own.",
     parameters: &[
         Parameter { name: "threads", here: "1 dispatcher, 3 workers", paper: Some("the same") },
         Parameter { name: "CPUs", here: "those of the machine, left to the kernel", paper: Some("4") },

@@ -9,12 +9,12 @@ use crate::setting::Setting;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "elimination",
     title: "an unfair queue with and without an elimination arena, and an exchanger",
-    repeats: "no paper: section 5 of Scalable Synchronous Queues found elimination beneficial \"only in cases of artificially extreme \
-              contention\", and has no figures",
-    about: "Threads put and take as fast as they can. With elimination, those whose compare-and-swap failed look for a partner at one \
-            of several other places before they come back. It can only pay where many cores fail at one cache line; with two, a \
-            failure is rare. The exchanger has the arena alone: each thread gives an item for an item, to whomever it meets, and what \
-            is counted is meetings. CPU time is that of all threads.",
+    repeats: "no paper: section 5 of Scalable Synchronous Queues found elimination beneficial \"only in cases of \
+              artificially extreme contention\", and has no figures",
+    about: "Threads put and take as fast as they can. With elimination, those whose compare-and-swap failed look for a \
+            partner at one of several other places before they come back. It can only pay where many cores fail at one \
+            cache line; with two, a failure is rare. The exchanger has the arena alone: each thread gives an item for \
+            an item, to whomever it meets, and what is counted is meetings. CPU time is that of all threads.",
     parameters: &[
         Parameter { name: "threads", here: "1 to 64 a side", paper: None },
         Parameter { name: "item", here: "8 bytes", paper: None },

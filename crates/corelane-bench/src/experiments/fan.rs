@@ -14,10 +14,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "fan",
     title: "one thread that feeds many queues",
     repeats: "B-Queue, section 5.3, Figure 12, as a synthetic analogue: no TCP/IP stack, no packets",
-    about: "One thread deals words out to the queues in turn; one other drains them in turn, an item at a time. FastForward \
-            has its slip tuned once at one queue, which is the paper's point, and anew at each number of queues. \
-            MCRingBuffer is raw, which the paper calls (deadlock), and with a timer that has the producer inject unused \
-            items, (sane). Where cores allow, each queue also has a consumer of its own.",
+    about: "One thread deals words out to the queues in turn; one other drains them in turn, an item at a time. \
+            FastForward has its slip tuned once at one queue, which is the paper's point, and anew at each number of \
+            queues. MCRingBuffer is raw, which the paper calls (deadlock), and with a timer that has the producer \
+            inject unused items, (sane). Where cores allow, each queue also has a consumer of its own.",
     parameters: &[
         Parameter { name: "queue size", here: "2048", paper: Some("2,048") },
         Parameter { name: "batch size", here: "256", paper: Some("256") },

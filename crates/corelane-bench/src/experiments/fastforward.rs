@@ -7,8 +7,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "fastforward",
     title: "comparison with FastForward",
     repeats: "MCRingBuffer, section II-D, Evaluation 3, Figure 10",
-    about: "Words, one a call on both sides, as fast as they go. FastForward is the paper's baseline: no slip, and its two \
-            indices share a line.",
+    about: "Words, one a call on both sides, as fast as they go. FastForward is the paper's baseline: no slip, and its \
+            two indices share a line.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: Some("8 bytes") },
         Parameter { name: "capacity", here: "2000", paper: Some("2,000") },

@@ -1,4 +1,5 @@
-//! MCRingBuffer, Figure 13: packets a second of the parallel monitor; and the pipelines of B-Queue's Figure 12 in a real application.
+//! MCRingBuffer, Figure 13: packets a second of the parallel monitor; and the pipelines of B-Queue's Figure 12 in a
+//! real application.
 
 use crate::contender::Kind;
 use crate::contender::Unable;
@@ -22,15 +23,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "monitor-rate",
     title: "packets a second of the monitor, by number of SubAnalyzers or application stages",
     repeats: "MCRingBuffer, section III-B, Figure 13; B-Queue, section 5.3, Figure 12, inside the application itself",
-    about: "`corelane monitor --rule paper` on generated traffic in memory. The monitor joins its stages by the safe designs: \
-            lamport is BasicRingBuffer's, mcring is MCRingBuffer's. As in the paper a SubAnalyzer keeps its address pairs, \
-            and the queues hold 2,000; one more line is the monitor with its own defaults. The single-threaded version has no queue, so its line \
-            is flat. Two more threads than SubAnalyzers run: where there are fewer CPUs than that, threads share them, and \
-            more SubAnalyzers cannot be faster. The last plots are of the second analysis: stages that put conversations together, tell their protocols \
-            by content and read HTTP, TLS and DNS to the end, between a dispatcher and an output stage, as in the B-Queue paper's testbed. \
-            Events are found, not printed. MCRingBuffer(deadlock) and MCRingBuffer(sane) are that paper's two forms of MCRingBuffer, as printed, on the \
-            way to the application stages; `corelane monitor` does not offer them. This traffic reaches all stages, so neither hangs, as the paper found. Where \
-            one stage gets next to nothing the first does, as a test of the monitor shows: the dispatcher waits for a stage whose last items are invisible.",
+    about: "`corelane monitor --rule paper` on generated traffic in memory. The monitor joins its stages by the safe \
+            designs: lamport is BasicRingBuffer's, mcring is MCRingBuffer's. As in the paper a SubAnalyzer keeps its \
+            address pairs, and the queues hold 2,000; one more line is the monitor with its own defaults. The \
+            single-threaded version has no queue, so its line is flat. Two more threads than SubAnalyzers run: where \
+            there are fewer CPUs than that, threads share them, and more SubAnalyzers cannot be faster. The last plots \
+            are of the second analysis: stages that put conversations together, tell their protocols by content and \
+            read HTTP, TLS and DNS to the end, between a dispatcher and an output stage, as in the B-Queue paper's \
+            testbed. Events are found, not printed. MCRingBuffer(deadlock) and MCRingBuffer(sane) are that paper's two \
+            forms of MCRingBuffer, as printed, on the way to the application stages; `corelane monitor` does not offer \
+            them. This traffic reaches all stages, so neither hangs, as the paper found. Where one stage gets next to \
+            nothing the first does, as a test of the monitor shows: the dispatcher waits for a stage whose last items \
+            are invisible.",
     parameters: &[
         Parameter { name: "packets", here: "4 million, generated", paper: Some("82 million, of a wireless network") },
         Parameter { name: "capacity", here: "2000", paper: Some("2,000") },

@@ -13,9 +13,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "params",
     title: "B-Queue's parameters: queue size, workload, batch size, backtracking",
     repeats: "B-Queue, section 5.4, Figures 13 and 14; section 3.3, equation (1)",
-    about: "Cycles an operation are less the workload, as in the paper; they hold the reads of the counter that say when a \
-            workload is over. A lone item comes 20 µs after the one before, to a consumer that has been polling: its \
-            latency as printed is what equation (1) says at most, log2(batch) times ticks.",
+    about: "Cycles an operation are less the workload, as in the paper; they hold the reads of the counter that say \
+            when a workload is over. A lone item comes 20 µs after the one before, to a consumer that has been \
+            polling: its latency as printed is what equation (1) says at most, log2(batch) times ticks.",
     parameters: &[
         Parameter { name: "queue size", here: "128 to 2048; 2048 by batch size", paper: Some("128 to 2,048") },
         Parameter { name: "workload", here: "0 to 3200 cycles", paper: Some("0 to 3,200 cycles") },

@@ -8,9 +8,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "peak",
     title: "peak performance, cycles an operation",
     repeats: "B-Queue, section 5.2, Table 1",
-    about: "Words, one a call on both sides, as fast as they go. Cycles are those of the constant-rate counter, as in the \
-            paper: on a processor that changes its frequency they are a measure of time. The paper tunes FastForward's slip \
-            by hand for each machine; here the best of some four dozen is taken before the first round.",
+    about: "Words, one a call on both sides, as fast as they go. Cycles are those of the constant-rate counter, as in \
+            the paper: on a processor that changes its frequency they are a measure of time. The paper tunes \
+            FastForward's slip by hand for each machine; here the best of some four dozen is taken before the first \
+            round.",
     parameters: &[
         Parameter { name: "queue size", here: "2048 (heapless 2047)", paper: Some("2,048") },
         Parameter { name: "batch size", here: "256", paper: Some("256") },

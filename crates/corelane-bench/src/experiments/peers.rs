@@ -7,9 +7,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "peers",
     title: "throughput beside other crates, one by one and in batches",
     repeats: "no paper: today's crates",
-    about: "Each contender moves numbered 8-byte items from one core to another as fast as both go. One by one, every item \
-            is one call on each side and visible at once. In batches, both sides pass slices. The two are different jobs: a \
-            figure of one is never compared with a figure of the other.",
+    about: "Each contender moves numbered 8-byte items from one core to another as fast as both go. One by one, every \
+            item is one call on each side and visible at once. In batches, both sides pass slices. The two are \
+            different jobs: a figure of one is never compared with a figure of the other.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: None },
         Parameter { name: "capacity", here: "2048 (heapless 2047)", paper: None },

@@ -12,9 +12,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "policies",
     title: "what a lane does between two runs of blocks: the values of its tuning, one by one",
     repeats: "no paper: which policy is best depends on the machine",
-    about: "Each panel varies one value and leaves the others at their defaults. Rates are of the same loops as in `peers`, \
-            and of items of 64 bytes, whose blocks are of several lines; an age is from the push of an item to its pop, at \
-            half the rate of the loop without a pace. `corelane-bench tune` runs this and names the best.",
+    about: "Each panel varies one value and leaves the others at their defaults. Rates are of the same loops as in \
+            `peers`, and of items of 64 bytes, whose blocks are of several lines; an age is from the push of an item \
+            to its pop, at half the rate of the loop without a pace. `corelane-bench tune` runs this and names the \
+            best.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes; 64", paper: None },
         Parameter { name: "capacity", here: "2048", paper: None },

@@ -11,12 +11,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "pool",
     title: "time a task in a pool of threads, by number of submitters",
     repeats: "Scalable Synchronous Queues, section 4, Figure 6",
-    about: "Threads hand tasks in as fast as they can; a sample is over when all of them have been run. The paper's executor hands \
-            a task to a thread that waits, or starts one, without a limit; it is written here as briefly as can be, over four \
-            queues. The cached pools of this library do the same, and so does tokio's for calls that block; both start up to \
-            512 threads. The others keep tasks that wait in a queue, and have as many threads as there are CPUs. To hand over and to \
-            start at once is good for whatever takes long; a flood of empty tasks is the worst there is for it. A box a task is what a submitter \
-            and one runner take that only spin, with no pool between them. CPU time is that of the whole process.",
+    about: "Threads hand tasks in as fast as they can; a sample is over when all of them have been run. The paper's \
+            executor hands a task to a thread that waits, or starts one, without a limit; it is written here as \
+            briefly as can be, over four queues. The cached pools of this library do the same, and so does tokio's for \
+            calls that block; both start up to 512 threads. The others keep tasks that wait in a queue, and have as \
+            many threads as there are CPUs. To hand over and to start at once is good for whatever takes long; a flood \
+            of empty tasks is the worst there is for it. A box a task is what a submitter and one runner take that \
+            only spin, with no pool between them. CPU time is that of the whole process.",
     parameters: &[
         Parameter { name: "submitters", here: "1 to 64", paper: Some("levels of concurrency 2 to 64") },
         Parameter { name: "tasks", here: "empty; 1 µs of work", paper: Some("not said") },

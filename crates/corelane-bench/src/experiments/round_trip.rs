@@ -12,11 +12,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "latency: an item there and back; one way at 10, 50, 90 % of the peak rate and in bursts",
     repeats: "no paper: latency is what batching costs",
     about: "One item is in flight: it goes there by one queue and comes back by another, and both threads only try and \
-            spin. The floor is two bare words, each written by one thread and watched by the other. One way, items come at set times: evenly \
-            at a share of the highest rate that the same loop reaches with this contender, or in bursts. Latency counts \
-            from when an item was due, so that an item which had to wait its turn is late and not forgiven. It holds a \
-            read of the clock at each end. How old items are at one rate for all counts from the push of one item in a \
-            thousand, so that the clock is not what is measured.",
+            spin. The floor is two bare words, each written by one thread and watched by the other. One way, items \
+            come at set times: evenly at a share of the highest rate that the same loop reaches with this contender, \
+            or in bursts. Latency counts from when an item was due, so that an item which had to wait its turn is late \
+            and not forgiven. It holds a read of the clock at each end. How old items are at one rate for all counts \
+            from the push of one item in a thousand, so that the clock is not what is measured.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: None },
         Parameter { name: "capacity", here: "2048 (heapless 2047)", paper: None },

@@ -9,10 +9,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "select",
     title: "one ready queue among many: a select, and a loop of try_pop by hand",
     repeats: "no paper: what a wait for many ends costs where there is something to do",
-    about: "One thread pushes an item to one of the queues, in an order without a pattern, finds it and takes it. By hand \
-            it looks at one lane after the other, from behind the last that had an item. A select does the same through \
-            one virtual call an end, and names the end, which is then popped from. crossbeam's Select is made once and \
-            begins at a random channel.",
+    about: "One thread pushes an item to one of the queues, in an order without a pattern, finds it and takes it. By \
+            hand it looks at one lane after the other, from behind the last that had an item. A select does the same \
+            through one virtual call an end, and names the end, which is then popped from. crossbeam's Select is made \
+            once and begins at a random channel.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: None },
         Parameter { name: "capacity", here: "64", paper: None },

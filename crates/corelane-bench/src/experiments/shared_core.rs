@@ -8,8 +8,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "shared-core",
     title: "too few cores: both ends on one CPU, four pairs on two",
     repeats: "no paper: theirs have a core for each thread",
-    about: "Each end waits as its queue does by itself. Queues that leave waiting to their user give up their time slice \
-            after a failed try (\"+ yield\"). CPU time is that of all threads: spinning is fast and costs a core.",
+    about: "Each end waits as its queue does by itself. Queues that leave waiting to their user give up their time \
+            slice after a failed try (\"+ yield\"). CPU time is that of all threads: spinning is fast and costs a \
+            core.",
     parameters: &[
         Parameter { name: "item", here: "8 bytes", paper: None },
         Parameter { name: "capacity", here: "2048 (heapless 2047)", paper: None },

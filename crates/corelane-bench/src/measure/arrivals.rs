@@ -15,8 +15,9 @@ use std::time::Duration;
 
 const CAPACITY: usize = 1024;
 
-/// Sends items through a lane, `gap` nanoseconds apart in the mean and independent of each other, so that no fixed time of spinning fits them
-/// all. The sender spins until an item is due. Latency counts from when it was due, and CPU time is the consumer's alone.
+/// Sends items through a lane, `gap` nanoseconds apart in the mean and independent of each other, so that no fixed time
+/// of spinning fits them all. The sender spins until an item is due. Latency counts from when it was due, and CPU time
+/// is the consumer's alone.
 ///
 /// With a `rival` a thread that only computes wants the consumer's CPU as well.
 ///

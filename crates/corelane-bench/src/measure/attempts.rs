@@ -42,8 +42,8 @@ fn count_up(parts: &[Part]) -> Vec<f64> {
     values
 }
 
-/// Hands out so many batches of jobs, whatever time that takes. The arrangement has a queue for each worker, or what a queue has counted would
-/// be added up for each of them.
+/// Hands out so many batches of jobs, whatever time that takes. The arrangement has a queue for each worker, or what a
+/// queue has counted would be added up for each of them.
 pub(crate) fn attempts<D: Counted>(
     setting: &Setting,
     arrangement: Arrangement,

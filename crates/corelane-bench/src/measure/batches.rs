@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::hint::spin_loop;
 use std::ops::Range;
 
-/// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the same
-/// for all contenders and counted.
+/// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the
+/// same for all contenders and counted.
 pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &Setting, capacity: usize) -> Outcome {
     let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let round = |count: u64| count.next_multiple_of(P::GRAIN * BATCH as u64);
@@ -45,7 +45,8 @@ const PAGE: usize = 4096;
 const LINE: usize = 128;
 
 /// Memory for a slice, and where in it the slice begins: on a line of its own, drawn anew in each round. Copies between
-/// places that look alike are slow, so where the slice happens to lie beside the queue must not be a part of the result.
+/// places that look alike are slow, so where the slice happens to lie beside the queue must not be a part of the
+/// result.
 fn somewhere<T: Item>(len: usize) -> (Vec<T>, usize) {
     let items = |bytes: usize| bytes.div_ceil(T::BYTES);
     let memory = vec![T::default(); items(PAGE + LINE) + len];

@@ -1,7 +1,8 @@
 //! Jobs that come from clients over TCP: a dispatcher, workers, an acknowledgement for each request.
 //!
-//! Protocol and load are those of the example `job_server`. The server is not: its dispatcher has a fan-out, and here that is what varies. As
-//! there, a thread for each client reads its requests and passes them to the dispatcher through one queue, the same for all contenders.
+//! Protocol and load are those of the example `job_server`. The server is not: its dispatcher has a fan-out, and here
+//! that is what varies. As there, a thread for each client reads its requests and passes them to the dispatcher through
+//! one queue, the same for all contenders.
 
 #[path = "../../../corelane/examples/jobs/mod.rs"]
 mod jobs;
@@ -97,8 +98,8 @@ pub(super) struct Served {
     pub(super) parts: Vec<Part>,
 }
 
-/// Has clients send requests. Each sends the next when the last one is acknowledged. The value is the average time of a request in milliseconds;
-/// CPU time and context switches are those of the dispatcher and the workers.
+/// Has clients send requests. Each sends the next when the last one is acknowledged. The value is the average time of a
+/// request in milliseconds; CPU time and context switches are those of the dispatcher and the workers.
 pub(crate) fn client_server<D: Dispatch>(
     setting: &Setting,
     arrangement: Arrangement,
@@ -196,7 +197,8 @@ pub(super) fn serve<D: Dispatch>(
     })
 }
 
-/// Takes all clients, and starts a thread for each that reads its requests. The queue is closed when all clients are gone.
+/// Takes all clients, and starts a thread for each that reads its requests. The queue is closed when all clients are
+/// gone.
 fn accept<R>(
     listener: &TcpListener,
     clients: usize,

@@ -7,8 +7,8 @@ use crate::rig::{self, Stop, Work};
 use crate::setting::Setting;
 use crate::topology::Cpu;
 
-/// Hands out batches of jobs of so many turns, as fast as they are taken. It is over when all of them have been done. That no job is
-/// lost and none comes twice is checked.
+/// Hands out batches of jobs of so many turns, as fast as they are taken. It is over when all of them have been done.
+/// That no job is lost and none comes twice is checked.
 pub(crate) fn dispatch<D: Dispatch>(
     setting: &Setting,
     arrangement: Arrangement,

@@ -15,8 +15,8 @@ const WARM: u64 = 4;
 /// What a sample moves at most: a queue without a bound takes in all that its takers have not read yet.
 const MOST: u64 = 1_000_000;
 
-/// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many as its neighbours:
-/// counts end the run and nothing else does. The sum of what is taken has to be that of what was put.
+/// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many as its
+/// neighbours: counts end the run and nothing else does. The sum of what is taken has to be that of what was put.
 pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers: usize) -> Outcome {
     let threads = putters.max(takers) as u64;
     let (warm, count) = (WARM * threads, setting.count_up_to(MOST).next_multiple_of(threads));
@@ -78,8 +78,8 @@ fn take<M: ManyToMany>(rx: &mut M::Rx, count: u64) -> Result<u64, Stop> {
 /// Until every thread that waits sleeps, if it ever does.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Has `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value is the
-/// share of one core that they take meanwhile, in percent.
+/// Has `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value is
+/// the share of one core that they take meanwhile, in percent.
 pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
     let (mut txs, rxs) = M::ends(1, takers);
     let mut work: Vec<(Option<Cpu>, Work<f64>)> = Vec::new();

@@ -9,8 +9,8 @@ use crate::rig::{self, PATIENCE, Work, tick_rate};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 
-/// The consumer waits for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is cycles an
-/// item, less the workload; reading the counter that says when the workload is over is part of it.
+/// The consumer waits for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is
+/// cycles an item, less the workload; reading the counter that says when the workload is over is part of it.
 pub(crate) fn loaded<P: Pair<u64>>(setting: &Setting, capacity: usize, workload: u64) -> Outcome {
     let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
     let warm = whole::<P, u64>(2 * capacity as u64);

@@ -139,8 +139,8 @@ const END: [u8; 5] = [5, 0, 0, 0, 255];
 /// Messages that the main thread emits before it takes what is back.
 const BURST: u64 = 1024;
 
-/// A main thread and `workers` others in a ring: the main thread emits messages of 5 to 20 bytes and takes them back, the
-/// workers check and pass on, END ends. A message goes round once.
+/// A main thread and `workers` others in a ring: the main thread emits messages of 5 to 20 bytes and takes them back,
+/// the workers check and pass on, END ends. A message goes round once.
 pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Outcome {
     const LONGEST: usize = 20;
     let mut pairs = (0..=workers).map(|_| M::pair(LONGEST)).collect::<Result<Vec<_>, _>>()?;

@@ -30,8 +30,8 @@ struct Pending {
 }
 
 impl Pending {
-    /// Of the calling thread. It is never freed: a task may outlive a measurement that was given up, and counting references
-    /// would be part of every task.
+    /// Of the calling thread. It is never freed: a task may outlive a measurement that was given up, and counting
+    /// references would be part of every task.
     fn new() -> &'static Self {
         Box::leak(Box::new(Self { tasks: AtomicU64::new(0), submitter: thread::current() }))
     }
@@ -59,8 +59,9 @@ impl Pending {
 /// The process's CPU time when a thread started its clock, and when it stopped it.
 type Span = Range<Duration>;
 
-/// Has tasks run that each take about `nanoseconds` of work, handed in by `submitters` threads as fast as they can. It is over
-/// when all of them have been run; each counts itself done. CPU time is that of the process: the pool's threads do the most.
+/// Has tasks run that each take about `nanoseconds` of work, handed in by `submitters` threads as fast as they can. It
+/// is over when all of them have been run; each counts itself done. CPU time is that of the process: the pool's threads
+/// do the most.
 pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: u64) -> Outcome {
     let pool = Arc::new(P::start(cpus().len().max(1))?);
     let each = setting.count_up_to(MOST).div_ceil(submitters as u64);
@@ -107,8 +108,8 @@ fn submit<P: Pool>(pool: &P, pending: &'static Pending, count: u64, work_ticks: 
     pending.wait(side)
 }
 
-/// Starts `threads` threads of a pool by as many tasks that wait for each other, then leaves it alone, for as many milliseconds as
-/// the setting says. The value is the share of one core that it takes meanwhile, in percent.
+/// Starts `threads` threads of a pool by as many tasks that wait for each other, then leaves it alone, for as many
+/// milliseconds as the setting says. The value is the share of one core that it takes meanwhile, in percent.
 pub(crate) fn idle_pool<P: Pool>(setting: &Setting, threads: usize) -> Outcome {
     let pool = P::start(threads)?;
     let count = if setting.quick { 1 } else { setting.count };

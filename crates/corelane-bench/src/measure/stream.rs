@@ -9,8 +9,8 @@ use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::ops::Range;
 
-/// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring has
-/// been touched by both ends.
+/// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring
+/// has been touched by both ends.
 pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
     let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let warm = whole::<P, T>(2 * capacity as u64);

@@ -7,7 +7,8 @@ use cpu_time::ThreadTime;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Jobs that were handed out or done, by count and by the sum of their numbers: one that is lost, or comes twice, is in both.
+/// Jobs that were handed out or done, by count and by the sum of their numbers: one that is lost, or comes twice, is in
+/// both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     jobs: u64,

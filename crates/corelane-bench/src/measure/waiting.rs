@@ -8,8 +8,8 @@ use crate::rig::{self, PATIENCE, Stop, Work};
 use crate::setting::Setting;
 use std::thread::yield_now;
 
-/// Streams numbered items through `pairs` queues at once, each with two threads that wait as the contender does. Both ends
-/// of queue i run on the CPUs `cpus[i % n]`.
+/// Streams numbered items through `pairs` queues at once, each with two threads that wait as the contender does. Both
+/// ends of queue i run on the CPUs `cpus[i % n]`.
 pub(crate) fn waiting<P: Waits<T>, T: Item>(setting: &Setting, capacity: usize, pairs: usize) -> Outcome {
     stream::<P, T>(
         setting,
@@ -20,7 +20,8 @@ pub(crate) fn waiting<P: Waits<T>, T: Item>(setting: &Setting, capacity: usize, 
     )
 }
 
-/// The same for contenders that leave waiting to their user: a try, and if it fails the rest of the time slice is given up.
+/// The same for contenders that leave waiting to their user: a try, and if it fails the rest of the time slice is given
+/// up.
 pub(crate) fn yielding<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize, pairs: usize) -> Outcome {
     stream::<P, T>(
         setting,

@@ -28,8 +28,8 @@ pub(crate) fn write(directory: &Path) -> Result<(PathBuf, usize), String> {
     Ok((page, records.len()))
 }
 
-/// Writes one plot of the results in this directory as an SVG file that needs no page. `name` is an experiment and a panel of
-/// it, as `peers/one.l3`.
+/// Writes one plot of the results in this directory as an SVG file that needs no page. `name` is an experiment and a
+/// panel of it, as `peers/one.l3`.
 pub(crate) fn write_plot(directory: &Path, name: &str, file: &Path) -> Result<(), String> {
     let records = read(directory)?;
     let mut known = Vec::new();
@@ -103,14 +103,13 @@ fn render(records: &[Record]) -> String {
     let mut out = String::new();
     let _ = write!(
         out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>corelane, measured</title><style>{STYLE}</style></head><body>\n\
-         <h1>corelane, measured</h1>\n\
-         <p class=\"soft\">The papers' evaluations of queues between cores, repeated beside the crates people use today. \
-         Every contender runs in the same process, in an order that rotates from round to round, with its threads \
-         pinned where the system allows; dots are medians, bars go from the least to the most. Dashed lines are designs \
-         exactly as their papers print them, dotted ones what the bare machine can do.</p>\n"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\"><title>corelane, \
+         measured</title><style>{STYLE}</style></head><body>\n<h1>corelane, measured</h1>\n<p class=\"soft\">The \
+         papers' evaluations of queues between cores, repeated beside the crates people use today. Every contender \
+         runs in the same process, in an order that rotates from round to round, with its threads pinned where the \
+         system allows; dots are medians, bars go from the least to the most. Dashed lines are designs exactly as \
+         their papers print them, dotted ones what the bare machine can do.</p>\n"
     );
     if records.iter().any(|record| record.quick) {
         out += "<p class=\"warn\">There are quick runs among these, which only see that everything runs: their figures \
@@ -192,8 +191,8 @@ fn machines(out: &mut String, records: &[&Record]) {
 fn experiment(out: &mut String, i: usize, record: &Record, all: &[Record], published: &Published) {
     let _ = write!(
         out,
-        "<h2 id=\"e{i}\">{}: {}</h2>\n<p class=\"soft\">Repeats {}. {} rounds, about {} ms a sample, {}, {:.0} s in all.</p>\n\
-         <p>{}</p>\n",
+        "<h2 id=\"e{i}\">{}: {}</h2>\n<p class=\"soft\">Repeats {}. {} rounds, about {} ms a sample, {}, {:.0} s in \
+         all.</p>\n<p>{}</p>\n",
         escape(&record.experiment),
         escape(&record.title),
         escape(&record.repeats),
@@ -235,9 +234,10 @@ fn figure(out: &mut String, panel: &PanelRecord) {
     out.push_str("</figure>\n");
     let _ = write!(
         out,
-        "<details><summary>Figures</summary><div class=\"scroll\"><table>\n<tr><th></th>{}<th class=\"n\">{}</th>\
-         <th class=\"n\">least</th><th class=\"n\">most</th><th class=\"n\">samples</th><th class=\"n\">items a sample</th>\
-         <th class=\"n\">CPUs busy</th><th class=\"n\">full, % of items</th><th class=\"n\">empty, % of items</th></tr>\n",
+        "<details><summary>Figures</summary><div class=\"scroll\"><table>\n<tr><th></th>{}<th class=\"n\">{}</th><th \
+         class=\"n\">least</th><th class=\"n\">most</th><th class=\"n\">samples</th><th class=\"n\">items a \
+         sample</th><th class=\"n\">CPUs busy</th><th class=\"n\">full, % of items</th><th class=\"n\">empty, % of \
+         items</th></tr>\n",
         panel.x.as_ref().map_or(String::new(), |axis| format!("<th class=\"n\">{}</th>", escape(&axis.label))),
         escape(&panel.y.label)
     );
@@ -318,7 +318,8 @@ fn beside(out: &mut String, record: &Record, published: &Published) {
     out.push_str("</table></div>\n");
 }
 
-/// How well an earlier run on the same machine agrees: whether contenders that differ by more than 20 % have the same order.
+/// How well an earlier run on the same machine agrees: whether contenders that differ by more than 20 % have the same
+/// order.
 fn agreement(out: &mut String, record: &Record, all: &[Record]) {
     let same = |other: &&Record| {
         other.experiment == record.experiment
@@ -347,7 +348,8 @@ fn agreement(out: &mut String, record: &Record, all: &[Record]) {
     }
 }
 
-/// The pairs of contenders that differ by more than 20 % in a run: how many have the same order in another, and which not.
+/// The pairs of contenders that differ by more than 20 % in a run: how many have the same order in another, and which
+/// not.
 fn compare(record: &Record, other: &Record) -> (usize, Vec<String>) {
     let (mut agree, mut differ) = (0, Vec::new());
     for panel in &record.panels {
@@ -421,7 +423,8 @@ fn every_number(out: &mut String, published: &Published) {
 /// The day and time, UTC.
 fn date(seconds: u64) -> String {
     let (days, left) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1 March of year 0, in cycles of 400 years of 146,097 days; years begin in March, so a leap day is their last.
+    // Days since 1 March of year 0, in cycles of 400 years of 146,097 days; years begin in March, so a leap day is
+    // their last.
     let since = days + 719_468;
     let (cycle, day) = (since / 146_097, since % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

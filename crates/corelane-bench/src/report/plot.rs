@@ -31,8 +31,8 @@ pub(super) fn alone(panel: &PanelRecord) -> String {
     )
 }
 
-/// The class that gives a series its colour, the same in every plot: each design has one, and its printed form shares it.
-/// Other crates are grey, and told apart by their labels.
+/// The class that gives a series its colour, the same in every plot: each design has one, and its printed form shares
+/// it. Other crates are grey, and told apart by their labels.
 fn colour(series: &SeriesRecord) -> &'static str {
     let name = series.name.to_lowercase();
     let own = matches!(series.kind, Kind::Corelane | Kind::Paper);
@@ -313,8 +313,8 @@ fn time(ns: f64) -> String {
     format!("{} {unit}", (value * 1e3).round() / 1e3)
 }
 
-/// Places for labels that are wanted at these heights, in order: at least `apart` from each other, within the range, and
-/// otherwise as near as a pass down and one back up bring them.
+/// Places for labels that are wanted at these heights, in order: at least `apart` from each other, within the range,
+/// and otherwise as near as a pass down and one back up bring them.
 fn spread(wanted: &[f64], apart: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut places: Vec<f64> = wanted.to_vec();
     let mut least = top;

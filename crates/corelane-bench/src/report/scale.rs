@@ -19,8 +19,8 @@ pub(super) struct Mark {
 }
 
 impl Ruler {
-    /// An axis for these values. A linear one starts at 0; a logarithmic one holds at least a factor of two. Values that an axis
-    /// cannot show (not finite; not above 0 on a logarithmic one) have no say.
+    /// An axis for these values. A linear one starts at 0; a logarithmic one holds at least a factor of two. Values
+    /// that an axis cannot show (not finite; not above 0 on a logarithmic one) have no say.
     pub(super) fn new(scale: Scale, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
         let (mut least, mut most) = values

@@ -1,11 +1,11 @@
 //! The flow table: one entry for each bidirectional (protocol, address and port, address and port).
 //!
-//! Flows lie side by side, in segments, in the order in which they began; an index of 4-byte words, an open-addressing hash table with
-//! linear probing, says where.
+//! Flows lie side by side, in segments, in the order in which they began; an index of 4-byte words, an open-addressing
+//! hash table with linear probing, says where.
 //!
-//! 1. A word is 1 + the flow's number in its lower bits and, in those that no number needs, the bits of the flow's hash that
-//!    are not its position; 0 is empty. So most words that do not match are seen not to without a look at the flow, and
-//!    sixteen of them lie in one cache line.
+//! 1. A word is 1 + the flow's number in its lower bits and, in those that no number needs, the bits of the flow's hash
+//!    that are not its position; 0 is empty. So most words that do not match are seen not to without a look at the
+//!    flow, and sixteen of them lie in one cache line.
 //! 2. A position is the upper bits of the hash. At most a quarter of the positions are taken.
 //! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: [`FlowTable::prefetch`],
 //!    and when the rest of the batch has had its turn [`FlowTable::look`].
@@ -13,9 +13,9 @@
 //! A table holds at most 2^29 flows, which is 24 GiB for IPv4; one more panics.
 //!
 //! Against entries inside the hash table this costs the second line, and gains it back by what is not there: empty
-//! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows.
-//! A packet in twenty begins a flow, and a virtual machine may hand out new memory at less than a gigabyte a second, so that is
-//! what decides; for the same reason a flow is as small as it can be.
+//! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows. A
+//! packet in twenty begins a flow, and a virtual machine may hand out new memory at less than a gigabyte a second, so
+//! that is what decides; for the same reason a flow is as small as it can be.
 
 use crate::key::{Key, flow_hash};
 use crate::pages::{Pool, Zeroed};
@@ -89,8 +89,8 @@ const FIRST_SEGMENT: usize = 8;
 /// Positions of the first index.
 const FIRST_INDEX: usize = 16;
 
-/// Positions of the index for each flow, at least. With 2 a walk over neighbours is common enough for its branches to be
-/// mispredicted, with 8 the index falls out of the cache: both were measured to cost a tenth of the rate.
+/// Positions of the index for each flow, at least. With 2 a walk over neighbours is common enough for its branches to
+/// be mispredicted, with 8 the index falls out of the cache: both were measured to cost a tenth of the rate.
 const SPACE: usize = 4;
 
 /// The most flows of a table: its index has 2^31 positions then, and the hash only one bit more than that takes.

@@ -3,14 +3,14 @@
 //! Every packet touches its flow, and that line is rarely in the first cache: the fetch costs more than all the work.
 //! So a [`SubAnalyzer`] takes slots in batches and walks each batch several times:
 //!
-//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt, packets that may be probes). Walking a
-//!    set needs no branch on what a packet is.
+//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt, packets that may be probes). Walking
+//!    a set needs no branch on what a packet is.
 //! 2. Start to fetch the line of the flow index where each packet's hash, which the Dispatcher made, is looked for; the
 //!    same for attempts.
 //! 3. Look the flows up in the index, and start to fetch their lines.
 //! 4. Update the flows, whose lines are there or on their way; then the attempts.
-//! 5. Of the packets that may be probes, most belong to a flow that is settled. Start to fetch the entries of the others, and
-//!    update those.
+//! 5. Of the packets that may be probes, most belong to a flow that is settled. Start to fetch the entries of the
+//!    others, and update those.
 //!
 //! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
 //! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
@@ -102,8 +102,8 @@ struct Tables<A: Family> {
 }
 
 impl SubAnalyzer {
-    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher of the same
-    /// run.
+    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher of the
+    /// same run.
     pub fn new(settings: &Settings, run: &Run) -> Self {
         SubAnalyzer {
             common: Common {
@@ -287,8 +287,8 @@ impl<A: Family> Tables<A> {
         (self.probes[partition], self.sources[partition]) = (probes, sources);
     }
 
-    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts and those in `probing` may be
-    /// probes.
+    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts and those in `probing`
+    /// may be probes.
     #[inline(always)]
     fn process(
         &mut self,
@@ -344,7 +344,8 @@ impl<A: Family> Tables<A> {
             let sources = &mut self.sources[usize::from(chunk[i].partition())];
             let refused = sources.refused();
             let due = sources.entry(&common.run, &key, key.hash(&common.run.keys)).add(wire_len, begins, every);
-            // Of a source that was not taken there is nothing to report, or the MainAnalyzer would keep what is kept nowhere else.
+            // Of a source that was not taken there is nothing to report, or the MainAnalyzer would keep what is kept
+            // nowhere else.
             if let Some((bytes, connections)) = due
                 && sources.refused() == refused
             {

@@ -1,20 +1,22 @@
 //! Probes other than a SYN: FIN, NULL and Xmas segments, and UDP datagrams that nobody answers.
 //!
-//! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port), and a key counts once, at the
-//! time of its earliest probe. Only packets of the address pair are looked at, in the order of the file.
+//! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port), and a key
+//! counts once, at the time of its earliest probe. Only packets of the address pair are looked at, in the order of the
+//! file.
 //!
-//! 1. A TCP segment with FIN alone (FIN scan), without a flag (NULL) or with FIN, PSH and URG (Xmas), ECN's bits aside, that begins
-//!    its flow, has failed at once: no stack sends one before it has a connection, and RFC 9293 (section 3.10.7) answers it with an RST or
-//!    not at all. One that comes behind any other packet of its flow is taken for a part of that conversation.
-//! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, whenever: a single
-//!    datagram may be lost or late, and one answer shows that somebody is there. An ICMP error is not looked at, as refusal and
-//!    silence are the same here.
-//! 3. Some datagrams do not ask, and their flows are not judged: those to a multicast or broadcast address, where many may answer from
-//!    elsewhere or none; those from a port below 1024 to one that is not, which look like the answer to a question that
-//!    the capture does not have (it began later, or somebody else asked in this name: backscatter); those with at most 30 hops left to a
-//!    port from 33434 on, by which traceroute and its like make routers speak.
-//! 4. A group of UDP keys in which one of five or more was answered is no scan: resolvers and peer-to-peer programs meet many who have
-//!    gone away, but not only them.
+//! 1. A TCP segment with FIN alone (FIN scan), without a flag (NULL) or with FIN, PSH and URG (Xmas), ECN's bits aside,
+//!    that begins its flow, has failed at once: no stack sends one before it has a connection, and RFC 9293 (section
+//!    3.10.7) answers it with an RST or not at all. One that comes behind any other packet of its flow is taken for a
+//!    part of that conversation.
+//! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows,
+//!    whenever: a single datagram may be lost or late, and one answer shows that somebody is there. An ICMP error is
+//!    not looked at, as refusal and silence are the same here.
+//! 3. Some datagrams do not ask, and their flows are not judged: those to a multicast or broadcast address, where many
+//!    may answer from elsewhere or none; those from a port below 1024 to one that is not, which look like the answer to
+//!    a question that the capture does not have (it began later, or somebody else asked in this name: backscatter);
+//!    those with at most 30 hops left to a port from 33434 on, by which traceroute and its like make routers speak.
+//! 4. A group of UDP keys in which one of five or more was answered is no scan: resolvers and peer-to-peer programs
+//!    meet many who have gone away, but not only them.
 //!
 //! What is kept: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 
@@ -41,8 +43,8 @@ const fn of_flags(flags: u8) -> Option<Probe> {
     }
 }
 
-/// Bit n says whether a packet whose lower six flags are n may be a probe: a test without a branch. Datagrams have no flags, so
-/// all of them are in.
+/// Bit n says whether a packet whose lower six flags are n may be a probe: a test without a branch. Datagrams have no
+/// flags, so all of them are in.
 const PROBING: u64 = {
     let mut set = 0;
     let mut flags = 0;
@@ -83,8 +85,8 @@ const BY_GREATER: u64 = 2;
 /// … or that nothing more can come of it.
 const SETTLED: u64 = 3;
 
-/// A packet that [`may_probe`], in the order of its flow. `is_first` says whether it began it, for TCP; `by_lesser` whether the end
-/// with the lesser address and port sent it; `to_many` whether its destination is no single host.
+/// A packet that [`may_probe`], in the order of its flow. `is_first` says whether it began it, for TCP; `by_lesser`
+/// whether the end with the lesser address and port sent it; `to_many` whether its destination is no single host.
 #[inline(always)]
 pub(crate) fn event(
     flow: &mut Flow,

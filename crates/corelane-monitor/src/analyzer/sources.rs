@@ -1,15 +1,17 @@
 //! What each source began and sent: the example of section III-A3 of the MCRingBuffer paper.
 //!
-//! 1. A partition keeps, for each source, the bytes it sent and the connections it began since the last state report. A connection is a
-//!    flow whose first packet it sent, TCP or UDP.
-//! 2. When the bytes have come to M, the setting [`Counting::every`](crate::Counting::every), or the connections to as many as a report can
-//!    say, a state report takes both along, and the count starts over.
-//! 3. When the capture ends, what is left goes out too. So the sums that the MainAnalyzer makes are exact, whatever M is.
+//! 1. A partition keeps, for each source, the bytes it sent and the connections it began since the last state report. A
+//!    connection is a flow whose first packet it sent, TCP or UDP.
+//! 2. When the bytes have come to M, the setting [`Counting::every`](crate::Counting::every), or the connections to as
+//!    many as a report can say, a state report takes both along, and the count starts over.
+//! 3. When the capture ends, what is left goes out too. So the sums that the MainAnalyzer makes are exact, whatever M
+//!    is.
 //!
-//! A source has many peers, so its counts come from many partitions. As each reports for itself, not only the sums but also the
-//! reports are the same for any number of SubAnalyzers.
+//! A source has many peers, so its counts come from many partitions. As each reports for itself, not only the sums but
+//! also the reports are the same for any number of SubAnalyzers.
 //!
-//! Memory: an entry of 32 bytes (IPv4) or 64 (IPv6) for each source of each partition, and one for each source in the MainAnalyzer.
+//! Memory: an entry of 32 bytes (IPv4) or 64 (IPv6) for each source of each partition, and one for each source in the
+//! MainAnalyzer.
 
 use bytemuck::Zeroable;
 

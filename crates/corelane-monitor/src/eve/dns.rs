@@ -65,8 +65,8 @@ struct Srv<'a> {
     name: &'a str,
 }
 
-/// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a message may make a hundred times
-/// its size of text.
+/// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a
+/// message may make a hundred times its size of text.
 const ANSWERS: usize = 16 << 10;
 
 impl Answer<'_> {

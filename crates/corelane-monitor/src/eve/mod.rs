@@ -1,7 +1,8 @@
-//! Events in Suricata's EVE format: one JSON document a line, with its names and nesting, so that what reads those reads these.
+//! Events in Suricata's EVE format: one JSON document a line, with its names and nesting, so that what reads those
+//! reads these.
 //!
-//! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file here with its fields,
-//! a flag in [`Events`], and the call in `inspect/records.rs`.
+//! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file
+//! here with its fields, a flag in [`Events`], and the call in `inspect/records.rs`.
 
 pub(crate) mod dns;
 pub(crate) mod flow;

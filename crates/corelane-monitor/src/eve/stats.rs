@@ -14,7 +14,8 @@ struct Head {
     event_type: &'static str,
 }
 
-/// Writes the event of a whole run, with Suricata's counters as far as they are counted here, and under `corelane` all others.
+/// Writes the event of a whole run, with Suricata's counters as far as they are counted here, and under `corelane` all
+/// others.
 ///
 /// It holds only what follows from the packets, the settings and the limits.
 ///

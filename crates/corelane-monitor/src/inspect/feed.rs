@@ -4,7 +4,8 @@
 //!    Others, which it lends only until it reads on, are copied to the end of the chunk in work; its items are kept
 //!    until it is full, or nothing more is at hand, and go out behind it.
 //! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
-//! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered goes out.
+//! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered
+//!    goes out.
 //! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits
 //!    until the output stage is at most [`AHEAD`] strides behind. It waits as well before it begins a chunk, copied or
 //!    shared, with which more than [`MOST_HELD`] bytes would be held: packets may be long, and a stride of them is then
@@ -56,7 +57,8 @@ impl Marks {
     }
 }
 
-/// The partition of a record that has none as a TCP or UDP packet: of a fragment, or of one with a damaged header. `None` if it has no addresses.
+/// The partition of a record that has none as a TCP or UDP packet: of a fragment, or of one with a damaged header.
+/// `None` if it has no addresses.
 #[cold]
 pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
     let datagram = datagram(record).ok()?;
@@ -278,8 +280,9 @@ impl<P: ItemProducer> Feed<P> {
         }
     }
 
-    /// Tells every stage that the next packet has this number at least, and sends all that was gathered: nothing more may come for a while.
-    /// Without that a stage whose partitions are quiet would hold back what the others have found, until the next mark.
+    /// Tells every stage that the next packet has this number at least, and sends all that was gathered: nothing more
+    /// may come for a while. Without that a stage whose partitions are quiet would hold back what the others have
+    /// found, until the next mark.
     pub(super) fn pause(&mut self, number: u64) {
         self.next = number;
         if number > self.passed {

@@ -6,7 +6,8 @@ use corelane_net::defrag;
 use corelane_net::protocol::Protocol;
 use std::collections::BTreeMap;
 
-/// What the second analysis found, in numbers. They follow from the packets, the settings and the limits, from nothing else.
+/// What the second analysis found, in numbers. They follow from the packets, the settings and the limits, from nothing
+/// else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Findings {

@@ -1,8 +1,9 @@
 //! The output stage's work: the lines of all stages in one order.
 //!
-//! 1. A stage's lines come with ascending keys, and with them how far it has come: it will bring nothing more for a packet of a lesser number.
-//! 2. What lies before the least of these is complete. Of the stages' first lines the one with the least key goes out, and with it those behind it that
-//!    come before every other stage's first.
+//! 1. A stage's lines come with ascending keys, and with them how far it has come: it will bring nothing more for a
+//!    packet of a lesser number.
+//! 2. What lies before the least of these is complete. Of the stages' first lines the one with the least key goes out,
+//!    and with it those behind it that come before every other stage's first.
 
 use super::lines::{Key, Lines};
 use std::collections::VecDeque;
@@ -97,7 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Lines with keys of their own, dealt out to stages that bring them in pieces of any size, in any order between stages.
+        /// Lines with keys of their own, dealt out to stages that bring them in pieces of any size, in any order
+        /// between stages.
         #[test]
         fn the_order_is_that_of_the_keys(
             numbers in prop::collection::btree_map(0_u64..200, (0_usize..4, 1_usize..3), 0..150),

@@ -34,7 +34,8 @@ impl Observer<Talk> for Records<'_> {
         let payload = talk.is_some();
         let (name, protocol, client, transactions) = match talk {
             Some(mut talk) => {
-                // Not what the packet in work brings about, if there is one: it is another conversation's, which needs the memory or the ports.
+                // Not what the packet in work brings about, if there is one: it is another conversation's, which needs
+                // the memory or the ports.
                 self.events(conversation, &mut talk, None);
                 self.unanswered_hello(conversation, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);

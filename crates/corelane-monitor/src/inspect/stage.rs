@@ -1,7 +1,7 @@
 //! An application stage: all state of the partitions that it owns, the scan detector's among it.
 //!
-//! A packet goes through the scan detector's tables in batches, as in [`analyzer`](crate::analyzer), and through the TCP/IP stack, the
-//! identifier and the parsers to completion. At the end of a batch what was found is a [`Harvest`].
+//! A packet goes through the scan detector's tables in batches, as in [`analyzer`](crate::analyzer), and through the
+//! TCP/IP stack, the identifier and the parsers to completion. At the end of a batch what was found is a [`Harvest`].
 
 use super::Inspection;
 use super::findings::Findings;
@@ -37,7 +37,8 @@ struct Cell {
     most_bytes: [usize; 2],
 }
 
-/// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a hundred times its size.
+/// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a
+/// hundred times its size.
 pub(super) const ENOUGH: usize = 64 << 10;
 /// Slots that are gathered for the scan detector.
 const SLOTS: usize = 256;

@@ -44,8 +44,8 @@ fn every_capture_gives_the_expected_report() {
     assert!(checked >= 30, "only {checked} captures");
 }
 
-/// What probed whom, by what, and when the threshold was crossed. The counts are those of TRUTH.json (and one host it does not list); an
-/// independent program found the same scans and times by the same rules.
+/// What probed whom, by what, and when the threshold was crossed. The counts are those of TRUTH.json (and one host it
+/// does not list); an independent program found the same scans and times by the same rules.
 #[test]
 fn scans_by_other_probes_are_named_for_what_they_are() {
     let Some(folder) = captures() else { return };
@@ -72,15 +72,16 @@ fn scans_by_other_probes_are_named_for_what_they_are() {
                 sweep("192.168.10.54", 1001, 1_321_019_460_267_023_000),
                 sweep("192.168.10.10", 369, 1_321_019_460_267_088_000),
             ],
-            // No control and no ordinary traffic. In flags-matrix.pcap the segments that look like probes reply to others.
+            // No control and no ordinary traffic. In flags-matrix.pcap the segments that look like probes reply to
+            // others.
             _ => vec![],
         };
         assert_eq!(run(&path, &Settings::default()).probe_scans, expected, "{}", path.display());
     }
 }
 
-/// By the paper's rule the failed attempts are the keys with a SYN and without a SYN-ACK, which were counted apart. (The
-/// count for flags-matrix.pcap takes SYN+FIN and SYN+RST for SYNs, so it is left out.)
+/// By the paper's rule the failed attempts are the keys with a SYN and without a SYN-ACK, which were counted apart.
+/// (The count for flags-matrix.pcap takes SYN+FIN and SYN+RST for SYNs, so it is left out.)
 #[test]
 fn the_paper_rule_gives_the_known_sets() {
     let Some(folder) = captures() else { return };

@@ -1,5 +1,5 @@
-//! The pcapng format: blocks that each say their type and length, twice the length. Sections may differ in byte order, and
-//! every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
+//! The pcapng format: blocks that each say their type and length, twice the length. Sections may differ in byte order,
+//! and every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
 
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};

@@ -65,8 +65,8 @@ enum Format {
 }
 
 impl Reader {
-    /// Opens a capture. The path `-` means the standard input. pcap and pcapng are known by their content, as are gzip and
-    /// zstd around them.
+    /// Opens a capture. The path `-` means the standard input. pcap and pcapng are known by their content, as are gzip
+    /// and zstd around them.
     pub fn open(input: &Path, options: &Options) -> Result<Self, OpenError> {
         Self::new(Input::open(input, options.preload)?)
     }
@@ -99,8 +99,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Everything before the place of the error has been handed over by earlier calls: a call that fails has handed over
-    /// nothing. If reading can go on ([`ReadError::goes_on`]) the next call does, else it returns 0.
+    /// Everything before the place of the error has been handed over by earlier calls: a call that fails has handed
+    /// over nothing. If reading can go on ([`ReadError::goes_on`]) the next call does, else it returns 0.
     ///
     /// # Panics
     ///

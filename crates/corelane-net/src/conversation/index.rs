@@ -1,12 +1,14 @@
 //! Where the conversation of a key lies: open addressing with linear probing.
 //!
-//! 1. A word is 32 bits of the key's hash and 1 + the number of the conversation; 0 is empty. Words that do not match are seen not to without a
-//!    look at the conversation, eight of them lie in one cache line, and neither growing nor removing needs the keys.
+//! 1. A word is 32 bits of the key's hash and 1 + the number of the conversation; 0 is empty. Words that do not match
+//!    are seen not to without a look at the conversation, eight of them lie in one cache line, and neither growing nor
+//!    removing needs the keys.
 //! 2. A position is the upper bits of the hash. At most half of the positions are taken; then the index doubles.
 //! 3. A removed word is closed over by moving back those behind it.
 //!
-//! Why not `hashbrown`: its tombstones make the time at which it grows depend on the hashes, which are keyed at random. Here the memory is a
-//! function of how many conversations there are and were, so what is evicted to stay within a budget is the same in every run.
+//! Why not `hashbrown`: its tombstones make the time at which it grows depend on the hashes, which are keyed at random.
+//! Here the memory is a function of how many conversations there are and were, so what is evicted to stay within a
+//! budget is the same in every run.
 
 #[derive(Debug, Default)]
 pub(super) struct Index {

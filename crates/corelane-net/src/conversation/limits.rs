@@ -35,8 +35,9 @@ pub const LEAST_BYTES: usize = 64 << 10;
 const MOST_BYTES: usize = 256 << 30;
 
 impl Limits {
-    /// The usual limits with so many bytes in all, at least [`LEAST_BYTES`]: half of them for bytes out of order, a quarter and at most 1 MiB for a conversation, half of that
-    /// for a side. Holes 10 s, one-sided conversations 30 s, UDP 60 s, TCP 5 minutes, closed 5 s.
+    /// The usual limits with so many bytes in all, at least [`LEAST_BYTES`]: half of them for bytes out of order, a
+    /// quarter and at most 1 MiB for a conversation, half of that for a side. Holes 10 s, one-sided conversations 30 s,
+    /// UDP 60 s, TCP 5 minutes, closed 5 s.
     pub fn new(bytes: usize) -> Self {
         const SECOND: u64 = 1_000_000_000;
         let bytes = bytes.clamp(LEAST_BYTES, MOST_BYTES);
@@ -96,7 +97,8 @@ counts! {
     midstream,
     /// SYNs of no conversation, for which none is kept.
     bare_syns,
-    /// Other TCP segments of no conversation that begin none: no payload, or RST, or flags that no sender sets together.
+    /// Other TCP segments of no conversation that begin none: no payload, or RST, or flags that no sender sets
+    /// together.
     strays,
     /// Conversations that both ends closed.
     finished,
@@ -118,7 +120,8 @@ counts! {
     retransmitted,
     /// Segments that overlap bytes held back, as far as these differ from theirs. What came first stays.
     conflicts,
-    /// Segments of at most one byte right before the next one expected, with which an end asks whether the other is there.
+    /// Segments of at most one byte right before the next one expected, with which an end asks whether the other is
+    /// there.
     keep_alives,
     /// Times that bytes were given up.
     gaps,

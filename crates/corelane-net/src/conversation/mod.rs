@@ -1,24 +1,24 @@
 //! Conversations: the packets of two ends put together, and their bytes in order.
 //!
-//! [`Conversations`] holds those of one partition, within a budget of bytes. It is given packets and marks in time; it gives an
-//! [`Application`] the bytes of each side in order, and an [`Observer`] each conversation when it is over.
+//! [`Conversations`] holds those of one partition, within a budget of bytes. It is given packets and marks in time; it
+//! gives an [`Application`] the bytes of each side in order, and an [`Observer`] each conversation when it is over.
 //!
 //! # What begins a conversation
 //!
 //! - UDP: any datagram.
-//! - TCP: a SYN-ACK, as it shows that there were both a SYN and somebody who answers it; or a segment with payload, a connection picked up
-//!   in its middle.
-//! - Nothing else. A SYN leaves a trace among the last few hundred of its partition, no conversation: its time, its sequence number and its
-//!   bytes are the connection's if there comes to be one, and are overwritten by other SYNs if not. FIN, RST and bare ACK of no
-//!   conversation are strays, which are counted.
+//! - TCP: a SYN-ACK, as it shows that there were both a SYN and somebody who answers it; or a segment with payload, a
+//!   connection picked up in its middle.
+//! - Nothing else. A SYN leaves a trace among the last few hundred of its partition, no conversation: its time, its
+//!   sequence number and its bytes are the connection's if there comes to be one, and are overwritten by other SYNs if
+//!   not. FIN, RST and bare ACK of no conversation are strays, which are counted.
 //!
 //! Payload on a SYN is not taken before it comes again, or is a gap if it does not (TCP Fast Open).
 //!
 //! # What ends it
 //!
-//! FIN from both ends, in the order of their bytes, or an RST whose sequence number can be of this connection: then it is closed, and
-//! takes stragglers for some seconds. A SYN ends a closed one, and a SYN-ACK that answers a new SYN ends one in any state. Else it is over when nothing comes for too long, when
-//! its memory is needed, or with the capture.
+//! FIN from both ends, in the order of their bytes, or an RST whose sequence number can be of this connection: then it
+//! is closed, and takes stragglers for some seconds. A SYN ends a closed one, and a SYN-ACK that answers a new SYN ends
+//! one in any state. Else it is over when nothing comes for too long, when its memory is needed, or with the capture.
 //!
 //! # Example
 //!
@@ -51,7 +51,8 @@
 //!     }
 //! }
 //!
-//! # let packet = Packet { time_ns: 1, wire_len: 60, frames: 1, source: mapped(1), destination: mapped(2), source_port: 5,
+//! # let packet = Packet { time_ns: 1, wire_len: 60, frames: 1, source: mapped(1), destination: mapped(2),
+//! #     source_port: 5,
 //! #     destination_port: 53, protocol: UDP, flags: 0, sequence: 0, acknowledgment: 0, payload: b"question", cut: 0 };
 //! let mut conversations = Conversations::new(&Limits::default());
 //! conversations.packet(&packet, &mut Print);

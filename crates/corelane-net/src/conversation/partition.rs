@@ -33,8 +33,8 @@ impl<A: Application> Partition<A> {
         }
     }
 
-    /// Takes a datagram or a fragment, which came in a frame of `wire_len` bytes. Fragments that become whole are put together in `buffer`, of which all
-    /// partitions of a thread need one.
+    /// Takes a datagram or a fragment, which came in a frame of `wire_len` bytes. Fragments that become whole are put
+    /// together in `buffer`, of which all partitions of a thread need one.
     #[inline]
     pub fn datagram(
         &mut self,

@@ -1,12 +1,13 @@
-//! Items side by side in pieces of equal size: no item is moved when there are more of them, and memory goes back when there are fewer.
+//! Items side by side in pieces of equal size: no item is moved when there are more of them, and memory goes back when
+//! there are fewer.
 
 /// Items of a piece: with 128 bytes each, a page.
 const PIECE: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Segments<T> {
-    /// All full but the last one with items; at most one without behind it, so that one item that comes and goes costs no
-    /// allocation.
+    /// All full but the last one with items; at most one without behind it, so that one item that comes and goes costs
+    /// no allocation.
     pieces: Vec<Vec<T>>,
     len: usize,
 }

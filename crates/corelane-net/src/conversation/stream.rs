@@ -2,34 +2,38 @@
 //!
 //! There is one number a side, the sequence number that comes next, until something arrives behind a hole.
 //!
-//! 1. A segment that begins at the next number goes through to the application as it lies in the packet: no copy, no allocation.
+//! 1. A segment that begins at the next number goes through to the application as it lies in the packet: no copy, no
+//!    allocation.
 //! 2. What lies before the next number was there already: it is counted and left out.
-//! 3. A segment behind a hole is copied and held back. Pieces held back are in order and do not overlap: what came first stays, and of a later
-//!    copy only what is new is kept. Where they overlap and differ it is counted.
-//! 4. When the hole is filled, or given up, the pieces go out up to the next hole. A hole given up is a gap, told and counted.
+//! 3. A segment behind a hole is copied and held back. Pieces held back are in order and do not overlap: what came
+//!    first stays, and of a later copy only what is new is kept. Where they overlap and differ it is counted.
+//! 4. When the hole is filled, or given up, the pieces go out up to the next hole. A hole given up is a gap, told and
+//!    counted.
 //!
 //! # When a hole is given up
 //!
-//! - The other end has acknowledged what is behind it, and bytes behind it are here: so that end has the missing ones, and will not be sent them
-//!   again. If nothing is behind it yet the hole stays, as the acknowledgment may have been captured before what it acknowledges.
-//! - Too many bytes wait. Then the first hole of this side goes, and the next, until the new bytes fit; where even that does not help, everything up to
-//!   them. No other conversation pays for it.
+//! - The other end has acknowledged what is behind it, and bytes behind it are here: so that end has the missing ones,
+//!   and will not be sent them again. If nothing is behind it yet the hole stays, as the acknowledgment may have been
+//!   captured before what it acknowledges.
+//! - Too many bytes wait. Then the first hole of this side goes, and the next, until the new bytes fit; where even that
+//!   does not help, everything up to them. No other conversation pays for it.
 //! - Bytes wait too long and the other end's acknowledgments were never seen: the capture has one direction only.
 //! - The side ends: by RST, time-out, eviction, end of the capture.
 //! - A part of a segment was on the wire but not captured: nothing will bring it.
 //!
 //! # Sequence numbers
 //!
-//! They wrap around, so only distances are compared, from the next number on. Within 2^28 ahead or behind a segment is of the connection; no window in use
-//! is as large. One that is farther off is left out: a stray of an earlier connection, or made up. When that happens four
-//! times in a row, it is the next number that is wrong, after a capture that missed more than that, or a new connection whose handshake it
-//! missed; then the hole is given up whatever its size, and the stream goes on.
+//! They wrap around, so only distances are compared, from the next number on. Within 2^28 ahead or behind a segment is
+//! of the connection; no window in use is as large. One that is farther off is left out: a stray of an earlier
+//! connection, or made up. When that happens four times in a row, it is the next number that is wrong, after a capture
+//! that missed more than that, or a new connection whose handshake it missed; then the hole is given up whatever its
+//! size, and the stream goes on.
 //!
-//! A keep-alive repeats the byte before the next number; a probe of a closed window brings the next byte, which may come again: both need
-//! no rule of their own.
+//! A keep-alive repeats the byte before the next number; a probe of a closed window brings the next byte, which may
+//! come again: both need no rule of their own.
 //!
-//! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its window, and can wait for
-//! ever for a retransmission. Here both are somebody else's.
+//! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its
+//! window, and can wait for ever for a retransmission. Here both are somebody else's.
 
 use super::application::Application;
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};

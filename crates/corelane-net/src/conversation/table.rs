@@ -1,24 +1,29 @@
 //! The table of the conversations of one partition.
 //!
-//! 1. An [index](super::index) finds the conversation of a packet: one look at a line of words, and one at the conversation itself, two lines.
-//!    Conversations lie side by side and without holes: when one goes the last takes its number. So what is reserved follows their number down as well as up.
+//! 1. An [index](super::index) finds the conversation of a packet: one look at a line of words, and one at the
+//!    conversation itself, two lines. Conversations lie side by side and without holes: when one goes the last takes
+//!    its number. So what is reserved follows their number down as well as up.
 //! 2. A conversation begins as the header of the [module](super) says. Its application begins with its first payload.
-//! 3. Each is in one of four lists, by class, the one heard of last at the end. A list goes by ticks of a second: a conversation that was heard of in this tick
-//!    already keeps its place, so that packets in a row do not touch their neighbours' lines.
+//! 3. Each is in one of four lists, by class, the one heard of last at the end. A list goes by ticks of a second: a
+//!    conversation that was heard of in this tick already keeps its place, so that packets in a row do not touch their
+//!    neighbours' lines.
 //! 4. At a mark in time the lists give up from the front who is over its time.
-//! 5. When something has to be reserved and the budget is used up, conversations go until it fits: closed ones first; then those only one end of
-//!    which was heard, if these have more than a quarter of the budget; then of the others whoever was not heard of for longest.
+//! 5. When something has to be reserved and the budget is used up, conversations go until it fits: closed ones first;
+//!    then those only one end of which was heard, if these have more than a quarter of the budget; then of the others
+//!    whoever was not heard of for longest.
 //!
 //! # Why a flood does not win
 //!
-//! A spoofed SYN reserves nothing, and neither does an RST, FIN or ACK of no conversation, whatever else is set. A spoofed SYN that is answered, a spoofed datagram or
-//! segment with payload begins a conversation, but nobody confirms it, so it can have a quarter of the budget at most as long as others need the rest. What
-//! one conversation holds back, [its own limits](super::stream) bound.
+//! A spoofed SYN reserves nothing, and neither does an RST, FIN or ACK of no conversation, whatever else is set. A
+//! spoofed SYN that is answered, a spoofed datagram or segment with payload begins a conversation, but nobody confirms
+//! it, so it can have a quarter of the budget at most as long as others need the rest. What one conversation holds
+//! back, [its own limits](super::stream) bound.
 //!
 //! # Why the result is always the same
 //!
-//! Everything here is a function of the packets and marks of this partition in their order. The hash of the index has random keys, but what is
-//! reserved depends on how many conversations there are, not where (see [`index`](super::index)).
+//! Everything here is a function of the packets and marks of this partition in their order. The hash of the index has
+//! random keys, but what is reserved depends on how many conversations there are, not where (see
+//! [`index`](super::index)).
 
 use super::application::Application;
 use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, Tick};
@@ -101,7 +106,8 @@ impl<A: Application> Conversations<A> {
         &self.shared.counts
     }
 
-    /// Bytes reserved. Between two calls never more than the budget, where an application does not take more than that for itself within one packet.
+    /// Bytes reserved. Between two calls never more than the budget, where an application does not take more than that
+    /// for itself within one packet.
     pub fn reserved_bytes(&self) -> usize {
         let charged: usize = self.lists.iter().map(|list| list.charged).sum();
         self.index.reserved_bytes()
@@ -151,8 +157,8 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// The caller got to this time, and so does everything that waits for time to pass. Where marks lie among the packets is the caller's choice;
-    /// the same places give the same result.
+    /// The caller got to this time, and so does everything that waits for time to pass. Where marks lie among the
+    /// packets is the caller's choice; the same places give the same result.
     pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
         self.clock = self.clock.max(mark_ns);
         // From the end, as one that is done leaves the list, and the last takes its place.
@@ -205,7 +211,8 @@ impl<A: Application> Conversations<A> {
         (self.hash.hash_one(key.words()) >> 32) as u32
     }
 
-    /// A SYN, with ACK or without, of a conversation that is there. If it begins another one the old one is over, else this is its number now.
+    /// A SYN, with ACK or without, of a conversation that is there. If it begins another one the old one is over, else
+    /// this is its number now.
     #[cold]
     fn go_on_or_replace(
         &mut self,
@@ -312,8 +319,8 @@ impl<A: Application> Conversations<A> {
         number
     }
 
-    /// Brings a conversation into the class and the charge that it should have; with `heard`, to where those just heard of are. Says whether it
-    /// costs more than before.
+    /// Brings a conversation into the class and the charge that it should have; with `heard`, to where those just heard
+    /// of are. Says whether it costs more than before.
     #[inline]
     fn settle(&mut self, number: u32, heard: bool) -> bool {
         let now = tick(self.clock);
@@ -342,7 +349,8 @@ impl<A: Application> Conversations<A> {
         self.charge(number)
     }
 
-    /// Brings the charge of a conversation, and whether it is listed as holding bytes back, to what it should be. Says whether it costs more than before.
+    /// Brings the charge of a conversation, and whether it is listed as holding bytes back, to what it should be. Says
+    /// whether it costs more than before.
     #[inline]
     fn charge(&mut self, number: u32) -> bool {
         let Entry { conversation, extra } = self.entries.get_mut(number);
@@ -498,7 +506,8 @@ impl<A: Application> Conversations<A> {
     }
 }
 
-/// Who opened, of a packet that does not say: who sends first, unless that is from a port of a service to one of a client.
+/// Who opened, of a packet that does not say: who sends first, unless that is from a port of a service to one of a
+/// client.
 fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
     const SERVICES: u16 = 1024;
     if packet.source_port < SERVICES && packet.destination_port >= SERVICES { sender.other() } else { sender }

@@ -141,8 +141,8 @@ fn extension_len(payload: &[u8]) -> Result<usize, NoDatagram> {
     payload.get(1).map(|&len| usize::from(len)).ok_or(NoDatagram::Malformed)
 }
 
-/// How much of `available` bytes belongs to a packet that states `stated` bytes, and how many it has that were not captured, of
-/// `uncaptured` that the whole frame lacks.
+/// How much of `available` bytes belongs to a packet that states `stated` bytes, and how many it has that were not
+/// captured, of `uncaptured` that the whole frame lacks.
 #[inline]
 fn extent(stated: usize, available: usize, uncaptured: u32) -> (usize, u32) {
     match u32::try_from(stated.saturating_sub(available)) {

@@ -1,8 +1,8 @@
 //! One captured frame to addresses, ports and TCP flags, and to payload where that is asked for.
 //!
-//! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`] are
-//! for who looks into the packets: the one stops at the IP payload, so that fragments can be [put together](crate::defrag) in between,
-//! the other gives what TCP and UDP carry.
+//! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`]
+//! are for who looks into the packets: the one stops at the IP payload, so that fragments can be
+//! [put together](crate::defrag) in between, the other gives what TCP and UDP carry.
 //!
 //! # Where things are
 //!
@@ -59,8 +59,8 @@ fn general(link: LinkType, data: &[u8]) -> Decoded {
     }
 }
 
-/// Most packets, in one straight line: Ethernet without tags, IPv4 without options and not a fragment, TCP. `None` means
-/// that the general way has to look.
+/// Most packets, in one straight line: Ethernet without tags, IPv4 without options and not a fragment, TCP. `None`
+/// means that the general way has to look.
 #[inline(always)]
 fn ethernet_ipv4_tcp(data: &[u8]) -> Option<Decoded> {
     let headers = data.first_chunk::<54>()?;

@@ -63,7 +63,10 @@ pub fn datagram<'a>(record: &Record<'a>) -> Result<Datagram<'a>, NoDatagram> {
 /// use corelane_net::capture::{LinkType, Record};
 /// use corelane_net::decode::{datagram, packet};
 ///
-/// let udp = [0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i'];
+/// let udp = [
+///     0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+///     0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i', // UDP
+/// ];
 /// let record = Record { time_ns: 7, wire_len: 30, link: LinkType::RAW, data: &udp };
 /// let packet = packet(record.time_ns, record.wire_len, &datagram(&record).unwrap()).unwrap();
 /// assert_eq!((packet.source_port, packet.payload), (53, &b"hi"[..]));
@@ -114,7 +117,8 @@ pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Resul
         None => packet.cut = packet.cut.saturating_sub((header_len - data.len()) as u32),
     }
     if protocol == UDP {
-        // The length is 0 for what the card was to cut, and in jumbograms; one that claims more than there is says nothing.
+        // The length is 0 for what the card was to cut, and in jumbograms; one that claims more than there is says
+        // nothing.
         let stated = usize::from(half(4)).saturating_sub(header_len);
         if stated > 0 || half(4) == 8 {
             let kept = stated.min(packet.payload.len());

@@ -1,11 +1,12 @@
 //! Community ID, version 1: one name for a flow in every tool that knows the addresses and ports.
 //!
-//! The hash is that of the published specification (corelight/community-id-spec): SHA-1 over the seed, the two ends in order, the
-//! protocol and a zero byte, in network byte order; in base64 behind `1:`.
+//! The hash is that of the published specification (corelight/community-id-spec): SHA-1 over the seed, the two ends in
+//! order, the protocol and a zero byte, in network byte order; in base64 behind `1:`.
 //!
 //! 1. The end with the smaller address comes first, at equal addresses the one with the smaller port.
-//! 2. ICMP has no ports. Its type stands for the source port, and for the destination port the type of the answer, where there is one,
-//!    so that both directions get one name; otherwise the code, and then the direction stays as it is.
+//! 2. ICMP has no ports. Its type stands for the source port, and for the destination port the type of the answer,
+//!    where there is one, so that both directions get one name; otherwise the code, and then the direction stays as it
+//!    is.
 //! 3. Protocols without either are hashed without ports.
 
 use std::net::IpAddr;
@@ -20,10 +21,11 @@ const UDP: u8 = 17;
 const ICMP_V6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// The Community ID of a flow of the IP protocol `protocol`, with the seed 0 that everybody uses who does not say otherwise.
+/// The Community ID of a flow of the IP protocol `protocol`, with the seed 0 that everybody uses who does not say
+/// otherwise.
 ///
-/// For ICMP the ports are type and code, as Wireshark and Zeek have them. Addresses of two families make no flow: they are hashed
-/// as they are, IPv4 first.
+/// For ICMP the ports are type and code, as Wireshark and Zeek have them. Addresses of two families make no flow: they
+/// are hashed as they are, IPv4 first.
 ///
 /// ```
 /// use corelane_net::protocol::community_id;
@@ -118,8 +120,8 @@ mod tests {
         community_id(protocol, (source.parse().unwrap(), ports.0), (destination.parse().unwrap(), ports.1))
     }
 
-    /// The baseline of the specification. It is of real packets, so ICMP's type and code are what its "ports" come from: the pairs
-    /// below are (type, code).
+    /// The baseline of the specification. It is of real packets, so ICMP's type and code are what its "ports" come
+    /// from: the pairs below are (type, code).
     #[test]
     fn the_published_vectors() {
         #[rustfmt::skip]

@@ -1,19 +1,22 @@
 //! What conversations say: which protocol it is, by content, and of HTTP/1, TLS and DNS what can be read in the clear.
 //!
-//! A [`Session`] takes the bytes of one conversation in order, as [`Application`] has them, and gives [`Event`]s. First it finds out which
-//! protocol it is ([`identify`]). If it is one that is read ([`http`], [`tls`], [`dns`]) its parser then gets what was seen so far and all that
-//! follows; of all others only the name is of interest, and the session wants no more bytes.
+//! A [`Session`] takes the bytes of one conversation in order, as [`Application`] has them, and gives [`Event`]s. First
+//! it finds out which protocol it is ([`identify`]). If it is one that is read ([`http`], [`tls`], [`dns`]) its parser
+//! then gets what was seen so far and all that follows; of all others only the name is of interest, and the session
+//! wants no more bytes.
 //!
 //! # What holds for all of it
 //!
-//! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of the two sides.
-//! - No bytes make it panic, and what it keeps is bounded: each parser states its bounds, and [`Session::heap_bytes`] counts.
+//! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of
+//!   the two sides.
+//! - No bytes make it panic, and what it keeps is bounded: each parser states its bounds, and [`Session::heap_bytes`]
+//!   counts.
 //! - A conversation may have been picked up in the middle: a response may come first.
 //!
 //! # The kept crates
 //!
-//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and `base64` make the Community
-//! ID, `sha2` the JA4 fingerprint. All else is small enough to be read here.
+//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint. All else is small enough to be read here.
 //!
 //! # Where things are
 //!
@@ -176,7 +179,8 @@ impl Session {
             return;
         };
         if self.carrier == Carrier::Stream {
-            // What was kept, this side last: of it more may have come in this piece than the verdict needed, and more comes behind.
+            // What was kept, this side last: of it more may have come in this piece than the verdict needed, and more
+            // comes behind.
             let sides = identifier.into_sides();
             for side in [side.other(), side] {
                 self.replay(side, &sides[side.index()], time_ns, out);
@@ -187,8 +191,8 @@ impl Session {
         }
     }
 
-    /// Hands on what was kept of a side while it was not known what it is. All of it gets the time of the verdict, as the times of the pieces
-    /// it came in would be many to keep.
+    /// Hands on what was kept of a side while it was not known what it is. All of it gets the time of the verdict, as
+    /// the times of the pieces it came in would be many to keep.
     fn replay(&mut self, side: Side, kept: &identify::Prefix, time_ns: u64, out: &mut Vec<Event>) {
         if kept.before > 0 {
             self.gap(side, time_ns, kept.before, out);

@@ -2,8 +2,8 @@
 //!
 //! Packet number t of the capture is slot t. A conversation that wants to go on d packets later takes the first free
 //! slot from there on. A slot that nobody took when its turn comes opens something new, so the number of conversations
-//! regulates itself: there are as many as it takes to fill every slot. Since the slots are also the clock (`Clock`), the
-//! time of an answer is known when the question is sent.
+//! regulates itself: there are as many as it takes to fill every slot. Since the slots are also the clock (`Clock`),
+//! the time of an answer is known when the question is sent.
 //!
 //! The slots are a ring with a bit for each that says whether it is taken. Memory is fixed, and both steps take a few
 //! instructions.

@@ -10,7 +10,8 @@ const ACK: u8 = 0x10;
 
 /// Conversations to be made, within half a minute, for what looks into payload. The same values give the same bytes.
 ///
-/// Half of the conversations are HTTP, a quarter TLS handshakes, a quarter DNS; four of five over IPv4. Checksums are zero, as nobody asks for them.
+/// Half of the conversations are HTTP, a quarter TLS handshakes, a quarter DNS; four of five over IPv4. Checksums are
+/// zero, as nobody asks for them.
 ///
 /// ```
 /// use corelane_net::synth::Conversations;
@@ -30,7 +31,8 @@ pub struct Conversations {
     pub spoofed: u64,
 }
 
-/// A conversation's packets in order, each the time after its beginning, whether it is the client's, flags (none is UDP) and payload.
+/// A conversation's packets in order, each the time after its beginning, whether it is the client's, flags (none is
+/// UDP) and payload.
 type Script = Vec<(u64, bool, Option<u8>, Vec<u8>)>;
 
 impl Conversations {

@@ -1,7 +1,7 @@
 //! Headers.
 //!
-//! Ethernet, IPv4 or IPv6, TCP or UDP. The payload is zeros: they add nothing to a checksum, so the checksums of IP, TCP
-//! and UDP are all right, whether the payload was captured or not.
+//! Ethernet, IPv4 or IPv6, TCP or UDP. The payload is zeros: they add nothing to a checksum, so the checksums of IP,
+//! TCP and UDP are all right, whether the payload was captured or not.
 
 use super::address::{Address, wide};
 use crate::decode::{TCP, UDP};
@@ -167,7 +167,8 @@ fn put_ports<const AT: usize>(buffer: &mut Buffer, ends: &Ends, side: Side) {
     put32(buffer, AT, u32::from(source) << 16 | u32::from(destination));
 }
 
-/// Puts the headers of Ethernet and IP before the transport header at `AT`, its checksum at `checksum`, and zeros behind.
+/// Puts the headers of Ethernet and IP before the transport header at `AT`, its checksum at `checksum`, and zeros
+/// behind.
 #[allow(clippy::too_many_arguments)] // A header is a list of fields.
 #[inline]
 fn finish<const AT: usize>(

@@ -1,11 +1,12 @@
 //! Synthetic traffic with known truth.
 //!
-//! A [`Generator`] makes one frame after the other: heavy-tailed conversations between many pairs of hosts, thousands of
-//! them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. It knows what a monitor has to find in them,
-//! [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
+//! A [`Generator`] makes one frame after the other: heavy-tailed conversations between many pairs of hosts, thousands
+//! of them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. It knows what a monitor has to find in
+//! them, [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
 //!
 //! The same [`Config`] gives the same bytes, on every machine. Addresses belong to nobody. The checksums of IP, TCP and
-//! UDP are right: the payload, where it is captured at all, is zeros. Traffic with payload is made by [`Conversations`].
+//! UDP are right: the payload, where it is captured at all, is zeros. Traffic with payload is made by
+//! [`Conversations`].
 //!
 //! ```
 //! use corelane_net::synth::{Config, Generator, truth_json};

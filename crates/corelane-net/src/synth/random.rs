@@ -1,8 +1,8 @@
 //! The source of chance.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter with an odd
-//! step, scrambled. It is written out here, and every distribution below uses whole numbers only, so that a seed gives
-//! the same bytes on every machine and with every version of every library.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter with an
+//! odd step, scrambled. It is written out here, and every distribution below uses whole numbers only, so that a seed
+//! gives the same bytes on every machine and with every version of every library.
 
 /// The step of the counter: 2^64 divided by the golden ratio, made odd.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -156,7 +156,8 @@ pub(super) fn failure(opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     }
 }
 
-/// When a key of a scan failed, if it did: an attempt as above; a probe when it was sent, of UDP only if no datagram came back.
+/// When a key of a scan failed, if it did: an attempt as above; a probe when it was sent, of UDP only if no datagram
+/// came back.
 pub(super) fn probe_failure(probe: Option<Probe>, opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     match probe {
         None => failure(opened, reply),
@@ -190,8 +191,8 @@ impl Tally {
 
     /// Count and time of the alert, if the scan is one, in a capture whose last record has time `end`.
     ///
-    /// The capture's end cuts deadlines short, but leaves the order of the failures as it is: what crosses the threshold
-    /// is found first and cut then.
+    /// The capture's end cuts deadlines short, but leaves the order of the failures as it is: what crosses the
+    /// threshold is found first and cut then.
     pub(super) fn alert(&self, end: u64) -> Option<(u64, u64)> {
         let crossed = *self.first.peek()?;
         (self.count > THRESHOLD as u64 && self.count > 4 * self.answered).then_some((self.count, crossed.min(end)))

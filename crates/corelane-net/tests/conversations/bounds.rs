@@ -1,4 +1,5 @@
-//! Floods and sweeps stay within the budget, and leave others alone. With CORELANE_FULL set the sweeps have 65,536 ports on 1,000 hosts.
+//! Floods and sweeps stay within the budget, and leave others alone. With CORELANE_FULL set the sweeps have 65,536
+//! ports on 1,000 hosts.
 
 use crate::support::*;
 use corelane_net::conversation::{

@@ -1,5 +1,5 @@
-//! Fragments, TCP streams and the conversations of a partition: every rule, properties against plain references, bounds under
-//! floods, and real captures.
+//! Fragments, TCP streams and the conversations of a partition: every rule, properties against plain references, bounds
+//! under floods, and real captures.
 
 mod bounds;
 mod captures;

@@ -1,4 +1,5 @@
-//! Whatever happens to segments and fragments on their way, the result is that of a plain reference, up to what was given up.
+//! Whatever happens to segments and fragments on their way, the result is that of a plain reference, up to what was
+//! given up.
 
 use crate::support::*;
 use corelane_net::capture::{LinkType, Record};
@@ -53,7 +54,8 @@ fn send() -> impl Strategy<Value = Step> {
     (0..LENGTH, 1_usize..60, copy).prop_map(|(from, length, copy)| Step::Send(from, (from + length).min(LENGTH), copy))
 }
 
-/// A whole stream in segments, some of them lost or doubled, in a disorder that is mostly local, with other segments in between.
+/// A whole stream in segments, some of them lost or doubled, in a disorder that is mostly local, with other segments in
+/// between.
 fn steps(acks: bool) -> impl Strategy<Value = Vec<Step>> {
     let whole = prop::collection::vec((1_usize..40, 0_u8..8, 0_usize..6), 1..60).prop_map(|segments| {
         let (mut at, mut steps) = (0, Vec::new());

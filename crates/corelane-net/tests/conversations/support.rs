@@ -189,7 +189,8 @@ impl Default for Tcp {
 }
 
 impl Tcp {
-    /// A segment at this distance from the first byte of its side, which acknowledges the other side's bytes up to `ack`.
+    /// A segment at this distance from the first byte of its side, which acknowledges the other side's bytes up to
+    /// `ack`.
     pub(crate) fn at<'a>(&self, side: Side, at: i64, ack: i64, flags: u8, payload: &'a [u8]) -> Packet<'a> {
         let (here, there) = (side.index(), side.other().index());
         Packet {

@@ -1,7 +1,7 @@
 //! Real captures against what tshark found in them.
 //!
-//! `TRUTH.json` beside the captures has tshark's counts. Where ours differ, [`DIFFERENT`] says how and why; `docs/protocols.md` has the same
-//! as a table.
+//! `TRUTH.json` beside the captures has tshark's counts. Where ours differ, [`DIFFERENT`] says how and why;
+//! `docs/protocols.md` has the same as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

@@ -373,7 +373,8 @@ fn numbers_go_on_behind_a_tunnel() {
     let found = exchanges(&steps);
     let numbers: Vec<_> = found.iter().map(|exchange| exchange.number).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4], "{:?}", shorts(&steps));
-    // Also where what comes behind was there before the answer, and where one side's rest comes before the other is told the end.
+    // Also where what comes behind was there before the answer, and where one side's rest comes before the other is
+    // told the end.
     let early = [
         (C, data("CONNECT h:80 HTTP/1.1\r\n\r\nGET /1 HTTP/1.1\r\n\r\n")),
         (S, data("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")),

@@ -70,8 +70,8 @@ pub(crate) fn exchanges(steps: &[(Side, Step)]) -> Vec<Exchange> {
         .collect()
 }
 
-/// An exchange in short: the request's method, URL and body length, the response's status and body length. An incomplete body has
-/// a `~`.
+/// An exchange in short: the request's method, URL and body length, the response's status and body length. An
+/// incomplete body has a `~`.
 pub(crate) fn short(exchange: &Exchange) -> String {
     let body = |body: corelane_net::protocol::http::Body| {
         let missing = if body.missing > 0 { format!("-{}", body.missing) } else { String::new() };

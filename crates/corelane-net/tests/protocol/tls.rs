@@ -135,14 +135,14 @@ fn a_client_hello_says_what_it_offers() {
     assert_eq!((hello.extensions.len(), hello.extensions[1], hello.client), (18, 0x001b, C));
 }
 
-/// From the description of JA4 (technical_details/JA4.md) and from the expected outputs in FoxIO's repository for the same client with
-/// other protocol names.
+/// From the description of JA4 (technical_details/JA4.md) and from the expected outputs in FoxIO's repository for the
+/// same client with other protocol names.
 #[test]
 fn the_published_fingerprints() {
     assert_eq!(ja4(&example(b"h2")), "t13d1516h2_8daaf6152771_e5627efa2ab1");
     assert_eq!(ja4(&example(b"http/1.1")), "t13d1516h1_8daaf6152771_e5627efa2ab1");
-    // The same extensions without signature algorithms have a published hash too, but 000d is in its list: only an empty
-    // extension gives that.
+    // The same extensions without signature algorithms have a published hash too, but 000d is in its list: only an
+    // empty extension gives that.
     let ciphers = &[
         0x1301, 0x1303, 0x1302, 0xc02b, 0xc02f, 0xcca9, 0xcca8, 0xc02c, 0xc030, 0xc00a, 0xc009, 0xc013, 0xc014, 0x009c,
         0x009d, 0x002f, 0x0035,

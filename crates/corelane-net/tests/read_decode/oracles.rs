@@ -216,8 +216,8 @@ fn same_headers(name: &str, frame: &[u8]) -> bool {
         assert_eq!(ours, theirs, "{name}");
         return true;
     }
-    // Where it stops, for cut options or a length that is not filled in, we may go on; and it opens neither MPLS nor first
-    // fragments.
+    // Where it stops, for cut options or a length that is not filled in, we may go on; and it opens neither MPLS nor
+    // first fragments.
     let is_fragment = packet.ip_payload().is_some_and(|payload| payload.fragmented);
     if packet.net.is_some() && packet.stop_err.is_none() && !is_fragment {
         assert_eq!(ours, None, "{name}");

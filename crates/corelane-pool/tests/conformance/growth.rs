@@ -38,8 +38,8 @@ pub(crate) fn p2_a_thread_is_started_only_when_none_waits() {
     }
 }
 
-/// Whoever starts a thread is stopped for a while with its own task in hand. That is no work for others: if they took it from each other, each
-/// would have one more thread started.
+/// Whoever starts a thread is stopped for a while with its own task in hand. That is no work for others: if they took
+/// it from each other, each would have one more thread started.
 pub(crate) fn p2_a_slow_start_starts_no_others() {
     for queueing in ALL {
         let start = |worker: Worker| {
@@ -251,8 +251,8 @@ pub(crate) fn p14_low_load_shrinks_a_pool_that_has_grown() {
         let pool = builder(queueing, 0, 12).keep_alive(Duration::from_millis(150)).build().unwrap();
         occupy(&pool, 12).open();
         settle(&pool);
-        // One task at a time, oftener than the keep-alive time: a first-come order would keep all twelve. More than one thread has some where one that
-        // is done does not come to wait in time.
+        // One task at a time, oftener than the keep-alive time: a first-come order would keep all twelve. More than one
+        // thread has some where one that is done does not come to wait in time.
         let start = Instant::now();
         let mut hot = HashSet::new();
         while pool.counts().threads > 8 {

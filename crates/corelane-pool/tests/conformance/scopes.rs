@@ -22,7 +22,8 @@ pub(crate) fn scopes_wait_for_all_their_tasks() {
     }
 }
 
-/// What is borrowed is dropped right after the scope: a task that outlived it would count into freed memory, or be missing.
+/// What is borrowed is dropped right after the scope: a task that outlived it would count into freed memory, or be
+/// missing.
 pub(crate) fn scopes_wait_for_tasks_that_others_have_begun() {
     const TASKS: usize = 20;
     for queueing in ALL {

@@ -7,8 +7,8 @@
 //! | done, to the client | 13 | 1 | the batch's number (8), its jobs (4) |
 //! | refused, to the client | 1 + text | 2 | text: what is wrong, and where |
 //!
-//! The length counts what follows it. A server reads none that is longer than [`LONGEST`], so it never makes room for what a client
-//! only announces.
+//! The length counts what follows it. A server reads none that is longer than [`LONGEST`], so it never makes room for
+//! what a client only announces.
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -38,11 +38,11 @@
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
-//! | [`AsyncWorker::pop`], [`pop_batch`](AsyncWorker::pop_batch), [`wait_for_job`](AsyncWorker::wait_for_job) | nothing was taken; the job is there for the next call |
-//! | [`AsyncDispatcher::dispatch`] | the job was not handed out, and is dropped with the future unless [taken back](Dispatch::into_job) |
+//! | [`AsyncWorker::pop`], [`pop_batch`], [`wait_for_job`] | nothing was taken; the job is there for the next call |
+//! | [`AsyncDispatcher::dispatch`] | the job was not handed out, and is dropped with the future unless [taken back] |
 //! | [`AsyncDispatcher::dispatch_batch`] | what was not handed out is left in the vector |
 //! | [`AsyncDispatcher::reserve`] | no room is lost, and there is no job to lose |
-//! | [`AsyncDispatcher::join`] | the dispatcher goes with it, and the workers do what is in their queues; what came back is dropped unless [taken](Join::into_unfinished) |
+//! | [`AsyncDispatcher::join`] | the dispatcher is gone; workers empty their queues; drops what is not [taken] |
 //! | [`AsyncWorker::run`] | the worker goes with it, as if it left: what is in its queue goes back to the dispatcher |
 //!
 //! To hand out a job that must not be lost, [`reserve`](AsyncDispatcher::reserve) first: what it returns dispatches
@@ -113,6 +113,11 @@
 //! For workers that are tasks, on a runtime with several threads, or a dispatcher that is one: behind an accept loop,
 //! say. Workers that compute for long are better threads, which a blocking dispatcher or a task can feed. Tasks of one
 //! thread need none of it.
+//!
+//! [`pop_batch`]: AsyncWorker::pop_batch
+//! [`wait_for_job`]: AsyncWorker::wait_for_job
+//! [taken back]: Dispatch::into_job
+//! [taken]: Join::into_unfinished
 
 use super::dispatcher::{Dispatcher, Unfinished};
 use super::panic::WorkerPanic;

@@ -114,8 +114,8 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
     }
 
     /// A dispatcher over queues without a bound: it waits for its workers only where there is no memory for another
-    /// job, and jobs that they have no time for pile up. The [capacity](Builder::capacity) is for how many jobs a queue of [`mpmc`](crate::mpmc) has memory from
-    /// the start.
+    /// job, and jobs that they have no time for pile up. The [capacity](Builder::capacity) is for how many jobs a queue
+    /// of [`mpmc`](crate::mpmc) has memory from the start.
     ///
     /// ```
     /// use corelane::dispatch::Builder;

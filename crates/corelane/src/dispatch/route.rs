@@ -242,7 +242,9 @@ const NOBODY: u16 = u16::MAX;
 ///     dispatcher.dispatch(job).unwrap();
 /// }
 /// drop(dispatcher);
-/// let of_7 = |worker: &mut corelane::dispatch::Worker<(u64, i64)>| worker.jobs().filter(|job| job.0 == 7).collect::<Vec<_>>();
+/// let of_7 = |worker: &mut corelane::dispatch::Worker<(u64, i64)>| {
+///     worker.jobs().filter(|job| job.0 == 7).collect::<Vec<_>>()
+/// };
 /// let mut all = workers.iter_mut().map(of_7).collect::<Vec<_>>();
 /// all.sort();
 /// assert_eq!(all, [vec![], vec![(7, 100), (7, -30)]]);

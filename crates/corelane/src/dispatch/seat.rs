@@ -22,8 +22,8 @@
 //!   the last of the three, so a dispatcher that is told by it not to sleep finds the news.
 //! - A dispatcher that sleeps for room, or for the last worker's leave: it puts its sleeper on the desk and then looks
 //!   at the flags; the worker sets the flags and then takes the sleeper. Both swap that word: either the worker comes
-//!   second, and wakes the sleeper; or the dispatcher does, and sees the flags. So no barrier is needed here. Of several
-//!   workers that come at once one takes the sleeper, with the flags of those that came before it.
+//!   second, and wakes the sleeper; or the dispatcher does, and sees the flags. So no barrier is needed here. Of
+//!   several workers that come at once one takes the sleeper, with the flags of those that came before it.
 //! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a
 //!   thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the waker. Both
 //!   hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task does, and

@@ -7,8 +7,9 @@
 //! A producer that closes can push no more, so a consumer that sees the flag, looks again and still finds nothing has
 //! drained the queue.
 //!
-//! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted, without
-//! a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked consumer:
+//! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted,
+//! without a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked
+//! consumer:
 //! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and
 //!    decides by a compare-exchange that the seal lies behind that item: it will never look further;
 //! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
@@ -64,23 +65,24 @@ const BY_PRODUCER: u32 = 2;
 
 /// A task of this end waits, or is about to.
 const AWAITED: u32 = if cfg!(feature = "async") { 1 << 3 } else { 0 };
-/// This end is a task's, and there is no membarrier: a publisher does not rely on a look at this word but changes it. See
-/// [`End::become_task`].
+/// This end is a task's, and there is no membarrier: a publisher does not rely on a look at this word but changes it.
+/// See [`End::become_task`].
 const INSISTENT: u32 = if cfg!(feature = "async") { 1 << 4 } else { 0 };
 /// This end may have to be woken.
 const WAITS: u32 = PARKED | AWAITED | INSISTENT;
 
 /// One end as the other end sees it.
 ///
-/// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED` or `AWAITED`
-/// down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where the seal
-/// lies. Both do so in cold paths only, so the other end's load of it after every publication hits its own cache.
+/// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED`
+/// or `AWAITED` down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where
+/// the seal lies. Both do so in cold paths only, so the other end's load of it after every publication hits its own
+/// cache.
 pub(crate) struct End {
     state: AtomicU32,
     /// Where this end would put the seal. Written before it decides so.
     sealed_at: AtomicUsize,
-    /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or `AWAITED`
-    /// is set.
+    /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or
+    /// `AWAITED` is set.
     wake_at: AtomicUsize,
     /// Who sleeps while `PARKED` is up.
     #[cfg(feature = "std")]
@@ -135,8 +137,8 @@ impl End {
         self.set(PARKED);
     }
 
-    /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be woken. To
-    /// be called before it.
+    /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be
+    /// woken. To be called before it.
     #[cfg(feature = "std")]
     pub(crate) fn wake_at(&self, position: usize) {
         self.wake_at.store(position, Ordering::Relaxed);
@@ -171,11 +173,11 @@ impl End {
 impl End {
     /// Makes this end a task's. Returns true where publishers may for a moment overlook that.
     ///
-    /// A parked thread that has missed a publication, as it can where there is no membarrier, finds it within a millisecond. A
-    /// task has nobody to wake it for that. So there each publisher, having seen `INSISTENT`, looks at the word by a
-    /// read-modify-write: it comes either after the one that raises the flag, and sees it, or before, and then that
-    /// one's end sees what was published. A publisher that has not seen the bit yet has published just now: for so long a
-    /// task must go on looking.
+    /// A parked thread that has missed a publication, as it can where there is no membarrier, finds it within a
+    /// millisecond. A task has nobody to wake it for that. So there each publisher, having seen `INSISTENT`, looks at
+    /// the word by a read-modify-write: it comes either after the one that raises the flag, and sees it, or before, and
+    /// then that one's end sees what was published. A publisher that has not seen the bit yet has published just now:
+    /// for so long a task must go on looking.
     pub(crate) fn become_task(&self) -> bool {
         // Only this end sets that bit.
         let insists = self.state.load(Ordering::Relaxed) & INSISTENT != 0;
@@ -192,20 +194,21 @@ impl End {
         self.waker.exchange(None);
     }
 
-    /// The first half of a task's wait: says whom to wake. Returns false if the other end is just waking somebody: the task must
-    /// be polled again.
+    /// The first half of a task's wait: says whom to wake. Returns false if the other end is just waking somebody: the
+    /// task must be polled again.
     pub(crate) fn await_with(&self, waker: &Waker) -> bool {
         self.waker.exchange(Some(waker.clone()))
     }
 
-    /// Whether the flag is up. It may have come down meanwhile; then whoever took it down takes the waker that is there now.
+    /// Whether the flag is up. It may have come down meanwhile; then whoever took it down takes the waker that is there
+    /// now.
     pub(crate) fn is_awaited(&self) -> bool {
         self.state.load(Ordering::Relaxed) & AWAITED != 0
     }
 
-    /// The second half, if the flag is not up: raises it, so that the other end's next publication wakes the task. The caller
-    /// passes the [`heavy_barrier`], once for all ends that its task waits for, and looks at the queue once more. Nobody has to
-    /// take the flag down: at worst a task is polled once for nothing.
+    /// The second half, if the flag is not up: raises it, so that the other end's next publication wakes the task. The
+    /// caller passes the [`heavy_barrier`], once for all ends that its task waits for, and looks at the queue once
+    /// more. Nobody has to take the flag down: at worst a task is polled once for nothing.
     pub(crate) fn raise(&self) {
         self.set(AWAITED);
     }
@@ -216,14 +219,15 @@ impl End {
     }
 }
 
-/// Both ends. Each is alone on its lines: it is read after every publication of the other side and almost never written.
+/// Both ends. Each is alone on its lines: it is read after every publication of the other side and almost never
+/// written.
 pub struct Control {
     pub(crate) producer: Padded<End>,
     pub(crate) consumer: Padded<End>,
     /// Changed once, by a compare-exchange of either end.
     sealed_by: AtomicU32,
-    /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may set
-    /// would stay in a register of every loop that pushes.
+    /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may
+    /// set would stay in a register of every loop that pushes.
     halted: AtomicBool,
 }
 
@@ -337,8 +341,8 @@ impl Control {
         self.producer.forget_task();
     }
 
-    /// First half of the consumer's close; false if it has closed before. The consumer then takes note of the last item that
-    /// is published, and says so by [`seal`](Self::seal).
+    /// First half of the consumer's close; false if it has closed before. The consumer then takes note of the last item
+    /// that is published, and says so by [`seal`](Self::seal).
     pub(crate) fn begin_close(&self) -> bool {
         if self.consumer.acquire() & CLOSED != 0 {
             return false;

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Ready calls of an end after which one is pending, so that other tasks get a turn.
 pub const BUDGET: u32 = 128;
 
-/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a thread
-/// parks there at most.
+/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a
+/// thread parks there at most.
 const OVERLOOKED: Duration = Duration::from_millis(1);
 
 pub(crate) const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
@@ -115,7 +115,8 @@ impl Polls {
         }
     }
 
-    /// Pending, and to be polled again at once if it must: the other end is just waking somebody, or may overlook the flag.
+    /// Pending, and to be polled again at once if it must: the other end is just waking somebody, or may overlook the
+    /// flag.
     pub(crate) fn is_pending<O>(&mut self, context: &Context<'_>, again: bool) -> Poll<O> {
         self.ready = 0;
         if again || self.overlooked_until.is_some() {

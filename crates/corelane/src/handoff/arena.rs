@@ -1,27 +1,31 @@
 //! The elimination arena: places beside the main one where two requests may meet.
 //!
-//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), after N. Shavit and D. Touitou, "Elimination Trees and the
-//! Construction of Pools and Stacks" (1997), and D. Hendler, N. Shavit and L. Yerushalmi, "A Scalable Lock-Free Stack Algorithm" (2004).
+//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), after N. Shavit and D. Touitou,
+//! "Elimination Trees and the Construction of Pools and Stacks" (1997), and D. Hendler, N. Shavit and L. Yerushalmi, "A
+//! Scalable Lock-Free Stack Algorithm" (2004).
 //!
 //! # How it works
 //!
-//! 1. A row of places, each a link on lines of its own: to the node of a request that waits there, or to nothing. A flag says which kind it
-//!    is.
-//! 2. A request goes to a place at random. If a partner waits there it matches that one by one compare-and-swap of its node's word, and takes
-//!    it out of the place by another. If the place is empty it leaves its own node there, and stays for a moment.
-//! 3. If nobody comes it withdraws, and takes its node out again. Whoever finds a node that does not wait any more takes it out.
-//! 4. Only the first few places are used, one at first: one more when requests get in each other's way, one less when somebody waited in the
-//!    last one in vain.
+//! 1. A row of places, each a link on lines of its own: to the node of a request that waits there, or to nothing. A
+//!    flag says which kind it is.
+//! 2. A request goes to a place at random. If a partner waits there it matches that one by one compare-and-swap of its
+//!    node's word, and takes it out of the place by another. If the place is empty it leaves its own node there, and
+//!    stays for a moment.
+//! 3. If nobody comes it withdraws, and takes its node out again. Whoever finds a node that does not wait any more
+//!    takes it out.
+//! 4. Only the first few places are used, one at first: one more when requests get in each other's way, one less when
+//!    somebody waited in the last one in vain.
 //!
 //! # Synchronization
 //!
-//! - place, compare-and-swap-release (stay) → load-acquire (visitor): a request is complete before it is found. Its node may be that of
-//!   another request by the time its word is read, here or elsewhere. If that one waits it is as good a partner: it came during this call, as
-//!   if this one had met it just then. The word says in which life it waits, so the match is with that life or fails; and the tag of the
-//!   link keeps the place from being emptied of what has come since.
+//! - place, compare-and-swap-release (stay) → load-acquire (visitor): a request is complete before it is found. Its
+//!   node may be that of another request by the time its word is read, here or elsewhere. If that one waits it is as
+//!   good a partner: it came during this call, as if this one had met it just then. The word says in which life it
+//!   waits, so the match is with that life or fails; and the tag of the link keeps the place from being emptied of what
+//!   has come since.
 //! - word: see [`pool`](super::pool).
-//! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. Who takes it out brings the credit,
-//!   and the tag admits one.
+//! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. Who takes it
+//!   out brings the credit, and the tag admits one.
 //!
 //! # Memory
 //!
@@ -183,7 +187,8 @@ impl Arena {
         })
     }
 
-    /// Takes a node that was just cancelled out of its place, unless somebody has done so. Its owner calls this before it gives it up.
+    /// Takes a node that was just cancelled out of its place, unless somebody has done so. Its owner calls this before
+    /// it gives it up.
     pub(super) fn forget<T>(&self, pool: &Pool<T>, index: Index) {
         for place in &self.places {
             let link = place.load();

@@ -48,8 +48,8 @@ pub(super) trait Dual<T> {
     #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool;
 
-    /// Removes nodes that do not wait any more, this one or others. Called by a request that was just cancelled and has not given up its
-    /// node.
+    /// Removes nodes that do not wait any more, this one or others. Called by a request that was just cancelled and has
+    /// not given up its node.
     fn clean(&self, index: Index);
 
     /// No request after this is matched or registered; those that wait learn of it.
@@ -65,8 +65,8 @@ pub(super) trait Chain<T>: Dual<T> {
     /// Removes nodes that do not wait any more from where the next is matched.
     fn trim(&self);
 
-    /// Visits the nodes in their order; `false` if the one it stood on has left before the end. With `unlink` it takes out those that were
-    /// cancelled, where it can.
+    /// Visits the nodes in their order; `false` if the one it stood on has left before the end. With `unlink` it takes
+    /// out those that were cancelled, where it can.
     fn walk(&self, unlink: bool, visit: impl FnMut(&Node<T>, Word)) -> bool;
 
     /// How many requests of one kind wait. A traversal.
@@ -123,7 +123,8 @@ impl Cleaning {
 /// The least number of dead nodes that a sweep is worth.
 const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
 
-/// How often a walk that was disturbed begins again. One that does mends what others left, which would hide it from loom.
+/// How often a walk that was disturbed begins again. One that does mends what others left, which would hide it from
+/// loom.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 3 };
 
 /// Asks for the fate of a registered request: reads nothing but its own node, and ends the request if it has one.
@@ -149,7 +150,8 @@ pub(super) unsafe fn follow_up<T>(pool: &Pool<T>, index: Index) -> Option<Fate<T
     Some(Fate::Closed(item))
 }
 
-/// Withdraws a registered request, unless its fate is decided. A put has its item back. `clean` removes its node or others.
+/// Withdraws a registered request, unless its fate is decided. A put has its item back. `clean` removes its node or
+/// others.
 ///
 /// # Safety
 /// As for [`follow_up`].
@@ -234,8 +236,8 @@ impl<'a, T> Incoming<'a, T> {
         })
     }
 
-    /// Tries to decide the fate of a waiting partner. If it succeeds, a take has read its item, an exchange its partner's, and the word
-    /// before is what the owner is to be woken by.
+    /// Tries to decide the fate of a waiting partner. If it succeeds, a take has read its item, an exchange its
+    /// partner's, and the word before is what the owner is to be woken by.
     #[inline(always)]
     pub(super) fn match_with(&mut self, index: Index, word: Word) -> bool {
         let node = self.pool.node(index);

@@ -1,70 +1,76 @@
 //! The synchronous dual stack: whoever came last is served first.
 //!
-//! Source: Listing 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The stack is Treiber's (1986), its unlinking
-//! that of Michael's lists (2002).
+//! Source: Listing 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The stack is Treiber's (1986),
+//! its unlinking that of Michael's lists (2002).
 //!
 //! # How it works
 //!
 //! 1. A stack of requests, all puts or all takes; a flag in its top says which.
 //! 2. A request that finds it empty, or of its own kind, pushes itself by one compare-and-swap of the top.
-//! 3. A request that finds the other kind matches the node on top by one compare-and-swap of that node's word, and pops it. A take
-//!    then reads the item from the node; a put has named the node that holds its item in the new word.
-//! 4. Who finds a node on top that does not wait any more pops it and goes on: nobody waits for the thread that matched it.
+//! 3. A request that finds the other kind matches the node on top by one compare-and-swap of that node's word, and pops
+//!    it. A take then reads the item from the node; a put has named the node that holds its item in the new word.
+//! 4. Who finds a node on top that does not wait any more pops it and goes on: nobody waits for the thread that matched
+//!    it.
 //! 5. To pop a node its link is frozen first, so that the node below stays below; then the top moves.
-//! 6. Requests that were withdrawn below the top are counted, and when there are as many as requests that wait (32 at least), who withdraws
-//!    the next one walks down the stack and unlinks the nodes that do not wait: it freezes the node's link, then changes the link above it.
-//! 7. With elimination, a request that was disturbed goes to an [arena](super::arena) before it tries again, and meets a partner there that
-//!    was disturbed as well: one compare-and-swap each at a place of their own, instead of two at the top. As if the one had been pushed and
-//!    the other had found it.
-//! 8. `close` raises a flag in the top, after which no push succeeds, and then goes through the requests like a partner that has
-//!    nothing to give.
+//! 6. Requests that were withdrawn below the top are counted, and when there are as many as requests that wait (32 at
+//!    least), who withdraws the next one walks down the stack and unlinks the nodes that do not wait: it freezes the
+//!    node's link, then changes the link above it.
+//! 7. With elimination, a request that was disturbed goes to an [arena](super::arena) before it tries again, and meets
+//!    a partner there that was disturbed as well: one compare-and-swap each at a place of their own, instead of two at
+//!    the top. As if the one had been pushed and the other had found it.
+//! 8. `close` raises a flag in the top, after which no push succeeds, and then goes through the requests like a partner
+//!    that has nothing to give.
 //!
 //! # What differs from print, and why
 //!
-//! - As printed a request of the other kind pushes a fulfilling node onto the one it matches, and all who come help to annihilate
-//!   the two. Here the node on top is matched in place. That is one compare-and-swap of the top less, in its busiest line, and two nodes
-//!   never wait for a third thread's help. The price: when another request is pushed between the look at the top and the match, the
-//!   second from the top is matched, as if that push had come a moment later.
+//! - As printed a request of the other kind pushes a fulfilling node onto the one it matches, and all who come help to
+//!   annihilate the two. Here the node on top is matched in place. That is one compare-and-swap of the top less, in its
+//!   busiest line, and two nodes never wait for a third thread's help. The price: when another request is pushed
+//!   between the look at the top and the match, the second from the top is matched, as if that push had come a moment
+//!   later.
 //! - Nodes come from a [pool](super::pool), and time-outs, cancellation and close are new; the listing leaves them out.
 //!
 //! # Why no node is used too early
 //!
-//! A pool's node may be used again as soon as nothing links to it. A link is changed only by a compare-and-swap that expects its tag,
-//! and never once it is frozen; a node is unlinked only with its own link frozen. So the node that a changed link points to from then
-//! on is the one below, which could not be unlinked meanwhile: that would have changed the frozen link. A link that leads to
-//! nothing needs no freezing, as nothing is ever pushed at the bottom. A node's word is believed when the link to the
-//! node is unchanged after it was read.
+//! A pool's node may be used again as soon as nothing links to it. A link is changed only by a compare-and-swap that
+//! expects its tag, and never once it is frozen; a node is unlinked only with its own link frozen. So the node that a
+//! changed link points to from then on is the one below, which could not be unlinked meanwhile: that would have changed
+//! the frozen link. A link that leads to nothing needs no freezing, as nothing is ever pushed at the bottom. A node's
+//! word is believed when the link to the node is unchanged after it was read.
 //!
 //! What each compare-and-swap relies on:
 //!
-//! - top, to push: its tag. To pop: the tag says that the node was on top since its link was read, and that link is frozen or leads to nothing.
-//! - node's link, to freeze it: the link to the node was found unchanged after it was read, so it was that of this life; a later one has
-//!   another tag.
-//! - link above a node, to unlink it: it is not frozen, so the node it is in has not left; the node's own link is frozen.
+//! - top, to push: its tag. To pop: the tag says that the node was on top since its link was read, and that link is
+//!   frozen or leads to nothing.
+//! - node's link, to freeze it: the link to the node was found unchanged after it was read, so it was that of this
+//!   life; a later one has another tag.
+//! - link above a node, to unlink it: it is not frozen, so the node it is in has not left; the node's own link is
+//!   frozen.
 //! - word, to match, cancel, close or park: a waiting word has its life's version.
 //!
 //! # Synchronization
 //!
 //! - top, compare-and-swap-release (push) → load-acquire: a request is complete before it is found.
-//! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What happened before a
-//!   put is visible after its take; what happened before a take that waited, after the put that matched it, by the acquire of
-//!   that compare-and-swap.
-//! - top, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it closed.
+//! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What
+//!   happened before a put is visible after its take; what happened before a take that waited, after the put that
+//!   matched it, by the acquire of that compare-and-swap.
+//! - top, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it
+//!   closed.
 //!
 //! # Progress
 //!
-//! Lock-free: every retry is caused by another thread's success or by a step that was done for it. Contention-free: a request that waits
-//! reads its own node's word only. A sweep costs as many steps as there are nodes; it happens once for as many
-//! withdrawals.
+//! Lock-free: every retry is caused by another thread's success or by a step that was done for it. Contention-free: a
+//! request that waits reads its own node's word only. A sweep costs as many steps as there are nodes; it happens once
+//! for as many withdrawals.
 //!
 //! # When to use it, and when not
 //!
-//! Wherever the order does not matter: those who waited longest sleep on, and items go to threads that are awake. A request at the
-//! bottom may wait for ever while others come; [`dual_queue`](super::dual_queue) serves it in turn.
+//! Wherever the order does not matter: those who waited longest sleep on, and items go to threads that are awake. A
+//! request at the bottom may wait for ever while others come; [`dual_queue`](super::dual_queue) serves it in turn.
 //!
-//! Elimination is off unless it is asked for. The paper's authors found it to help only under artificially extreme contention, and on two
-//! cores it took four times as long, with 8 and with 32 threads on each side: there a partner is seldom found within the moment that a
-//! request spends in the arena.
+//! Elimination is off unless it is asked for. The paper's authors found it to help only under artificially extreme
+//! contention, and on two cores it took four times as long, with 8 and with 32 threads on each side: there a partner is
+//! seldom found within the moment that a request spends in the arena.
 //!
 //! # Memory
 //!

@@ -1,13 +1,15 @@
 //! Two threads meet and swap items.
 //!
-//! Source: the exchange channel that section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott) names as the use of elimination: W. N.
-//! Scherer, D. Lea and M. L. Scott, "A Scalable Elimination-based Exchange Channel" (2005).
+//! Source: the exchange channel that section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott) names as the use
+//! of elimination: W. N. Scherer, D. Lea and M. L. Scott, "A Scalable Elimination-based Exchange Channel" (2005).
 //!
 //! # How it works
 //!
-//! 1. The places are those of an [arena](super::arena). The first is the main one; at first it is the only one that is used.
-//! 2. A request goes to a place. If a partner waits there it decides its node's word by one compare-and-swap, in which it names the node that
-//!    holds its own item; then each has the other's node, and takes the item from it. If the place is empty, the request waits there.
+//! 1. The places are those of an [arena](super::arena). The first is the main one; at first it is the only one that is
+//!    used.
+//! 2. A request goes to a place. If a partner waits there it decides its node's word by one compare-and-swap, in which
+//!    it names the node that holds its own item; then each has the other's node, and takes the item from it. If the
+//!    place is empty, the request waits there.
 //! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on
 //!    to the place of half the number, so it comes to the main one in the end: two requests that wait at different
 //!    places are not kept apart.
@@ -20,19 +22,22 @@
 //!
 //! That of the [arena](super::arena), and:
 //!
-//! - word, compare-and-swap acquire-release (match): what either thread did before its call is visible to the other after.
-//! - place, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it closed.
+//! - word, compare-and-swap acquire-release (match): what either thread did before its call is visible to the other
+//!   after.
+//! - place, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it
+//!   closed.
 //!
 //! # Progress
 //!
-//! Lock-free: who fails to match or to wait at a place was disturbed by another thread's success. A request that waits reads its own node's
-//! word only. A thread that is stopped anywhere keeps no other thread from its partner.
+//! Lock-free: who fails to match or to wait at a place was disturbed by another thread's success. A request that waits
+//! reads its own node's word only. A thread that is stopped anywhere keeps no other thread from its partner.
 //!
 //! # When to use it, and when not
 //!
-//! Where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. Who comes is matched
-//! with whoever is there; nobody chooses. When one side gives and the other takes, a [`SynchronousQueue`](super::SynchronousQueue) says so and
-//! pairs the right ones. The arena only helps where so many threads come at the same time that they get in each other's way at one cache line.
+//! Where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. Who comes is
+//! matched with whoever is there; nobody chooses. When one side gives and the other takes, a
+//! [`SynchronousQueue`](super::SynchronousQueue) says so and pairs the right ones. The arena only helps where so many
+//! threads come at the same time that they get in each other's way at one cache line.
 //!
 //! # Memory
 //!
@@ -73,8 +78,8 @@ const MAIN: usize = 0;
 /// assert_eq!(exchanger.exchange("mine"), Err(Closed("mine")));
 /// ```
 ///
-/// Each item goes to exactly one partner, which gives its own for it, or comes back to its owner. When several things have happened, a
-/// partner goes before a cancellation, and a cancellation before the end of the time.
+/// Each item goes to exactly one partner, which gives its own for it, or comes back to its owner. When several things
+/// have happened, a partner goes before a cancellation, and a cancellation before the end of the time.
 pub struct Exchanger<T: Send> {
     meetings: Meetings<T>,
 }
@@ -155,7 +160,8 @@ impl<T: Send> Exchanger<T> {
         }
     }
 
-    /// Sends every waiting thread away, with its item; every call that begins later fails. An exchanger that is closed stays closed.
+    /// Sends every waiting thread away, with its item; every call that begins later fails. An exchanger that is closed
+    /// stays closed.
     pub fn close(&self) {
         self.meetings.close();
     }

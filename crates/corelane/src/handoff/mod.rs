@@ -4,11 +4,11 @@
 //!
 //! | you want | take |
 //! |---|---|
-//! | the highest rate; work for whoever is awake, threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`](Fairness::Unfair) |
+//! | the highest rate; threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`] |
 //! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | an item for an item, between equals | [`Exchanger`] |
-//! | a request now and its outcome later, or several at once | [tickets](TakeTicket), and [`Select`](crate::wait::Select) |
+//! | a request now and its outcome later, or several at once | [tickets], and [`Select`] |
 //!
 //! Each verb means one thing in all of them:
 //!
@@ -56,8 +56,8 @@
 //! assert_eq!(ticket.try_followup(), Some(Ok('a')));
 //! ```
 //!
-//! - What a thread did before a put is visible after the take that got the item; what it did before a take that waited is
-//!   visible after the put that found it.
+//! - What a thread did before a put is visible after the take that got the item; what it did before a take that waited
+//!   is visible after the put that found it.
 //! - A wait may be given an end ([`WaitLimit`]): a time, a [`CancelToken`]. When several things have happened, a
 //!   partner goes before a cancellation, and a cancellation before the time.
 //! - [`close`](SynchronousQueue::close) sends every waiting thread away, puts with their items; every later call fails.
@@ -74,10 +74,12 @@
 //! assert_eq!(queue.take(), Err(Closed(())));
 //! ```
 //!
-//! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request that waits reads
-//!   one word of its own until that changes. (A [`CancelToken`] has a lock, which a thread takes before it sleeps.)
-//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken here, as measured. While
-//!   other threads want its CPU it gives way to them, 64 times at most. Then it sleeps. Idle queues use no CPU.
+//! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request
+//!   that waits reads one word of its own until that changes. (A [`CancelToken`] has a lock, which a thread takes
+//!   before it sleeps.)
+//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken
+//!   here, as measured. While other threads want its CPU it gives way to them, 64 times at most. Then it sleeps. Idle
+//!   queues use no CPU.
 //! - Memory is bounded by the number of requests that wait at once, however many came and gave up.
 //!
 //! # How it is built
@@ -96,6 +98,10 @@
 //! | `dual.rs`, `ticket.rs` | a request and its follow-up; the two as calls of their own |
 //! | `pool.rs` | nodes that stay nodes, tagged links, the word that decides a request |
 //! | `waiting.rs`, `clock.rs` | how long a request waits, and how its thread spends the time |
+//!
+//! [`Unfair`]: Fairness::Unfair
+//! [tickets]: TakeTicket
+//! [`Select`]: crate::wait::Select
 
 #[cfg(feature = "std")]
 mod arena;
@@ -133,7 +139,8 @@ use std::time::Duration;
 /// Which of several waiting threads is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fairness {
-    /// The one that has waited longest. With more threads than cores each hand-over then has to wake a thread that sleeps.
+    /// The one that has waited longest. With more threads than cores each hand-over then has to wake a thread that
+    /// sleeps.
     Fair,
     /// The one that came last: it is likely to be awake, its caches are warm. Others may wait for ever while there are
     /// enough of those.
@@ -191,7 +198,8 @@ impl<T: Send> SynchronousQueue<T> {
         Self { shape }
     }
 
-    /// An [unfair](Fairness::Unfair) queue with an elimination arena: threads that get in each other's way at the queue meet beside it.
+    /// An [unfair](Fairness::Unfair) queue with an elimination arena: threads that get in each other's way at the queue
+    /// meet beside it.
     ///
     /// For machines with many cores, and only if it measures better there. A thread that comes at a bad moment stays
     /// beside the queue for a microsecond, where a partner seldom is, instead of trying again. On two cores a hand-over

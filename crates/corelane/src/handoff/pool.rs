@@ -2,46 +2,48 @@
 //!
 //! # How it works
 //!
-//! 1. A node, once allocated, stays a node until its pool is dropped. So a thread that comes late with an old reference reads
-//!    atomics that still exist, and its compare-and-swap fails: nobody needs hazard pointers, epochs or a fence.
-//! 2. Nodes are named by an index of 28 bits. A [`Link`] is an index, two flags and a tag of 34 bits that counts the changes of
-//!    that link. A link that compares equal has not been changed meanwhile, unless a thread slept through a multiple of
-//!    2^34 changes, to the very one, in the middle of an operation.
-//! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by whom), withdrawn or closed, and who is done
-//!    with the node. Each change of a request's fate is one compare-and-swap of it. While the request waits it holds the
-//!    node's version, a count of its uses.
-//! 4. Each thread first tries the few nodes of the *front row* that its number maps to: to take one is a compare-and-swap, to
-//!    give it back a store, both on a line that the thread needs anyway. When they are taken, a Treiber stack of the other
-//!    nodes is next, and then new ones, as many as there are already.
-//! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been moved
-//!    out or there was none (`READ`), nothing links to it any more (`UNLINKED`). Who brings the last one frees it.
+//! 1. A node, once allocated, stays a node until its pool is dropped. So a thread that comes late with an old reference
+//!    reads atomics that still exist, and its compare-and-swap fails: nobody needs hazard pointers, epochs or a fence.
+//! 2. Nodes are named by an index of 28 bits. A [`Link`] is an index, two flags and a tag of 34 bits that counts the
+//!    changes of that link. A link that compares equal has not been changed meanwhile, unless a thread slept through a
+//!    multiple of 2^34 changes, to the very one, in the middle of an operation.
+//! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by whom), withdrawn or closed, and who
+//!    is done with the node. Each change of a request's fate is one compare-and-swap of it. While the request waits it
+//!    holds the node's version, a count of its uses.
+//! 4. Each thread first tries the few nodes of the *front row* that its number maps to: to take one is a
+//!    compare-and-swap, to give it back a store, both on a line that the thread needs anyway. When they are taken, a
+//!    Treiber stack of the other nodes is next, and then new ones, as many as there are already.
+//! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been
+//!    moved out or there was none (`READ`), nothing links to it any more (`UNLINKED`). Who brings the last one frees
+//!    it.
 //!
 //! What each compare-and-swap relies on:
 //!
 //! - word, `FREE` to `HELD`: nothing is known of a free node, so any life of it is as good as another.
-//! - free list, to take the first: its tag says that the node was first since its link was read, and a link in the list is changed only by
-//!   the one who brings the node back. To bring nodes back: its tag.
+//! - free list, to take the first: its tag says that the node was first since its link was read, and a link in the list
+//!   is changed only by the one who brings the node back. To bring nodes back: its tag.
 //! - segment, from none: once for all.
 //!
 //! # Synchronization
 //!
-//! - word, store-release of `WAITING` or compare-and-swap-release of a link (owner) → compare-and-swap-acquire (partner): the
-//!   item is written before it is read.
-//! - word, compare-and-swap-release of `MATCHED` (partner) → load-acquire (owner): the item in the partner's node is written before it
-//!   is read.
-//! - word, fetch-or acquire-release of a credit: all uses of a node come before the last credit, so before the node is freed.
-//! - word, store-release of `FREE` → compare-and-swap-acquire of `HELD`; free list, compare-and-swap-release → -acquire: the last use of a node
-//!   comes before its next one.
-//! - Late readers: every store to a word or a link is a release, every load of one in a structure an acquire. A thread that reads what
-//!   a node has become in a later life therefore also sees that the structure's head or top has moved on since, and
-//!   looks there anew: it can neither take the old picture for a true one nor retry on it for ever.
-//! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt behind
-//!   its segment's publication.
+//! - word, store-release of `WAITING` or compare-and-swap-release of a link (owner) → compare-and-swap-acquire
+//!   (partner): the item is written before it is read.
+//! - word, compare-and-swap-release of `MATCHED` (partner) → load-acquire (owner): the item in the partner's node is
+//!   written before it is read.
+//! - word, fetch-or acquire-release of a credit: all uses of a node come before the last credit, so before the node is
+//!   freed.
+//! - word, store-release of `FREE` → compare-and-swap-acquire of `HELD`; free list, compare-and-swap-release →
+//!   -acquire: the last use of a node comes before its next one.
+//! - Late readers: every store to a word or a link is a release, every load of one in a structure an acquire. A thread
+//!   that reads what a node has become in a later life therefore also sees that the structure's head or top has moved
+//!   on since, and looks there anew: it can neither take the old picture for a true one nor retry on it for ever.
+//! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt
+//!   behind its segment's publication.
 //!
 //! # Memory
 //!
-//! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of at
-//! most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
+//! A node is 128 bytes, more where the item does not fit beside 40 bytes of words. A pool begins with its front row of
+//! at most 16 KiB, doubles when everything is in use, and keeps its nodes: as many as were in use at once, rounded up.
 
 use crate::mem::link::INDEX_BITS;
 pub(super) use crate::mem::link::{AtomicLink, Index, Link, NULL};
@@ -191,7 +193,8 @@ pub(super) struct Node<T> {
     /// Where the owner sleeps. Whoever owned the node before may be woken late, by chance: sleepers look again.
     #[cfg(feature = "std")]
     pub(super) token: Token,
-    /// Where the owner sleeps instead, if it waits for several requests at once. The owner's, and read by who wakes it. Ordered by the word.
+    /// Where the owner sleeps instead, if it waits for several requests at once. The owner's, and read by who wakes it.
+    /// Ordered by the word.
     #[cfg(feature = "std")]
     sleeper: SleeperCell,
     /// When the owner was last woken; 0 if it was not since it looked.

@@ -1,7 +1,7 @@
 //! A queue whose producers choose, item by item, whether to wait until somebody has it.
 //!
-//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott): the transfer queue, which differs from the synchronous dual
-//! queue by releasing some producers before their items are taken.
+//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott): the transfer queue, which differs from the
+//! synchronous dual queue by releasing some producers before their items are taken.
 //!
 //! # How it works
 //!
@@ -17,13 +17,14 @@
 //!
 //! # When to use it, and when not
 //!
-//! Between any number of threads, where some messages need to be known received, or where a producer should learn whether anyone waits.
-//! Not for high rates from one thread to one other: [`spsc`](crate::spsc) moves an item in a fraction of the time.
+//! Between any number of threads, where some messages need to be known received, or where a producer should learn
+//! whether anyone waits. Not for high rates from one thread to one other: [`spsc`](crate::spsc) moves an item in a
+//! fraction of the time.
 //!
 //! # Memory
 //!
-//! A node of at least 128 bytes for each item inside, kept for later ones. There is no bound but memory, and 100 million
-//! items.
+//! A node of at least 128 bytes for each item inside, kept for later ones. There is no bound but memory, and 100
+//! million items.
 
 #[cfg(feature = "std")]
 use super::waiting::{self, WaitLimit};
@@ -40,7 +41,8 @@ use core::fmt;
 #[cfg(feature = "std")]
 use std::time::Duration;
 
-/// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is taken.
+/// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is
+/// taken.
 ///
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};

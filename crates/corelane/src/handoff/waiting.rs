@@ -30,7 +30,8 @@ use std::time::Duration;
 /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
 /// ```
 ///
-/// What comes first wins; where several have come, a partner goes before a cancellation, and that before the end of the time.
+/// What comes first wins; where several have come, a partner goes before a cancellation, and that before the end of the
+/// time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitLimit<'a> {
     deadline: Option<Instant>,
@@ -218,8 +219,8 @@ impl fmt::Debug for CancelToken {
 
 /// What it takes until a thread that sleeps runs again once it is woken, as measured in this process.
 ///
-/// The waker writes down when, the woken compares. A moving average, in nanoseconds; a sample counts for at most twice the
-/// average, as some contain a whole time slice of another thread.
+/// The waker writes down when, the woken compares. A moving average, in nanoseconds; a sample counts for at most twice
+/// the average, as some contain a whole time slice of another thread.
 static WAKE_UP: StdAtomicU32 = StdAtomicU32::new(20_000);
 
 /// The bounds of a spin.
@@ -231,7 +232,8 @@ fn learn(sample: u32) {
     WAKE_UP.store(known - known / 8 + sample / 8, Relaxed);
 }
 
-/// How long the request that is next in line is spun for in all before its thread sleeps: a quarter of what sleep and wake-up take.
+/// How long the request that is next in line is spun for in all before its thread sleeps: a quarter of what sleep and
+/// wake-up take.
 pub(super) fn spin_time() -> Duration {
     let quarter = WAKE_UP.load(Relaxed) / 4;
     Duration::from_nanos(quarter.clamp(*SPIN.start(), *SPIN.end()).into())
@@ -273,7 +275,8 @@ const TOO_LONG: Duration = Duration::from_micros(200);
 const TURNS: u32 = 64;
 
 std::thread_local! {
-    /// How many waits of this thread have begun with a spin in vain, or should have begun with one, since a spin helped.
+    /// How many waits of this thread have begun with a spin in vain, or should have begun with one, since a spin
+    /// helped.
     static MISSES: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -282,10 +285,11 @@ const MANY: u32 = 128;
 
 /// What a thread does before it sleeps. Returns when the request is decided, or when it is time to sleep.
 ///
-/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner who shares this CPU runs only when
-/// this thread lets it. So the thread gives way, as long as there are others to give way to: they lose nothing by it. Where there are none,
-/// it spins if it is next in line, for as long as [`spin_time`] says in all. It begins with a spin: a partner who runs beside it is back before
-/// the switch to another thread is made. Where that never helps, it gives way at once.
+/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner who shares
+/// this CPU runs only when this thread lets it. So the thread gives way, as long as there are others to give way to:
+/// they lose nothing by it. Where there are none, it spins if it is next in line, for as long as [`spin_time`] says in
+/// all. It begins with a spin: a partner who runs beside it is back before the switch to another thread is made. Where
+/// that never helps, it gives way at once.
 fn linger<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) {
     let node = dual.pool().node(index);
     let mut budget = spin_time();

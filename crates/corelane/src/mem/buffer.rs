@@ -32,8 +32,8 @@ impl Buffer {
         Ok((Self::new(count, stride, align_of::<C>().max(2 * LINE))?, stride))
     }
 
-    /// `count` elements of `stride` bytes, the first aligned to `align`. Every page is written, so that no page fault is
-    /// left for the first lap; the contents are unspecified.
+    /// `count` elements of `stride` bytes, the first aligned to `align`. Every page is written, so that no page fault
+    /// is left for the first lap; the contents are unspecified.
     pub(crate) fn new(count: usize, stride: usize, align: usize) -> Result<Self, ChannelError> {
         let bytes = count.checked_mul(stride).ok_or(ChannelError::TooLarge)?;
         let layout = Layout::from_size_align(bytes, align).map_err(|_| ChannelError::TooLarge)?;
@@ -83,7 +83,8 @@ pub(crate) fn drop_all(count: usize, mut drop_one: impl FnMut(usize)) {
     }
     impl<F: FnMut(usize)> Drop for Rest<'_, F> {
         fn drop(&mut self) {
-            // Only reached with items left when a drop panicked. A second panic while unwinding aborts, as everywhere in Rust.
+            // Only reached with items left when a drop panicked. A second panic while unwinding aborts, as everywhere
+            // in Rust.
             self.run();
         }
     }

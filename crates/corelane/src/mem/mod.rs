@@ -1,4 +1,5 @@
-//! Memory below every family: buffers, segments, nodes' links, and what sees to it that nothing is lost or dropped twice.
+//! Memory below every family: buffers, segments, nodes' links, and what sees to it that nothing is lost or dropped
+//! twice.
 //!
 //! # Where things are
 //!

@@ -1,16 +1,17 @@
 //! Segments: pieces of memory that an unbounded queue is linked of, and the few of them that wait to be used again.
 //!
-//! A segment has three owners in turn. The producer fills it and links it behind the one before; the consumer, once it has
-//! followed the link out of it, puts it into a slot of the [`Pool`]; the producer takes it from there for its next one. The
-//! slots are a small ring that both sides walk in the same order, as in FastForward: a slot that is null is the consumer's
-//! to fill, another the producer's to empty. So the oldest segment is used first and no count is shared. Where the slot is
-//! taken, the consumer frees the segment instead: after a burst the queue gives back all but the cached ones.
+//! A segment has three owners in turn. The producer fills it and links it behind the one before; the consumer, once it
+//! has followed the link out of it, puts it into a slot of the [`Pool`]; the producer takes it from there for its next
+//! one. The slots are a small ring that both sides walk in the same order, as in FastForward: a slot that is null is
+//! the consumer's to fill, another the producer's to empty. So the oldest segment is used first and no count is shared.
+//! Where the slot is taken, the consumer frees the segment instead: after a burst the queue gives back all but the
+//! cached ones.
 //!
 //! # Synchronization
 //!
 //! - `Segment::next`, store-release (producer) → load-acquire (consumer): the segment is prepared before it is entered.
-//! - A slot of the pool, store-release (consumer) → load-acquire (producer): all of a segment is read before it is written
-//!   again. The way back needs no order: the producer leaves nothing in a slot but null.
+//! - A slot of the pool, store-release (consumer) → load-acquire (producer): all of a segment is read before it is
+//!   written again. The way back needs no order: the producer leaves nothing in a slot but null.
 
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicPtr, AtomicUsize, Relaxed, Release};
@@ -42,7 +43,8 @@ pub(crate) trait Contents {
 pub(crate) struct Segment {
     /// The segment behind this one; null while the producer is in this one.
     pub(crate) next: AtomicPtr<Segment>,
-    /// Where the queue's count stands at the start of this segment. Written by the producer before it shows the segment.
+    /// Where the queue's count stands at the start of this segment. Written by the producer before it shows the
+    /// segment.
     pub(crate) base: AtomicUsize,
     /// Bytes of memory.
     pub(crate) bytes: usize,
@@ -132,8 +134,8 @@ impl<C: Contents> Pool<C> {
     /// Consumer: keeps a segment that it has left, or frees it.
     ///
     /// # Safety
-    /// The segment is of this pool, nobody will follow a pointer to it but who takes it from here, and this side has read
-    /// from it for the last time.
+    /// The segment is of this pool, nobody will follow a pointer to it but who takes it from here, and this side has
+    /// read from it for the last time.
     pub(crate) unsafe fn give_back(&self, turn: &mut Turn, segment: *mut Segment) {
         let slot = &self.slots[*turn];
         // SAFETY: a living segment, and ours.

@@ -5,9 +5,9 @@
 //! # How it works
 //!
 //! 1. The items lie in a ring under one lock.
-//! 2. A thread that finds nothing lets go of the lock and takes it again, until there is something. It never sleeps, whatever the queue's
-//!    strategy; between two attempts it spends a pause instruction, and with `std` now and then its turn on the CPU, as what it
-//!    waits for may need this very CPU.
+//! 2. A thread that finds nothing lets go of the lock and takes it again, until there is something. It never sleeps,
+//!    whatever the queue's strategy; between two attempts it spends a pause instruction, and with `std` now and then
+//!    its turn on the CPU, as what it waits for may need this very CPU.
 //! 3. A batch is one critical section.
 //!
 //! # What differs from the paper
@@ -18,7 +18,8 @@
 //!
 //! # Synchronization
 //!
-//! All of it under the lock. All calls are linearizable, single ones and batches as sequences of single ones: they take effect under it.
+//! All of it under the lock. All calls are linearizable, single ones and batches as sequences of single ones: they take
+//! effect under it.
 //!
 //! # Progress
 //!

@@ -6,8 +6,8 @@
 //!
 //! 1. The items lie in a ring under one mutex. One condition variable is for threads that wait for items, one for
 //!    threads that wait for room.
-//! 2. A thread that finds nothing sleeps on its condition variable, which lets go of the mutex. It does so at once: no spin comes before,
-//!    whatever the queue's strategy.
+//! 2. A thread that finds nothing sleeps on its condition variable, which lets go of the mutex. It does so at once: no
+//!    spin comes before, whatever the queue's strategy.
 //! 3. A thread that changes the queue wakes one sleeper of the other side. One that is woken, takes a part and leaves
 //!    more behind wakes the next. So a batch wakes as many as find something in it.
 //! 4. A batch is one critical section.
@@ -20,7 +20,8 @@
 //!
 //! # Synchronization
 //!
-//! All of it under the mutex. All calls are linearizable, single ones and batches as sequences of single ones: they take effect under it.
+//! All of it under the mutex. All calls are linearizable, single ones and batches as sequences of single ones: they
+//! take effect under it.
 //!
 //! # Progress
 //!
@@ -28,8 +29,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! As the measure for the others. For batches it is not bad at all: the mutex is rarely taken. One item at a time, threads that sleep for each
-//! make it the slowest by far, in the paper as here.
+//! As the measure for the others. For batches it is not bad at all: the mutex is rarely taken. One item at a time,
+//! threads that sleep for each make it the slowest by far, in the paper as here.
 //!
 //! # Memory
 //!
@@ -76,8 +77,8 @@ struct Inner<T> {
 struct Sleepers {
     /// Threads in a wait.
     count: usize,
-    /// Of those, how many were woken for sure and have not come back yet. May be less, as threads also come back for no reason; that costs a
-    /// wake-up too many.
+    /// Of those, how many were woken for sure and have not come back yet. May be less, as threads also come back for no
+    /// reason; that costs a wake-up too many.
     woken: usize,
 }
 
@@ -109,8 +110,8 @@ impl<T> Monitor<T> {
         }
     }
 
-    /// To be called under the mutex with its items changed by a call of this side: wakes one of the other side, and the next of this side if
-    /// this call has slept and something is left.
+    /// To be called under the mutex with its items changed by a call of this side: wakes one of the other side, and the
+    /// next of this side if this call has slept and something is left.
     fn changed(&self, inner: &mut Inner<T>, side: Side, slept: bool) {
         let len = inner.deque.len();
         self.len.store(len, Relaxed);

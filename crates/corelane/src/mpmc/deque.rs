@@ -1,5 +1,5 @@
-//! What lies under the lock of [`busy_wait`](super::busy_wait) and the mutex of [`condvar`](super::condvar): a deque with a bound, which can be
-//! closed.
+//! What lies under the lock of [`busy_wait`](super::busy_wait) and the mutex of [`condvar`](super::condvar): a deque
+//! with a bound, which can be closed.
 
 use super::design::Supply;
 use crate::error::{ChannelError, TryPopError, TryPushError};

@@ -49,8 +49,8 @@ pub enum Waiting {
     Inside,
 }
 
-/// What all threads share of an algorithm. An attempt never calls code of the user and, but for the growth of the caller's vector, does
-/// not panic.
+/// What all threads share of an algorithm. An attempt never calls code of the user and, but for the growth of the
+/// caller's vector, does not panic.
 #[doc(hidden)]
 pub trait Raw<T>: Send + Sync {
     const WAITING: Waiting;
@@ -85,8 +85,8 @@ pub trait Raw<T>: Send + Sync {
 
     fn capacity(&self) -> usize;
 
-    /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of it.
-    /// Where there is a lock, once it is free.
+    /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of
+    /// it. Where there is a lock, once it is free.
     #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.len() != 0
@@ -98,8 +98,8 @@ pub trait Raw<T>: Send + Sync {
         self.len() < self.capacity()
     }
 
-    /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever that is in the middle
-    /// of. Where there is a lock, once it is free.
+    /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever
+    /// that is in the middle of. Where there is a lock, once it is free.
     #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         most.min(self.capacity() - self.len())
@@ -112,8 +112,8 @@ pub trait Raw<T>: Send + Sync {
     }
 }
 
-/// The items of a batch that are still to be pushed, which leave the caller's vector from its front. What is left of them is in the vector
-/// when this is dropped.
+/// The items of a batch that are still to be pushed, which leave the caller's vector from its front. What is left of
+/// them is in the vector when this is dropped.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Supply<'a, T> {

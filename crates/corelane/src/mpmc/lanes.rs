@@ -74,7 +74,8 @@
 //! Use it where each producer's own order is enough, and there are more than two threads. Nanoseconds an item of 8
 //! bytes, capacity 1024, by the model of `corelane-bench scale` for as many cores as threads, near ones of an AMD EPYC
 //! (Zen 5; a transfer takes 24 ns); and measured on two CPUs, threads left to the kernel (`corelane-bench run crowd`,
-//! medians of 7 rounds). The quickest crate is crossbeam's `ArrayQueue`, whose user waits by yields where it is measured:
+//! medians of 7 rounds). The quickest crate is crossbeam's `ArrayQueue`, whose user waits by yields where it is
+//! measured:
 //!
 //! | producers, consumers | lanes, model | ticket | quickest crate | lanes, measured | ticket | quickest crate |
 //! |---|---|---|---|---|---|---|

@@ -22,8 +22,8 @@ pub(super) struct Lock<P> {
     protected: UnsafeCell<P>,
 }
 
-/// In a model two threads that spin may let each other run for ever. So a thread that finds the lock held sleeps until it was free: nothing
-/// that the lock orders depends on it.
+/// In a model two threads that spin may let each other run for ever. So a thread that finds the lock held sleeps until
+/// it was free: nothing that the lock orders depends on it.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 struct Queue {

@@ -61,17 +61,17 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
-//! | the same, and threads that may be stopped anywhere, or more than eight a side | [`scq`] | bounded, lock-free; no call says `Busy`; a fetch-and-add is never in vain |
-//! | many producers, each with an order of its own and no order between them | [`lanes`] | bounded for each; producers never meet |
-//! | producers that must never wait, and threads that may be stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
-//! | items that pile up for a while, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
-//! | a comparison with what the paper on batch queues compares | [`michael_scott`], [`two_lock`], [`condvar`], [`busy_wait`] | each from that paper's sources, made safe |
+//! | such threads, more than eight a side, or stopped anywhere | [`scq`] | bounded, lock-free; few tries are in vain |
+//! | many producers, each with an order of its own | [`lanes`] | bounded for each; producers never meet |
+//! | producers that must never wait, threads stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
+//! | items that pile up, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
+//! | a comparison with the paper on batch queues | [`condvar`], [`busy_wait`] | each from its source, made safe |
 //!
 //! | | bounded | progress | memory |
 //! |---|---|---|---|
-//! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking, not lock-free | a slot an item, from the start |
-//! | [`scq`] | yes | lock-free; a stopped thread keeps what it has drawn | a slot an item and two indices, from the start |
-//! | [`lanes`] | yes | pushes wait-free; a pop keeps one lane from other pops | a [lane](crate::spsc::lane) for each sender |
+//! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking only | a slot an item, from the start |
+//! | [`scq`] | yes | lock-free; a stopped thread keeps its slot | a slot an item, two indices, from the start |
+//! | [`lanes`] | yes | pushes wait-free; a pop keeps one lane from other pops | a [lane] for each sender |
 //! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
 //! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
 //! | [`condvar`] | yes | blocking | the capacity, from the start |
@@ -80,11 +80,12 @@
 //! # What every queue promises
 //!
 //! - First in, first out; every item once; never more than `capacity` items inside. Any `T: Send`.
-//! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of single calls, each with
-//!   its moment; where it is made in one step nothing comes between them.
-//! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the queue; `Full` and `Empty`
-//!   are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One thing they do wait for: a thread
-//!   that has a sleeping one to wake takes a lock for a few instructions, as does a thread that falls asleep.
+//! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of
+//!   single calls, each with its moment; where it is made in one step nothing comes between them.
+//! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the
+//!   queue; `Full` and `Empty` are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One
+//!   thing they do wait for: a thread that has a sleeping one to wake takes a lock for a few instructions, as does a
+//!   thread that falls asleep.
 //!
 //! ```
 //! use corelane::error::{TryPopError, TryPushError};
@@ -96,8 +97,9 @@
 //! assert_eq!(queue.try_push('b'), Err(TryPushError::Full('b')));
 //! ```
 //!
-//! - A batch takes one synchronization where single calls take one each. A push takes its items from the caller's vector, so what is not
-//!   pushed is still there; a pop waits for one item, takes up to a limit, and appends to the caller's vector.
+//! - A batch takes one synchronization where single calls take one each. A push takes its items from the caller's
+//!   vector, so what is not pushed is still there; a pop waits for one item, takes up to a limit, and appends to the
+//!   caller's vector.
 //!
 //! ```
 //! # use corelane::mpmc;
@@ -110,9 +112,10 @@
 //! assert_eq!(popped, [1, 2, 3]);
 //! ```
 //!
-//! - [`close`](Queue::close) ends it for all: pushes are refused with their items, pops get what is inside and then an end. A push comes
-//!   before the close, then its item can be popped, or after it, then it comes back. What is not popped is dropped with
-//!   the queue. The drop of the last [`Sender`] and that of the last [`Receiver`] close it the same way.
+//! - [`close`](Queue::close) ends it for all: pushes are refused with their items, pops get what is inside and then an
+//!   end. A push comes before the close, then its item can be popped, or after it, then it comes back. What is not
+//!   popped is dropped with the queue. The drop of the last [`Sender`] and that of the last [`Receiver`] close it the
+//!   same way.
 //!
 //! ```
 //! # use corelane::mpmc;
@@ -147,6 +150,8 @@
 //! | `nodes.rs` | the nodes of `michael_scott` |
 //! | `lock.rs`, `deque.rs` | the lock of designs that do not sleep under it; what lies under a lock |
 //! | one file each | `ticket`, `scq`, `lanes`, `michael_scott`, `two_lock`, `condvar`, `busy_wait` |
+//!
+//! [lane]: crate::spsc::lane
 #![allow(rustdoc::private_intra_doc_links)]
 
 /// The names every design's module offers, for its own type parameter.

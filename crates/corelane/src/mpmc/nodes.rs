@@ -2,10 +2,11 @@
 //!
 //! # How it works
 //!
-//! 1. A node, once allocated, stays a node until the queue is dropped, and is named by an index (`link.rs`). So a thread that comes late with
-//!    an old link reads words that still exist, and its compare-and-swap fails: nobody needs hazard pointers or epochs.
-//! 2. Free nodes lie in a Treiber stack. A run of them is taken by one compare-and-swap, and given back by one: the tag in the stack's top
-//!    says that none of its links has changed since it was read.
+//! 1. A node, once allocated, stays a node until the queue is dropped, and is named by an index (`link.rs`). So a
+//!    thread that comes late with an old link reads words that still exist, and its compare-and-swap fails: nobody
+//!    needs hazard pointers or epochs.
+//! 2. Free nodes lie in a Treiber stack. A run of them is taken by one compare-and-swap, and given back by one: the tag
+//!    in the stack's top says that none of its links has changed since it was read.
 //! 3. When there are none, as many are allocated as there are already.
 //! 4. A node goes back when two credits are in: its item has been moved out (`READ`), nothing links to it any more
 //!    (`UNLINKED`). The thread that brings the second one frees it.
@@ -14,8 +15,8 @@
 //!
 //! - free list, compare-and-swap-release → -acquire: the last use of a node comes before its next one.
 //! - credits, fetch-or acquire-release: the item is moved out before the node is freed, whichever thread does that.
-//! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt behind its segment's
-//!   publication.
+//! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt
+//!   behind its segment's publication.
 
 use crate::error::ChannelError;
 use crate::mem::link::{AtomicLink, INDEX_BITS, Index, NULL};
@@ -97,7 +98,8 @@ const SEGMENTS: usize = INDEX_BITS as usize;
 
 /// All nodes of a queue.
 pub(super) struct Nodes<T> {
-    /// Each segment but the first two has as many nodes as all before it; these two have the same number, a power of two.
+    /// Each segment but the first two has as many nodes as all before it; these two have the same number, a power of
+    /// two.
     segments: [AtomicPtr<Node<T>>; SEGMENTS],
     first_bits: u32,
     free: Padded<AtomicLink>,

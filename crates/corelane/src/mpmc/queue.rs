@@ -1,12 +1,12 @@
 //! The contract, written once over every [`Design`]: waiting, time-outs, wake-ups, batches, counts.
 //!
-//! An algorithm makes attempts, each of which succeeds, or finds the queue full or empty, or closed, or in use. Closing is the algorithm's:
-//! whether a push comes before the close is for the same word or lock to decide that decides about the push. So each item is
-//! either given back by its push or there to be popped.
+//! An algorithm makes attempts, each of which succeeds, or finds the queue full or empty, or closed, or in use. Closing
+//! is the algorithm's: whether a push comes before the close is for the same word or lock to decide that decides about
+//! the push. So each item is either given back by its push or there to be popped.
 //!
-//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says; where it pays, it stays
-//! away for a while first ([`pace`](super::pace)). Before a thread sleeps it says so in the
-//! list of its side and makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
+//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says; where it pays, it
+//! stays away for a while first ([`pace`](super::pace)). Before a thread sleeps it says so in the list of its side and
+//! makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
 
 use super::design::{Design, Raw, Stay, Supply, Waiting};
 use super::pace::Pace;
@@ -138,9 +138,9 @@ pub fn any_queue<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
     })
 }
 
-/// A first-in first-out queue between any number of producers and consumers, which share it by reference or in an `Arc`. See the
-/// [module](super). [`Sender`](super::Sender) and [`Receiver`](super::Receiver) are handles that close it when they are
-/// gone.
+/// A first-in first-out queue between any number of producers and consumers, which share it by reference or in an
+/// `Arc`. See the [module](super). [`Sender`](super::Sender) and [`Receiver`](super::Receiver) are handles that close
+/// it when they are gone.
 ///
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
@@ -203,8 +203,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// Pushes an item if there is room. Never waits.
     ///
     /// # Errors
-    /// `Full` if `capacity` items are inside, `Closed` once the queue is closed, `Busy` if this call had to wait for another
-    /// thread in the middle of its call. The item comes back.
+    /// `Full` if `capacity` items are inside, `Closed` once the queue is closed, `Busy` if this call had to wait for
+    /// another thread in the middle of its call. The item comes back.
     #[doc(alias = "try_send", alias = "offer")]
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), TryPushError<T>> {
@@ -214,16 +214,17 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// Pops the oldest item. Never waits.
     ///
     /// # Errors
-    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for another
-    /// thread in the middle of its call.
+    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for
+    /// another thread in the middle of its call.
     #[doc(alias = "try_recv", alias = "poll")]
     #[inline]
     pub fn try_pop(&self) -> Result<T, TryPopError> {
         self.attempt_pop(Stay::No)
     }
 
-    /// Pushes items from the front of the vector, as many as there is room for, in one step; they leave the vector. Returns how many: fewer
-    /// than all where the queue got full, or another thread is in the middle of freeing the next slot. Never waits.
+    /// Pushes items from the front of the vector, as many as there is room for, in one step; they leave the vector.
+    /// Returns how many: fewer than all where the queue got full, or another thread is in the middle of freeing the
+    /// next slot. Never waits.
     ///
     /// # Errors
     /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
@@ -235,7 +236,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.attempt_push_run(&mut supply, Stay::No)
     }
 
-    /// Pops up to `max` items in one step and appends them to `items`. Returns how many, which is 0 only if `max` is. Never waits.
+    /// Pops up to `max` items in one step and appends them to `items`. Returns how many, which is 0 only if `max` is.
+    /// Never waits.
     ///
     /// # Errors
     /// Nothing was popped, for the same reasons as in [`try_pop`](Self::try_pop).
@@ -320,8 +322,8 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.body.is_closed()
     }
 
-    /// Items inside, at some moment of the call; at most [`capacity`](Self::capacity). An item whose push or pop has not returned may count
-    /// or not.
+    /// Items inside, at some moment of the call; at most [`capacity`](Self::capacity). An item whose push or pop has
+    /// not returned may count or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.body.len()
@@ -477,8 +479,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// Pushes an item; waits at most this long while the queue is full. Never gives up early; how late depends on the strategy and the
-    /// scheduler.
+    /// Pushes an item; waits at most this long while the queue is full. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
     ///
     /// # Errors
     /// The time is up, or the queue is closed. The item comes back.
@@ -491,8 +493,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         })
     }
 
-    /// Pops the oldest item; waits at most this long while the queue is empty. Never gives up early; how late depends on the strategy and the
-    /// scheduler.
+    /// Pops the oldest item; waits at most this long while the queue is empty. Never gives up early; how late depends
+    /// on the strategy and the scheduler.
     ///
     /// # Errors
     /// The time is up, or the queue is closed and drained.
@@ -505,8 +507,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// Pushes all items of the vector, in order; waits while the queue is full. What fits goes in one step, so a batch that fits whole is one
-    /// synchronization. Other threads' items may come between the steps.
+    /// Pushes all items of the vector, in order; waits while the queue is full. What fits goes in one step, so a batch
+    /// that fits whole is one synchronization. Other threads' items may come between the steps.
     ///
     /// # Errors
     /// The queue is closed. The items that were not pushed are still in the vector, in order.
@@ -527,8 +529,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         })
     }
 
-    /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how many, which is 0 only if
-    /// `max` is.
+    /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how
+    /// many, which is 0 only if `max` is.
     ///
     /// # Errors
     /// The queue is closed and drained.
@@ -546,8 +548,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// Pops up to `max` items in one step and appends them to `items`; waits at most this long while the queue is empty. Returns how many,
-    /// which is 0 only if `max` is.
+    /// Pops up to `max` items in one step and appends them to `items`; waits at most this long while the queue is
+    /// empty. Returns how many, which is 0 only if `max` is.
     ///
     /// # Errors
     /// The time is up, or the queue is closed and drained.
@@ -661,7 +663,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// An attempt of a thread that was woken. It panics where the caller's vector cannot grow: then another one has to make it.
+    /// An attempt of a thread that was woken. It panics where the caller's vector cannot grow: then another one has to
+    /// make it.
     #[cold]
     fn in_place_of_another<R>(&self, side: Side, attempt: impl FnOnce(Stay) -> R) -> R {
         struct OnPanic<F: Fn()>(F);

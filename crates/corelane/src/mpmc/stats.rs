@@ -1,7 +1,8 @@
 //! What a queue counts about its calls, as a type parameter: nothing, or everything.
 //!
-//! The counts are those of the experiment in section 4.3 of the paper: how often threads tried, and how often in vain. A queue is shared, so
-//! its counters are too, and each call that is counted moves their cache line. [`NoStats`], the default, is no code and no memory at all.
+//! The counts are those of the experiment in section 4.3 of the paper: how often threads tried, and how often in vain.
+//! A queue is shared, so its counters are too, and each call that is counted moves their cache line. [`NoStats`], the
+//! default, is no code and no memory at all.
 //!
 //! ```
 //! use corelane::mpmc::{self, Counting, Options};
@@ -35,8 +36,8 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempts {
-    /// How often the algorithm was tried. A waiting call tries again and again; that of [`condvar`](super::condvar) tries once, and sleeps in
-    /// the middle.
+    /// How often the algorithm was tried. A waiting call tries again and again; that of [`condvar`](super::condvar)
+    /// tries once, and sleeps in the middle.
     pub attempts: u64,
     /// Attempts that moved nothing: full or empty, busy or closed.
     pub failures: u64,

@@ -1,18 +1,18 @@
 //! A linked list with a lock at each end.
 //!
-//! Source: M. M. Michael and M. L. Scott, "Simple, Fast, and Practical Non-Blocking and Blocking Concurrent Queue Algorithms" (PODC 1996),
-//! the two-lock queue; section 2.4 of the paper on batch queues (TLQ, BTLQ).
+//! Source: M. M. Michael and M. L. Scott, "Simple, Fast, and Practical Non-Blocking and Blocking Concurrent Queue
+//! Algorithms" (PODC 1996), the two-lock queue; section 2.4 of the paper on batch queues (TLQ, BTLQ).
 //!
 //! # How it works
 //!
-//! 1. The items lie in a list that begins with a node without an item, the dummy. So head and tail are never both concerned by one call, and
-//!    each has a lock of its own.
+//! 1. The items lie in a list that begins with a node without an item, the dummy. So head and tail are never both
+//!    concerned by one call, and each has a lock of its own.
 //! 2. A push makes its node, takes the tail lock, links the node behind the last one and makes it the last.
-//! 3. A pop takes the head lock and looks behind the dummy: there is nothing, or the node there gives its item and becomes the dummy. The old
-//!    one is freed, outside the lock.
+//! 3. A pop takes the head lock and looks behind the dummy: there is nothing, or the node there gives its item and
+//!    becomes the dummy. The old one is freed, outside the lock.
 //! 4. A batch is linked to itself first, and then like one node; a pop of many walks along the list under the one lock.
-//! 5. A close is a flag under the tail lock. A pop that finds nothing and then the flag looks once more: the last push may have
-//!    come in between.
+//! 5. A close is a flag under the tail lock. A pop that finds nothing and then the flag looks once more: the last push
+//!    may have come in between.
 //!
 //! # What differs from print
 //!
@@ -22,13 +22,15 @@
 //! # Synchronization
 //!
 //! - Each lock orders the threads that had it.
-//! - `next`, store-release (push) → load-acquire (pop): a node is written before it is found, and its item before it is read. It is the only word
-//!   that both ends touch, and only where the list is empty at the same time.
-//! - `closed`, store-release (close, under the tail lock) → load-acquire (pop): every push that came before it has linked its node.
+//! - `next`, store-release (push) → load-acquire (pop): a node is written before it is found, and its item before it is
+//!   read. It is the only word that both ends touch, and only where the list is empty at the same time.
+//! - `closed`, store-release (close, under the tail lock) → load-acquire (pop): every push that came before it has
+//!   linked its node.
 //! - Waiting: see [`sleepers`](super::sleepers).
 //!
-//! Linearizable: a push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look that finds no link. A full
-//! fence comes before that look, as in [`ticket`](super::ticket). Batches are sequences of single calls.
+//! Linearizable: a push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look that
+//! finds no link. A full fence comes before that look, as in [`ticket`](super::ticket). Batches are sequences of single
+//! calls.
 //!
 //! # Progress
 //!
@@ -36,12 +38,13 @@
 //!
 //! # When to use it, and when not
 //!
-//! As the measure for the others, or where the number of items is not known and they may stay for long: memory is what is inside. Each item
-//! costs a call of the allocator on each side.
+//! As the measure for the others, or where the number of items is not known and they may stay for long: memory is what
+//! is inside. Each item costs a call of the allocator on each side.
 //!
 //! # Memory
 //!
-//! A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the process ends, as at any `Box`.
+//! A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the process ends,
+//! as at any `Box`.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::{Lock, Pauses};
@@ -123,7 +126,8 @@ impl<T> List<T> {
         Ok(())
     }
 
-    /// What a pop says that found nothing behind this node, which is the dummy as long as the caller holds the head lock.
+    /// What a pop says that found nothing behind this node, which is the dummy as long as the caller holds the head
+    /// lock.
     ///
     /// # Safety
     /// It is.

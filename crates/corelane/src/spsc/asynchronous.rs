@@ -22,22 +22,24 @@
 //! # });
 //! ```
 //!
-//! Each end is turned by itself, [`Producer::into_async`] and [`Consumer::into_async`], so the other one may be a thread's or a
-//! task's, on any executor; and it can be turned back. Turning moves a handle and nothing else: the queue is the same.
+//! Each end is turned by itself, [`Producer::into_async`] and [`Consumer::into_async`], so the other one may be a
+//! thread's or a task's, on any executor; and it can be turned back. Turning moves a handle and nothing else: the queue
+//! is the same.
 //!
 //! # What a dropped future loses
 //!
-//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out or an
-//! aborted task:
+//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out
+//! or an aborted task:
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
-//! | [`AsyncConsumer::pop`], [`pop_batch`](AsyncConsumer::pop_batch), [`pop_slice`](AsyncConsumer::pop_slice), [`peek`](AsyncConsumer::peek) | nothing was popped; the item is there for the next call |
-//! | [`AsyncProducer::push`] | the item was not pushed, and is dropped with the future unless [taken back](Push::into_item) |
+//! | [`AsyncConsumer::pop`], [`pop_batch`], [`pop_slice`], [`peek`] | nothing was popped; the item stays |
+//! | [`AsyncProducer::push`] | the item was not pushed, and is dropped with the future unless [taken back] |
 //! | [`push_batch`](AsyncProducer::push_batch) | what was not pushed is left in the vector |
-//! | [`AsyncProducer::reserve`], [`wait_for_space`](AsyncProducer::wait_for_space) | no slot is lost, and there is no item to lose |
+//! | [`AsyncProducer::reserve`], [`wait_for_space`] | no slot is lost, and there is no item to lose |
 //!
-//! To push a value that must not be lost, [`reserve`](AsyncProducer::reserve) first: what it returns pushes without waiting.
+//! To push a value that must not be lost, [`reserve`](AsyncProducer::reserve) first: what it returns pushes without
+//! waiting.
 //!
 //! ```
 //! use corelane::spsc;
@@ -68,21 +70,22 @@
 //! # How it works
 //!
 //! 1. A call that finds an item, or a slot, takes it: what a `try_` call does, and no more.
-//! 2. One that does not leaves its task's waker in the one place that an end has for it, raises the flag in its end's word,
-//!    passes the heavy half of the barrier, looks once more, and is pending. That is the [park
-//!    protocol](crate::wait#the-park-protocol) with a waker in the sleeper's place, and the same argument: either that look
-//!    finds what was published, or the publisher finds the flag. It takes the flag down first and the waker then, so one
-//!    wait costs one wake-up.
-//! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While it is
-//!    up the wait is made already: a poll then exchanges the waker for that of its own task, and needs no barrier. At worst a
-//!    task is polled once for nothing. An idle task is not polled at all.
-//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: who is being woken may
-//!    be the task of an earlier poll.
-//! 5. After [`BUDGET`] ready calls in a row an end gives its executor a turn: a call is pending once, with its task woken
-//!    already. Otherwise a task whose other end is on another core, and as fast, would never let go of its executor's thread.
+//! 2. One that does not leaves its task's waker in the one place that an end has for it, raises the flag in its end's
+//!    word, passes the heavy half of the barrier, looks once more, and is pending. That is the
+//!    [park protocol](crate::wait#the-park-protocol) with a waker in the sleeper's place, and the same argument: either
+//!    that look finds what was published, or the publisher finds the flag. It takes the flag down first and the waker
+//!    then, so one wait costs one wake-up.
+//! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While
+//!    it is up the wait is made already: a poll then exchanges the waker for that of its own task, and needs no
+//!    barrier. At worst a task is polled once for nothing. An idle task is not polled at all.
+//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: who is being
+//!    woken may be the task of an earlier poll.
+//! 5. After [`BUDGET`] ready calls in a row an end gives its executor a turn: a call is pending once, with its task
+//!    woken already. Otherwise a task whose other end is on another core, and as fast, would never let go of its
+//!    executor's thread.
 //!
-//! The blocking ends are not touched by any of it: to them a waiting task is one more reason to leave the fast path, in a
-//! word they read anyway.
+//! The blocking ends are not touched by any of it: to them a waiting task is one more reason to leave the fast path, in
+//! a word they read anyway.
 //!
 //! # A waker that panics
 //!
@@ -91,11 +94,11 @@
 //!
 //! # Without membarrier
 //!
-//! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its flag. A
-//! task cannot. So its end asks the other one to change the word after every publication, by a read-modify-write, instead of
-//! reading it, which makes the protocol exact for the price of a fence a publication. In the first millisecond, until the other
-//! end must have seen that request, a task that would wait is polled again instead. So it is where membarrier is
-//! refused later, by a sandbox that was set up after the queue was made.
+//! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its
+//! flag. A task cannot. So its end asks the other one to change the word after every publication, by a
+//! read-modify-write, instead of reading it, which makes the protocol exact for the price of a fence a publication. In
+//! the first millisecond, until the other end must have seen that request, a task that would wait is polled again
+//! instead. So it is where membarrier is refused later, by a sandbox that was set up after the queue was made.
 //!
 //! # Synchronization
 //!
@@ -109,9 +112,15 @@
 //!
 //! # When to use it, and when not
 //!
-//! Between a thread and tasks, or between tasks on several threads of an executor. A wait costs a system call on the waiting side
-//! and the executor's scheduling on both; a thread of its own that spins for a moment has shorter round trips. Between tasks of
-//! one thread nothing has to cross cores, and a `VecDeque` in a `RefCell` does.
+//! Between a thread and tasks, or between tasks on several threads of an executor. A wait costs a system call on the
+//! waiting side and the executor's scheduling on both; a thread of its own that spins for a moment has shorter round
+//! trips. Between tasks of one thread nothing has to cross cores, and a `VecDeque` in a `RefCell` does.
+//!
+//! [`pop_batch`]: AsyncConsumer::pop_batch
+//! [`pop_slice`]: AsyncConsumer::pop_slice
+//! [`peek`]: AsyncConsumer::peek
+//! [taken back]: Push::into_item
+//! [`wait_for_space`]: AsyncProducer::wait_for_space
 
 use super::design::{Design, RawConsumer, RawProducer};
 use super::handle::{Consumer, Peeked, Producer, Reserved};
@@ -235,8 +244,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         Push { producer: self, item: Some(item) }
     }
 
-    /// Waits for a free slot, to be filled in place or [written](Reserved::write) without waiting. Nothing is pushed if it
-    /// is dropped, before or after it was there.
+    /// Waits for a free slot, to be filled in place or [written](Reserved::write) without waiting. Nothing is pushed if
+    /// it is dropped, before or after it was there.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
@@ -515,7 +524,8 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
 
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
-/// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last handle.
+/// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last
+/// handle.
 ///
 /// ```
 /// use corelane::error::{Closed, TryPopError};
@@ -570,7 +580,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
         Poll::Ready(Ok(self.consumer.take()))
     }
 
-    /// Waits for at least one item, then pops up to `max` and appends them to `items`. Returns how many; 0 only if `max` is 0.
+    /// Waits for at least one item, then pops up to `max` and appends them to `items`. Returns how many; 0 only if
+    /// `max` is 0.
     ///
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.

@@ -1,5 +1,5 @@
-//! Blocks of items behind a header, and the runs of them that an end of a queue works in: what the [`lane`](super::lane) and
-//! the [`linked`](super::linked) one have in common. How they work is told there.
+//! Blocks of items behind a header, and the runs of them that an end of a queue works in: what the
+//! [`lane`](super::lane) and the [`linked`](super::linked) one have in common. How they work is told there.
 
 use super::design::{copy_in, copy_out};
 use crate::prefetch;
@@ -15,17 +15,19 @@ use core::mem::MaybeUninit;
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks of one line that the consumer takes at once if the last of them is full.
 const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
-/// Blocks that it takes at once if not so many are full: one by one each costs a look for the next. With batches of 50 words the two ends went
-/// on at 1.06 to 1.1 times the rate on near CPUs. It may not be many fewer: a consumer that follows block by block without that look
-/// takes the lines away from a producer that is about to write them, and was slower on all but the longest jobs.
+/// Blocks that it takes at once if not so many are full: one by one each costs a look for the next. With batches of 50
+/// words the two ends went on at 1.06 to 1.1 times the rate on near CPUs. It may not be many fewer: a consumer that
+/// follows block by block without that look takes the lines away from a producer that is about to write them, and was
+/// slower on all but the longest jobs.
 const FEWER: usize = 8;
-/// Bytes in longer blocks that it takes at once. As far as it stays behind the producer then, it does not fetch the lines
-/// that are being written. Items of 1 KiB went through at twice the rate of an index ring; with 8 and with 32 KiB at the same.
+/// Bytes in longer blocks that it takes at once. As far as it stays behind the producer then, it does not fetch the
+/// lines that are being written. Items of 1 KiB went through at twice the rate of an index ring; with 8 and with 32 KiB
+/// at the same.
 const TAKE_BYTES: usize = 16 * 1024;
-/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a producer
-/// at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40 they wait 0.2,
-/// and the rate at full speed is the same. With 10 items that come every 5 ns were half as old; but a dispatcher's
-/// single jobs went to its workers at 0.8 times the rate, and items of 256 bytes at 0.7.
+/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a
+/// producer at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40
+/// they wait 0.2, and the rate at full speed is the same. With 10 items that come every 5 ns were half as old; but a
+/// dispatcher's single jobs went to its workers at 0.8 times the rate, and items of 256 bytes at 0.7.
 const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 const MOST_FAILURES: u32 = 10;
@@ -48,9 +50,10 @@ impl<T> Block<T> {
     const LEAST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
     /// Items in a block.
     pub(super) const ITEMS: usize = {
-        // The fewest lines of which they leave at most an eighth to the header and to nobody: one for 8 bytes and for 56, two for 16, 24
-        // and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of one line for items of 16 and 24 bytes
-        // a round trip was a sixth shorter, and a stream went through at half to eight tenths of the rate.
+        // The fewest lines of which they leave at most an eighth to the header and to nobody: one for 8 bytes and for
+        // 56, two for 16, 24 and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of
+        // one line for items of 16 and 24 bytes a round trip was a sixth shorter, and a stream went through at half to
+        // eight tenths of the rate.
         let mut lines = 1;
         loop {
             let items = (lines * LINE).saturating_sub(Self::LEAST) / Self::ITEM;
@@ -68,8 +71,8 @@ impl<T> Block<T> {
     pub(super) const STRIDE: usize = (Self::LEAST + Self::ITEMS * Self::ITEM).next_multiple_of(Self::ALIGN);
     /// Offset behind the last item, and the header of a full block less its tag.
     pub(super) const FULL: usize = if Self::IS_LINE { Self::LEAST + Self::ITEMS * Self::ITEM } else { Self::STRIDE };
-    /// Offset of the first item. In a block of several lines what is left over lies in front of it: so items of whole lines lie in lines of
-    /// their own, where no item shares one with the next, which the other end may be busy with.
+    /// Offset of the first item. In a block of several lines what is left over lies in front of it: so items of whole
+    /// lines lie in lines of their own, where no item shares one with the next, which the other end may be busy with.
     pub(super) const FIRST: usize = Self::FULL - Self::ITEMS * Self::ITEM;
     /// A block is one line. Loom has larger words, and has models of both.
     const IS_LINE: bool = if cfg!(loom) { size_of::<T>() <= size_of::<usize>() } else { Self::STRIDE == LINE };
@@ -81,7 +84,8 @@ impl<T> Block<T> {
         if blocks == 0 { 1 } else { blocks }
     };
     const FETCH_AHEAD: usize = FETCH_AHEAD_BYTES.div_ceil(Self::STRIDE) * Self::STRIDE;
-    /// From a block of which it has seen an item, a consumer looks at the headers of so many blocks at most, that one included.
+    /// From a block of which it has seen an item, a consumer looks at the headers of so many blocks at most, that one
+    /// included.
     pub(super) const REACH: usize = if Self::TAKE < 2 { 2 } else { Self::TAKE };
 
     /// The place of block number `at` in bytes, which wraps around: what its headers are counted from.
@@ -163,7 +167,8 @@ impl<T> Block<T> {
         }
     }
 
-    /// Takes along the lines of the block that starts here, but for the first: a word of each is written, it does not matter what.
+    /// Takes along the lines of the block that starts here, but for the first: a word of each is written, it does not
+    /// matter what.
     ///
     /// # Safety
     /// The block is living, and its slots are the caller's, to write there, with nothing in them.
@@ -174,7 +179,8 @@ impl<T> Block<T> {
             // What is in front of the items is never used.
             let mut at = if Self::FIRST < LINE { LINE } else { Self::FIRST - Self::FIRST % LINE };
             while at < Self::STRIDE {
-                // SAFETY: lines are aligned, and this one lies in the block, behind its first slot. Volatile, as nobody ever reads it.
+                // SAFETY: lines are aligned, and this one lies in the block, behind its first slot. Volatile, as nobody
+                // ever reads it.
                 unsafe { block.add(at).cast::<usize>().write_volatile(0) };
                 at += LINE;
             }
@@ -231,8 +237,8 @@ impl Place {
 
 /// What an end may use without a look at the other: the rest of a block, and whole blocks behind it.
 ///
-/// Its blocks lie side by side in memory, among others that are numbered on in the same way: those of a ring in one lap, or
-/// of a segment.
+/// Its blocks lie side by side in memory, among others that are numbered on in the same way: those of a ring in one
+/// lap, or of a segment.
 pub(super) struct Run<T> {
     /// The slot of the next item, or behind the last of the block.
     pub(super) next: *mut u8,
@@ -268,7 +274,8 @@ impl<T> Run<T> {
         self.base = base;
     }
 
-    /// The empty run at a place in the block that starts at `line`, among those numbered from `base` that lie from `first` on.
+    /// The empty run at a place in the block that starts at `line`, among those numbered from `base` that lie from
+    /// `first` on.
     pub(super) fn at(first: *mut u8, base: usize, line: *mut u8, next: *mut u8) -> Self {
         let delta = Block::<T>::tag(base).wrapping_sub(first.addr());
         Self { next, end: next, line, last: line, delta, base, items: PhantomData }
@@ -367,8 +374,8 @@ impl<T> Run<T> {
     /// Producer: moves items from the memory at `from` into this block and those behind it, as many as the run has room
     /// for, but at most `most` and no more than [`COPIES`] blocks, and publishes each block.
     ///
-    /// The caller's run is a copy in registers. In a handle that lies in memory each block's places would go through a store and a
-    /// load, which take longer than the copy.
+    /// The caller's run is a copy in registers. In a handle that lies in memory each block's places would go through a
+    /// store and a load, which take longer than the copy.
     ///
     /// # Safety
     /// The run's slots are the producer's, and there is one; there are `most` items at `from`.
@@ -404,7 +411,8 @@ impl<T> Run<T> {
     /// Consumer: moves the run's items to the memory at `to`, at most `most`, and leaves the blocks that are used up.
     ///
     /// # Safety
-    /// The run's items are the consumer's, and there is one; there is room for `most`, and the caller owns what is moved there.
+    /// The run's items are the consumer's, and there is one; there is room for `most`, and the caller owns what is
+    /// moved there.
     #[inline(always)]
     pub(super) unsafe fn move_to(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
         let mut done = self.len().min(most);
@@ -428,8 +436,8 @@ impl<T> Run<T> {
         done
     }
 
-    /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used up. If `each` panics,
-    /// the run goes on behind the item that it was given.
+    /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used
+    /// up. If `each` panics, the run goes on behind the item that it was given.
     ///
     /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. A full block is written out
     /// item by item: with that, workers that take batches of short jobs of 8 bytes did a tenth more of them.
@@ -502,10 +510,11 @@ impl<T> Run<T> {
         }
     }
 
-    /// Consumer: goes on when this block's part of the run is used up, without a call where it can: to the next block, or to
-    /// more of this one. Returns whether there is more; `None` if the next run has to be looked for.
+    /// Consumer: goes on when this block's part of the run is used up, without a call where it can: to the next block,
+    /// or to more of this one. Returns whether there is more; `None` if the next run has to be looked for.
     ///
-    /// `told` is the place whose position was published last: before the consumer finds nothing it publishes where it is.
+    /// `told` is the place whose position was published last: before the consumer finds nothing it publishes where it
+    /// is.
     #[inline(always)]
     pub(super) fn advance(&mut self, sealed: bool, told: *mut u8) -> Option<bool> {
         if self.line != self.last {
@@ -537,8 +546,8 @@ impl<T> Drop for Giving<'_, T> {
     }
 }
 
-/// Stores the header of a block that is full and used up once more, unchanged, and a word in each further line, to take the lines along: the
-/// producer then finds each in one place, the consumer's cache, and not in both.
+/// Stores the header of a block that is full and used up once more, unchanged, and a word in each further line, to take
+/// the lines along: the producer then finds each in one place, the consumer's cache, and not in both.
 ///
 /// # Safety
 /// The block is one of a living queue, all its items were popped by the caller, and their slots have not been released.

@@ -6,27 +6,28 @@
 //!
 //! 1. A slot's flag says whether it holds an item; the two sides share no index.
 //! 2. The producer probes the slot a batch ahead. Slots are freed in order, so if that one is free all before it are.
-//! 3. The consumer probes the slot a batch ahead of itself; if it is filled all before it are. If not, it backtracks: it
-//!    halves the batch and probes again, down to a single slot (Figure 9). Self-adaptive backtracking (Figure 10) starts
-//!    from the batch that succeeded last, raised by an increment.
+//! 3. The consumer probes the slot a batch ahead of itself; if it is filled all before it are. If not, it backtracks:
+//!    it halves the batch and probes again, down to a single slot (Figure 9). Self-adaptive backtracking (Figure 10)
+//!    starts from the batch that succeeded last, raised by an increment.
 //! 4. The consumer clears the flag of every slot it empties.
 //!
 //! # What differs from print, and why
 //!
 //! - The flag stands beside the item instead of being a value of it, so any item can be sent, 0 and NULL included.
-//! - After a batch of one the printed `batch_tail` equals `tail`, and the next dequeue returns a slot it never probed. Here
-//!   the end of a batch is exclusive.
-//! - Printed failing polls raise the history, so that a consumer that polls an empty queue ends up with the largest batch.
-//!   Here only success moves it.
-//! - The printed producer says Full unless a whole batch is free. Here it backtracks as the consumer does, down to one slot,
-//!   so Full means full.
+//! - After a batch of one the printed `batch_tail` equals `tail`, and the next dequeue returns a slot it never probed.
+//!   Here the end of a batch is exclusive.
+//! - Printed failing polls raise the history, so that a consumer that polls an empty queue ends up with the largest
+//!   batch. Here only success moves it.
+//! - The printed producer says Full unless a whole batch is free. Here it backtracks as the consumer does, down to one
+//!   slot, so Full means full.
 //! - A batch beyond the queue's size would let the producer overwrite items: it is refused.
 //!
 //! # Synchronization
 //!
 //! - flag, store-release of "filled" (producer) → load-acquire (consumer): the item is written before it is read. The
 //!   acquire of a later slot's flag covers all slots before it, which the producer filled earlier.
-//! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written again.
+//! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written
+//!   again.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
@@ -35,8 +36,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! It is the design the lane grew from: the lowest latency of the published ones. Clearing sends every line both ways and
-//! flags take room beside small items, so the [`lane`](super::lane) is ahead of it in throughput.
+//! It is the design the lane grew from: the lowest latency of the published ones. Clearing sends every line both ways
+//! and flags take room beside small items, so the [`lane`](super::lane) is ahead of it in throughput.
 //!
 //! # Memory
 //!
@@ -130,8 +131,8 @@ impl<T> Ring<T> {
         self.cell(position).is_filled()
     }
 
-    /// True if fewer than `capacity` items are inside once the one at `position`, which was not pushed yet, is; asked by the
-    /// producer. The item a capacity before it must have been popped; then so were all before that.
+    /// True if fewer than `capacity` items are inside once the one at `position`, which was not pushed yet, is; asked
+    /// by the producer. The item a capacity before it must have been popped; then so were all before that.
     #[inline(always)]
     fn is_free(&self, position: usize) -> bool {
         self.cell(position.wrapping_sub(self.capacity)).is_free()
@@ -203,7 +204,8 @@ impl<T> BQueueProducer<T> {
     }
 }
 
-// SAFETY: slots before `batch_head` were found free with acquire; an item's flag is set with release after it is written.
+// SAFETY: slots before `batch_head` were found free with acquire; an item's flag is set with release after it is
+// written.
 unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
     #[inline(always)]
     fn writable(&mut self) -> usize {

@@ -115,7 +115,8 @@ impl<T> Cell<T> {
     }
 }
 
-/// How many consecutive places from the first satisfy `holds`, which is true of a prefix of them and of at most `count`.
+/// How many consecutive places from the first satisfy `holds`, which is true of a prefix of them and of at most
+/// `count`.
 pub(crate) fn prefix(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut yes, mut no) = (0, count + 1);
     while no - yes > 1 {

@@ -23,8 +23,8 @@ pub trait Design<T>: sealed::Sealed + Sized + 'static {
     #[doc(hidden)]
     fn create(request: Request<'_, Self::Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError>;
 
-    /// How many slots a queue of this capacity and tuning may withhold: `try_push` may say Full although up to this many
-    /// fewer than `capacity` items are inside. 0 below capacity 64, at most capacity / 8 above.
+    /// How many slots a queue of this capacity and tuning may withhold: `try_push` may say Full although up to this
+    /// many fewer than `capacity` items are inside. 0 below capacity 64, at most capacity / 8 above.
     fn release_lag(capacity: usize, tuning: &Self::Tuning) -> usize;
 }
 
@@ -51,8 +51,9 @@ pub struct Request<'a, O> {
 ///
 /// # Safety
 ///
-/// Implementors promise that between a call of `writable` that returned n and the next `publish`, the producer alone may
-/// access `slot(i)` for i < n, and that an access of the consumer to an item happens after the `publish` that covered it.
+/// Implementors promise that between a call of `writable` that returned n and the next `publish`, the producer alone
+/// may access `slot(i)` for i < n, and that an access of the consumer to an item happens after the `publish` that
+/// covered it.
 #[doc(hidden)]
 pub unsafe trait RawProducer<T>: Send {
     /// The usual length of an adjacent run where there is one, so that its copy needs no call; 0 otherwise.
@@ -71,7 +72,8 @@ pub unsafe trait RawProducer<T>: Send {
     /// How many of the first n writable slots lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
 
-    /// The i-th slot of the current run. A pointer, because it also leads to the slots [adjacent](Self::adjacent) to it.
+    /// The i-th slot of the current run. A pointer, because it also leads to the slots [adjacent](Self::adjacent) to
+    /// it.
     ///
     /// # Safety
     /// `i` is below what the last `writable` returned, less what was published since.
@@ -94,8 +96,8 @@ pub unsafe trait RawProducer<T>: Send {
         let n = self.writable().min(most);
         let n = self.adjacent(n);
         if n > 0 {
-            // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because nobody has a reference to
-            // a slot. The rest is the caller's promise.
+            // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because nobody has a
+            // reference to a slot. The rest is the caller's promise.
             unsafe {
                 copy_in(self.slot(0), from, n, Self::RUN);
                 self.publish(n);
@@ -104,8 +106,8 @@ pub unsafe trait RawProducer<T>: Send {
         n
     }
 
-    /// Takes back the last n items that were published. If one `publish` published them, they are then in `slot(0..n)` and belong
-    /// to the caller.
+    /// Takes back the last n items that were published. If one `publish` published them, they are then in `slot(0..n)`
+    /// and belong to the caller.
     ///
     /// # Safety
     /// n is at most the size of the last `publish` or `publish_moved`, and the consumer has decided a seal before these
@@ -145,15 +147,15 @@ pub unsafe trait RawProducer<T>: Send {
 ///
 /// # Safety
 ///
-/// Implementors promise that `slot(i)` for i below what `readable` returned holds a published item until it is released,
-/// and that the producer writes there again only after the release.
+/// Implementors promise that `slot(i)` for i below what `readable` returned holds a published item until it is
+/// released, and that the producer writes there again only after the release.
 #[doc(hidden)]
 pub unsafe trait RawConsumer<T>: Send {
     /// As for [`RawProducer::RUN`].
     const RUN: usize = 0;
 
-    /// How many items may be read now without another look at the producer: 0 only if every push that returned before the
-    /// call has been popped. Before it returns 0 it publishes every slot it has freed.
+    /// How many items may be read now without another look at the producer: 0 only if every push that returned before
+    /// the call has been popped. Before it returns 0 it publishes every slot it has freed.
     fn readable(&mut self) -> usize;
 
     /// Whether [`readable`](Self::readable) is not 0.
@@ -165,7 +167,8 @@ pub unsafe trait RawConsumer<T>: Send {
     /// How many of the first n readable items lie side by side in memory.
     fn adjacent(&self, n: usize) -> usize;
 
-    /// The i-th item of the current run. A pointer, because it also leads to the items [adjacent](Self::adjacent) to it.
+    /// The i-th item of the current run. A pointer, because it also leads to the items [adjacent](Self::adjacent) to
+    /// it.
     ///
     /// # Safety
     /// `i` is below what the last `readable` returned, less what was released since.
@@ -177,8 +180,8 @@ pub unsafe trait RawConsumer<T>: Send {
     /// n is at most what `slot` allows.
     unsafe fn release(&mut self, n: usize);
 
-    /// Moves items to the memory at `to` and frees their slots, as many as can be without another look at the producer, but at
-    /// most `most`: none only if nothing is readable.
+    /// Moves items to the memory at `to` and frees their slots, as many as can be without another look at the producer,
+    /// but at most `most`: none only if nothing is readable.
     ///
     /// # Safety
     /// There is room for `most` items, and what was moved there is owned by the caller.
@@ -196,8 +199,9 @@ pub unsafe trait RawConsumer<T>: Send {
         n
     }
 
-    /// Moves items to `each`, one by one, and frees their slots: as many as can be without another look at the producer, but at most
-    /// `most`, and none only if nothing is readable or `most` is 0. If `each` panics, what it was given is popped, and no more.
+    /// Moves items to `each`, one by one, and frees their slots: as many as can be without another look at the
+    /// producer, but at most `most`, and none only if nothing is readable or `most` is 0. If `each` panics, what it was
+    /// given is popped, and no more.
     #[inline(always)]
     fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize
     where
@@ -311,8 +315,8 @@ pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: us
 
 /// Copies `count` items; `run` is how many they usually are.
 ///
-/// Without a call, where there are few: a batch that begins or ends inside a block would make one for the sake of a few words. Batches of 50
-/// words went into a lane in a tenth less time.
+/// Without a call, where there are few: a batch that begins or ends inside a block would make one for the sake of a few
+/// words. Batches of 50 words went into a lane in a tenth less time.
 ///
 /// # Safety
 /// As for [`ptr::copy_nonoverlapping`].

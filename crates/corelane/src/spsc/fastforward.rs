@@ -1,32 +1,34 @@
 //! FastForward: a flag in every slot and no shared index, with temporal slipping.
 //!
-//! Source: section 2.3 and Figures 2 and 3 of the B-Queue paper (Wang, Zhang, Tang, Hua); Figure 4 of the MCRingBuffer paper.
+//! Source: section 2.3 and Figures 2 and 3 of the B-Queue paper (Wang, Zhang, Tang, Hua); Figure 4 of the MCRingBuffer
+//! paper.
 //!
 //! # How it works
 //!
-//! 1. A slot's flag says whether it holds an item. The producer fills the next slot if its flag says free, the consumer empties
-//!    the next one if its flag says filled, and clears it. Each side's place in the ring is its own affair, so one line carries
-//!    both the item and the news of it.
-//! 2. That is fast while the two work on different lines. So now and then (`interval`) the consumer measures how far it is
-//!    behind the producer. Below DANGER it slips (Figure 3): it waits for as long as the producer takes to be GOOD ahead of
-//!    it, measures again, and goes on waiting while the distance is short of GOOD and grows.
+//! 1. A slot's flag says whether it holds an item. The producer fills the next slot if its flag says free, the consumer
+//!    empties the next one if its flag says filled, and clears it. Each side's place in the ring is its own affair, so
+//!    one line carries both the item and the news of it.
+//! 2. That is fast while the two work on different lines. So now and then (`interval`) the consumer measures how far it
+//!    is behind the producer. Below DANGER it slips (Figure 3): it waits for as long as the producer takes to be GOOD
+//!    ahead of it, measures again, and goes on waiting while the distance is short of GOOD and grows.
 //!
 //! # What differs from print, and why
 //!
 //! - The flag stands beside the item instead of being a value of it, so any item can be sent, 0 and NULL included.
-//! - As printed the distance is the difference of both sides' indices, so one side's index is shared after all. Here it is the
-//!   number of filled slots ahead, up to GOOD, found by bisection: nothing is shared for it.
-//! - As printed a slip lasts as long as the distance grows, and it waits for items when there are none. A `try_` call must
-//!   not wait, and an item that is there must not be held up by another that may never come. Here a slip starts only behind an
-//!   item, and makes at most 200 pauses in all. After it the next slot's flag decides what the call says, so a slip
-//!   changes when an item is popped and nothing else.
-//! - Print leaves open how often to slip. Here a slip that falls short of GOOD makes the next one come twice as late, up to
-//!   1,024 times: with one item in flight at a time no slip can succeed, and so few are tried.
+//! - As printed the distance is the difference of both sides' indices, so one side's index is shared after all. Here it
+//!   is the number of filled slots ahead, up to GOOD, found by bisection: nothing is shared for it.
+//! - As printed a slip lasts as long as the distance grows, and it waits for items when there are none. A `try_` call
+//!   must not wait, and an item that is there must not be held up by another that may never come. Here a slip starts
+//!   only behind an item, and makes at most 200 pauses in all. After it the next slot's flag decides what the call
+//!   says, so a slip changes when an item is popped and nothing else.
+//! - Print leaves open how often to slip. Here a slip that falls short of GOOD makes the next one come twice as late,
+//!   up to 1,024 times: with one item in flight at a time no slip can succeed, and so few are tried.
 //!
 //! # Synchronization
 //!
 //! - flag, store-release of "filled" (producer) → load-acquire (consumer): the item is written before it is read.
-//! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written again.
+//! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written
+//!   again.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
@@ -35,9 +37,9 @@
 //!
 //! # When to use it, and when not
 //!
-//! For single items handed over as they come: one line moves, and nothing is computed ahead. Streams are the business of
-//! [`bqueue`](super::bqueue), which needs no thresholds to keep its sides apart, and of the [`lane`](super::lane). Batches gain
-//! little here: each slot is looked at and published by itself.
+//! For single items handed over as they come: one line moves, and nothing is computed ahead. Streams are the business
+//! of [`bqueue`](super::bqueue), which needs no thresholds to keep its sides apart, and of the [`lane`](super::lane).
+//! Batches gain little here: each slot is looked at and published by itself.
 //!
 //! # Memory
 //!
@@ -121,7 +123,8 @@ impl<T> Ring<T> {
         if sum < self.capacity { sum } else { sum - self.capacity }
     }
 
-    /// How many of the next `count` cells from `at` on, at most all, satisfy `holds`, which is true of a prefix of them.
+    /// How many of the next `count` cells from `at` on, at most all, satisfy `holds`, which is true of a prefix of
+    /// them.
     fn count(&self, at: usize, count: usize, holds: fn(&Cell<T>) -> bool) -> usize {
         // SAFETY: `at` is a place of the ring and less than a lap is added.
         prefix(count, |i| holds(unsafe { self.cell(self.after(at, i)) }))
@@ -303,8 +306,8 @@ impl<T> FastForwardConsumer<T> {
     }
 }
 
-// SAFETY: an item is read only if its flag, acquired, says filled, as those before the seal did; the flag is cleared with
-// release after it was read.
+// SAFETY: an item is read only if its flag, acquired, says filled, as those before the seal did; the flag is cleared
+// with release after it was read.
 unsafe impl<T: Send> RawConsumer<T> for FastForwardConsumer<T> {
     #[inline(always)]
     fn readable(&mut self) -> usize {

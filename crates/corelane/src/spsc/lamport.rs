@@ -5,12 +5,12 @@
 //!
 //! # How it works
 //!
-//! 1. The producer compares its index `write` with the consumer's `read`; unless they are a capacity apart it writes the
-//!    item and advances `write`.
+//! 1. The producer compares its index `write` with the consumer's `read`; unless they are a capacity apart it writes
+//!    the item and advances `write`.
 //! 2. The consumer compares `read` with `write`; unless they are equal it reads the item and advances `read`.
 //!
-//! Each operation loads the other side's index, so in a busy queue both indices' lines move from core to core with every
-//! item. The paper's form has both in one line (`basic_ring` of `corelane-papers`); here each has its own.
+//! Each operation loads the other side's index, so in a busy queue both indices' lines move from core to core with
+//! every item. The paper's form has both in one line (`basic_ring` of `corelane-papers`); here each has its own.
 //!
 //! # Synchronization
 //!
@@ -25,7 +25,8 @@
 //! # When to use it, and when not
 //!
 //! As the baseline the others are measured against, and where the queue holds one or two items: caching an index that
-//! changes with every item gains nothing there. Anywhere else [`mcring`](super::mcring) is this queue without its misses.
+//! changes with every item gains nothing there. Anywhere else [`mcring`](super::mcring) is this queue without its
+//! misses.
 //!
 //! # Memory
 //!

@@ -1,41 +1,43 @@
 //! The flagship: a flag in the items' own cache line, never cleared.
 //!
-//! Source: ours. It joins FastForward's idea that a slot carries its own flag (section 2.3 of the B-Queue paper) with a lap
-//! number, so that nothing is cleared; MCRingBuffer's batch updates on the consumer's side (section II-B2 of the
-//! MCRingBuffer paper); and B-Queue's look-ahead (section 3.3 of its paper), which here decides how many full blocks the
-//! consumer may take unchecked.
+//! Source: ours. It joins FastForward's idea that a slot carries its own flag (section 2.3 of the B-Queue paper) with a
+//! lap number, so that nothing is cleared; MCRingBuffer's batch updates on the consumer's side (section II-B2 of the
+//! MCRingBuffer paper); and B-Queue's look-ahead (section 3.3 of its paper), which here decides how many full blocks
+//! the consumer may take unchecked.
 //!
 //! # How it works
 //!
 //! The ring consists of blocks; a block is one cache line for small items, and beyond a few lines of which items fill
-//! seven eighths: two lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place behind
-//! the last item published in it, in bytes since the queue was made. It tells how many items are there, and of which lap.
+//! seven eighths: two lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place
+//! behind the last item published in it, in bytes since the queue was made. It tells how many items are there, and of
+//! which lap.
 //!
-//! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line moves
-//!    from core to core where an index queue moves two. The consumer reads the header of its current block: it covers every
-//!    item of the block.
-//! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a block
-//!    stores its header once more, unchanged, and a word in each further line, as the slots are its own until it releases them: the producer
-//!    then finds each line in one place, the consumer's cache, and not in both, which on some processors is what an upgrade from shared to
-//!    exclusive waits for.
+//! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line
+//!    moves from core to core where an index queue moves two. The consumer reads the header of its current block: it
+//!    covers every item of the block.
+//! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a
+//!    block stores its header once more, unchanged, and a word in each further line, as the slots are its own until it
+//!    releases them: the producer then finds each line in one place, the consumer's cache, and not in both, which on
+//!    some processors is what an upgrade from shared to exclusive waits for.
 //! 3. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
-//!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it knew of.
+//!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it
+//!    knew of.
 //! 4. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
 //!    again. When it is not full yet it may wait a moment for it (the slip), and abstains for longer after each time
 //!    that did not help, so a slow producer's items are not held up. Then it takes eight, if the eighth is full, or
 //!    this one. Large items are looked for 16 KiB ahead, and a consumer that finds a single one of them waits a moment
 //!    for more of its block: else both ends go on in step, and each item costs a transfer of the header to and fro.
-//! 5. So each end works in runs of blocks that are known to be free, or full. Within a run an item costs a comparison of two
-//!    pointers, and a block a second one. Everything else is done between two runs, in a call that gets its state by
-//!    value and gives it back: a handle whose address no call ever gets lives in registers.
+//! 5. So each end works in runs of blocks that are known to be free, or full. Within a run an item costs a comparison
+//!    of two pointers, and a block a second one. Everything else is done between two runs, in a call that gets its
+//!    state by value and gives it back: a handle whose address no call ever gets lives in registers.
 //!
 //! How many blocks are taken and given back at once, and how long a slip is, is a [`Tuning`].
 //!
 //! # Why it is so
 //!
-//! A store to another line between the two stores to the block's line keeps the processor from joining these, and so does a
-//! producer whose own state is in memory. A prototype of this file, one call an item, 8 bytes, two cores of an AMD EPYC
-//! (Zen 3) on one level-3 cache, capacity 2048, medians of 5 rounds:
+//! A store to another line between the two stores to the block's line keeps the processor from joining these, and so
+//! does a producer whose own state is in memory. A prototype of this file, one call an item, 8 bytes, two cores of an
+//! AMD EPYC (Zen 3) on one level-3 cache, capacity 2048, medians of 5 rounds:
 //!
 //! | the producer's state | M items/s |
 //! |---|---|
@@ -47,15 +49,15 @@
 //!
 //! The further lines of step 2, single items, medians of 7 rounds, M items/s:
 //!
-//! | bytes an item | near CPUs: only the header stored again | a word in each line | far CPUs: only the header | each line | rtrb, near and far |
+//! | bytes an item | near: the header again | a word a line | far: the header | a word a line | rtrb, near, far |
 //! |---|---|---|---|---|---|
 //! | 32 | 97 to 119 | 359 | 18 | 265 | 70, 24 |
 //! | 64 | 75 | 243 | 15 | 190 | 68, 15 |
 //! | 128 | 37 to 45 | 127 | 10 | 91 | 35 to 129, 9 |
 //! | 256 | 32 to 38 | 41 | 7 | 33 | 24, 6 |
 //!
-//! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away from
-//! the consumer that is still reading.
+//! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away
+//! from the consumer that is still reading.
 //!
 //! A batch is copied as the rest of a block, whole blocks, and a part of one. With one loop over parts of blocks on the
 //! consumer's side batches of 16, 64 and 256 words moved at 0.97, 0.92 and 0.95 times the rate, on two near CPUs of an
@@ -63,10 +65,11 @@
 //!
 //! # Synchronization
 //!
-//! - header, store-release (producer) → load-acquire (consumer): the items in front of the place it names are written before
-//!   they are read. A header's store also covers all earlier blocks, because the producer fills them in order: hence step 4.
-//! - `consumed`, store-release (consumer) → load-acquire (producer): items are read, and the header of step 2 is stored,
-//!   before the producer writes there again.
+//! - header, store-release (producer) → load-acquire (consumer): the items in front of the place it names are written
+//!   before they are read. A header's store also covers all earlier blocks, because the producer fills them in order:
+//!   hence step 4.
+//! - `consumed`, store-release (consumer) → load-acquire (producer): items are read, and the header of step 2 is
+//!   stored, before the producer writes there again.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
@@ -75,8 +78,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! Use it unless there is a reason not to. Batches of items that are copied as slices are the business of an index queue
-//! ([`mcring`](super::mcring)): a lane spends one word in eight on headers.
+//! Use it unless there is a reason not to. Batches of items that are copied as slices are the business of an index
+//! queue ([`mcring`](super::mcring)): a lane spends one word in eight on headers.
 //!
 //! # Memory
 //!
@@ -85,10 +88,11 @@
 //! [`compact`](Tuning::compact) is asked for, as for the queues to the workers of a [fan-out](crate::dispatch), they
 //! are not rounded up.
 //!
-//! With room to spare a line has left the consumer's first cache when the producer comes back to it; but several queues share the caches of one
-//! dispatcher. Without it, on two cores of an AMD EPYC (Zen 4), capacity 2048, 8 bytes: two threads alone went on at 0.75 to 0.95 times the rate,
-//! and at 1.3 where single items are drained; three workers that take batches of 50 did 1.1 to 1.25 times as many jobs, two workers 1.2, five 1.1.
-//! With a capacity of 1024 three workers did 0.9, with 512 and 8192 the same.
+//! With room to spare a line has left the consumer's first cache when the producer comes back to it; but several queues
+//! share the caches of one dispatcher. Without it, on two cores of an AMD EPYC (Zen 4), capacity 2048, 8 bytes: two
+//! threads alone went on at 0.75 to 0.95 times the rate, and at 1.3 where single items are drained; three workers that
+//! take batches of 50 did 1.1 to 1.25 times as many jobs, two workers 1.2, five 1.1. With a capacity of 1024 three
+//! workers did 0.9, with 512 and 8192 the same.
 
 use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};
@@ -204,9 +208,9 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 impl<T> Ring<T> {
     fn new(capacity: usize, compact: bool, tuning: &Tuning, start: usize) -> Result<Self, ChannelError> {
         let release_every = tuning.release_every::<T>(capacity);
-        // Enough that the slots of a block are free whenever fewer than `capacity` items are inside at its first item. Where
-        // each pop publishes, that may already be so when the last item of a block was popped but its header not stored
-        // again (step 2): then enough that one item of the next block has to be popped too.
+        // Enough that the slots of a block are free whenever fewer than `capacity` items are inside at its first item.
+        // Where each pop publishes, that may already be so when the last item of a block was popped but its header not
+        // stored again (step 2): then enough that one item of the next block has to be popped too.
         let reach = if release_every == 0 { capacity } else { capacity - 1 };
         let least = reach.div_ceil(Block::<T>::ITEMS).checked_add(1);
         let blocks = if compact { least } else { least.and_then(usize::checked_next_power_of_two) };
@@ -287,8 +291,8 @@ impl<T> Ring<T> {
         Run::at_start(self.buffer.start(), lap, self.block(at, lap))
     }
 
-    /// The place behind the last published item, seen from where the consumer is; never the end of a block, but the start of the
-    /// next one.
+    /// The place behind the last published item, seen from where the consumer is; never the end of a block, but the
+    /// start of the next one.
     fn published_end(&self, run: &Run<T>) -> (usize, usize) {
         let at = run.place().0;
         // Full blocks are a prefix of those ahead: the last one is found by bisection.
@@ -510,16 +514,16 @@ impl<T> LaneConsumer<T> {
 }
 
 impl<T> Shared<Ring<T>> {
-    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks. Publishes the
-    /// position where it is due; `told` is the place that was published last.
+    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks.
+    /// Publishes the position where it is due; `told` is the place that was published last.
     #[cold]
     #[inline(never)]
     fn next_run(&self, next: *mut u8, line: *mut u8, lap: usize, told: *mut u8) -> (Run<T>, *mut u8) {
         let ring = &self.body;
         let run = ring.run_at(next, line, lap);
         if run.line != line {
-            // SAFETY: the block that ends there is used up. Its position may have been published, with the last pop from it, but the producer
-            // comes there only when an item of the next block was popped, too: `Ring::new`.
+            // SAFETY: the block that ends there is used up. Its position may have been published, with the last pop
+            // from it, but the producer comes there only when an item of the next block was popped, too: `Ring::new`.
             unsafe { leave::<T>(line, Block::<T>::tag(lap).wrapping_sub(ring.buffer.start().addr())) };
         }
         let (at, popped) = run.place();
@@ -528,7 +532,8 @@ impl<T> Shared<Ring<T>> {
         if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
             told = self.publish_position(&run);
         }
-        // No further than to the next publication of the position. A power of two: a division would take as long as the rest.
+        // No further than to the next publication of the position. A power of two: a division would take as long as the
+        // rest.
         let every = ring.release_every.max(1);
         let published = |ahead| ring.published(at.wrapping_add(ahead), run.base);
         // SAFETY: only the consumer reaches its notes, and nothing in here does a second time.
@@ -558,8 +563,8 @@ impl<T> Shared<Ring<T>> {
     }
 }
 
-// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it. The
-// producer writes to their slots again only after it has acquired `consumed` behind them.
+// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it.
+// The producer writes to their slots again only after it has acquired `consumed` behind them.
 unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
     const RUN: usize = Block::<T>::ITEMS;
 

@@ -1,9 +1,10 @@
-//! The lane without an end: its blocks in segments that are linked, added and used again as the queue grows and shrinks.
+//! The lane without an end: its blocks in segments that are linked, added and used again as the queue grows and
+//! shrinks.
 //!
-//! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The case
-//! study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the segment,
-//! no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one branch an
-//! operation. What lies in a segment is the [`lane`]'s.
+//! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The
+//! case study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the
+//! segment, no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one
+//! branch an operation. What lies in a segment is the [`lane`]'s.
 //!
 //! ```
 //! use corelane::spsc::linked;
@@ -19,24 +20,25 @@
 //!
 //! # How it works
 //!
-//! 1. A segment is a head and some of the lane's blocks: one cache line each for small items, a header in front that tells the
-//!    place behind the last item published in it. Inside of a segment both sides do what they do in a lane, in runs of blocks
-//!    that are known to be free, or full, but that nobody asks for free slots: there are as many as there is memory.
-//! 2. The header of a block that was used before is a place further back, and needs no clearing. In a segment fresh from the
-//!    allocator the producer writes the headers itself, always so many blocks ahead of its own as the consumer may look ahead
-//!    (the case study's `buffer[write_pos+1] = 0`, where a flag is looked at one cell ahead). It does so once in 32 blocks,
-//!    where one of its runs ends, so a new segment costs no burst of memory accesses.
-//! 3. At the end of a segment the producer takes the oldest one that the consumer has left, or else a new one, shows it in
-//!    `tail`, and links it behind its own. Its run is then the whole segment, if that was used before.
-//! 4. A segment that has a link to the next one is full: a consumer that finds it takes all that is left of the segment at once. At
-//!    the end of a segment it follows the link. The segment it leaves goes to the producer through a small ring
-//!    of slots; where that is full the consumer frees it. So after a burst the queue
-//!    holds what is inside and at most [`Tuning::cached`] segments, without a further push.
+//! 1. A segment is a head and some of the lane's blocks: one cache line each for small items, a header in front that
+//!    tells the place behind the last item published in it. Inside of a segment both sides do what they do in a lane,
+//!    in runs of blocks that are known to be free, or full, but that nobody asks for free slots: there are as many as
+//!    there is memory.
+//! 2. The header of a block that was used before is a place further back, and needs no clearing. In a segment fresh
+//!    from the allocator the producer writes the headers itself, always so many blocks ahead of its own as the consumer
+//!    may look ahead (the case study's `buffer[write_pos+1] = 0`, where a flag is looked at one cell ahead). It does so
+//!    once in 32 blocks, where one of its runs ends, so a new segment costs no burst of memory accesses.
+//! 3. At the end of a segment the producer takes the oldest one that the consumer has left, or else a new one, shows it
+//!    in `tail`, and links it behind its own. Its run is then the whole segment, if that was used before.
+//! 4. A segment that has a link to the next one is full: a consumer that finds it takes all that is left of the segment
+//!    at once. At the end of a segment it follows the link. The segment it leaves goes to the producer through a small
+//!    ring of slots; where that is full the consumer frees it. So after a burst the queue holds what is inside and at
+//!    most [`Tuning::cached`] segments, without a further push.
 //! 5. `consumed` is published where a segment is left and before the consumer says Empty. Only the producer's
 //!    [`len`](Producer::len) reads it.
 //!
-//! A header cannot be mistaken for one of a later block: from the time a segment is left until it is used again the producer
-//! goes through memory that is there at once, less than a pointer reaches.
+//! A header cannot be mistaken for one of a later block: from the time a segment is left until it is used again the
+//! producer goes through memory that is there at once, less than a pointer reaches.
 //!
 //! # Memory that is refused
 //!
@@ -47,32 +49,32 @@
 //! # Synchronization
 //!
 //! - Headers as in the lane.
-//! - `next`, store-release (producer) → load-acquire (consumer): a segment's head and first headers are written before the
-//!   consumer enters it, and all items of the segment before it is taken for full.
-//! - `tail`, store-release (producer) → load-acquire (consumer): the same for a consumer that counts what is inside. It is
-//!   stored before the link that leads there, so a consumer never finds a segment in it that it has left itself.
-//! - Headers that are written ahead (step 2) come before the publication of every item of the producer's block. A consumer
-//!   looks ahead only from a block of which it has acquired an item, and goes on only from one that it has drained.
-//! - A slot of the ring, store-release (consumer) → load-acquire (producer): every item of a segment is read before the segment
-//!   is written again.
+//! - `next`, store-release (producer) → load-acquire (consumer): a segment's head and first headers are written before
+//!   the consumer enters it, and all items of the segment before it is taken for full.
+//! - `tail`, store-release (producer) → load-acquire (consumer): the same for a consumer that counts what is inside. It
+//!   is stored before the link that leads there, so a consumer never finds a segment in it that it has left itself.
+//! - Headers that are written ahead (step 2) come before the publication of every item of the producer's block. A
+//!   consumer looks ahead only from a block of which it has acquired an item, and goes on only from one that it has
+//!   drained.
+//! - A slot of the ring, store-release (consumer) → load-acquire (producer): every item of a segment is read before the
+//!   segment is written again.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
 //!
-//! Wait-free but for the allocator, which the producer asks once a segment at most, and only if none is free, and which the
-//! consumer gives one to if enough are kept.
+//! Wait-free but for the allocator, which the producer asks once a segment at most, and only if none is free, and which
+//! the consumer gives one to if enough are kept.
 //!
 //! # When to use it, and when not
 //!
-//! Where the producer must not wait and cannot drop: bursts, recursion, cycles of queues. Not where a bound is what keeps the
-//! program healthy: a producer that is faster for long fills the memory, and what is inside is then read from there and
-//! not from a cache. Messages of bytes are better off in a
-//! [`stream`](super::stream).
+//! Where the producer must not wait and cannot drop: bursts, recursion, cycles of queues. Not where a bound is what
+//! keeps the program healthy: a producer that is faster for long fills the memory, and what is inside is then read from
+//! there and not from a cache. Messages of bytes are better off in a [`stream`](super::stream).
 //!
 //! # Memory
 //!
-//! Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a segment at
-//! each end and the cached ones.
+//! Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a
+//! segment at each end and the cached ones.
 
 use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
@@ -129,7 +131,8 @@ super::tuning! {
     }
 }
 
-/// The consumer is a few segments behind, whatever their size: so with 64 KiB more memory is in use, and 3 to 6 % fewer items move.
+/// The consumer is a few segments behind, whatever their size: so with 64 KiB more memory is in use, and 3 to 6 % fewer
+/// items move.
 const SEGMENT_BYTES: usize = 16 * 1024;
 const CACHED_BYTES: usize = 256 * 1024;
 /// How many segments are cached, of a size that makes it so many.
@@ -197,8 +200,8 @@ impl<T> Contents for Block<T> {
     #[cfg(loom)]
     unsafe fn make(start: *mut u8, bytes: usize) {
         for offset in (0..bytes).step_by(Self::STRIDE) {
-            // SAFETY: a block of the segment, which is ours. That a model reads such a header is the failure that step 2 is
-            // about.
+            // SAFETY: a block of the segment, which is ours. That a model reads such a header is the failure that step
+            // 2 is about.
             unsafe { Self::init(start.add(offset), super::blocks::UNWRITTEN) };
         }
     }
@@ -245,8 +248,8 @@ struct Reader {
     notes: Notes,
 }
 
-// SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared. Who may
-// access the two sides' own cells and the segments is the protocol's.
+// SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared.
+// Who may access the two sides' own cells and the segments is the protocol's.
 unsafe impl<T: Send> Send for Chain<T> {}
 // SAFETY: as above; the protocol in the module's documentation orders every access to a slot.
 unsafe impl<T: Send> Sync for Chain<T> {}
@@ -257,7 +260,8 @@ impl<T> Chain<T> {
         first.wrapping_add((self.blocks - 1) * Block::<T>::STRIDE)
     }
 
-    /// The empty run at a place of a segment; at the start of the next block if it is the end of one that is not the last.
+    /// The empty run at a place of a segment; at the start of the next block if it is the end of one that is not the
+    /// last.
     ///
     /// # Safety
     /// The segment is alive, and the place is in the block of it that starts at `line`.
@@ -299,8 +303,8 @@ impl<T> Chain<T> {
     #[cold]
     #[inline(never)]
     fn free_run(&self, next: *mut u8, line: *mut u8) -> Run<T> {
-        // SAFETY: only the producer reaches what it keeps in mind, and nothing in here does a second time. It stands in its
-        // segment, which is alive.
+        // SAFETY: only the producer reaches what it keeps in mind, and nothing in here does a second time. It stands in
+        // its segment, which is alive.
         self.writer.with_mut(|writer| unsafe {
             let writer = &mut *writer;
             let run = self.run_at(writer.segment, next, line);
@@ -336,8 +340,8 @@ impl<T> Chain<T> {
         }
     }
 
-    /// The run from a place of the producer's segment on. Before it starts the headers of all the blocks are written that a
-    /// consumer may look at from a block of it: its own and the `REACH - 1` behind each (step 2).
+    /// The run from a place of the producer's segment on. Before it starts the headers of all the blocks are written
+    /// that a consumer may look at from a block of it: its own and the `REACH - 1` behind each (step 2).
     ///
     /// # Safety
     /// Called by the producer, before anything is published in the run's first block.
@@ -357,8 +361,8 @@ impl<T> Chain<T> {
         run.through(blocks, last)
     }
 
-    /// The place behind the last published item, seen from block `at` of a segment; never the end of a block, but the start
-    /// of the next one.
+    /// The place behind the last published item, seen from block `at` of a segment; never the end of a block, but the
+    /// start of the next one.
     fn published_end(&self, at: usize, segment: *mut Segment) -> (usize, usize) {
         // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive.
         let (tail, base) = unsafe {
@@ -417,8 +421,8 @@ impl<T> Drop for Chain<T> {
                 item = 0;
                 at = at.wrapping_add(1);
             }
-            // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours, and
-            // every segment up to the last item's is linked.
+            // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours,
+            // and every segment up to the last item's is linked.
             unsafe {
                 let mut index = at.wrapping_sub((*segment).base.load(Relaxed));
                 if index == self.blocks {
@@ -477,7 +481,8 @@ impl<T: Send> Design<T> for Linked {
         // From here on the chain frees the first segment.
         let spare = chain.pool.allocate_touched()?;
         let turn = chain.pool.keep_first(spare);
-        // SAFETY: the segments have so many blocks, and nobody else knows them nor the chain. The spare one will be the second.
+        // SAFETY: the segments have so many blocks, and nobody else knows them nor the chain. The spare one will be the
+        // second.
         let (run, free) = unsafe {
             chain.reader.with_mut(|reader| (*reader).turn = turn);
             (*segment).base.store(start, Relaxed);
@@ -522,9 +527,9 @@ impl<T> LinkedProducer<T> {
     }
 }
 
-// SAFETY: a run covers only slots of a segment that no consumer has entered, or from which it reads an item only after it
-// has acquired a header that covers it, which `publish` stores with release. A segment is used again only after it was
-// acquired from the slot where the consumer released it.
+// SAFETY: a run covers only slots of a segment that no consumer has entered, or from which it reads an item only after
+// it has acquired a header that covers it, which `publish` stores with release. A segment is used again only after it
+// was acquired from the slot where the consumer released it.
 unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
     const RUN: usize = Block::<T>::ITEMS;
 
@@ -647,14 +652,15 @@ impl<T> LinkedConsumer<T> {
 }
 
 impl<T> Shared<Chain<T>> {
-    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks. Publishes the
-    /// position where it is due; `told` is the place that was published last.
+    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks.
+    /// Publishes the position where it is due; `told` is the place that was published last.
     #[cold]
     #[inline(never)]
     fn next_run(&self, next: *mut u8, line: *mut u8, told: *mut u8) -> (Run<T>, *mut u8) {
         let chain = &self.body;
-        // SAFETY: only the consumer reaches what it keeps in mind, and nothing in here does a second time. It stands in its
-        // segment, which is alive, and its own up to there until it gives it back: so are the blocks that it leaves.
+        // SAFETY: only the consumer reaches what it keeps in mind, and nothing in here does a second time. It stands in
+        // its segment, which is alive, and its own up to there until it gives it back: so are the blocks that it
+        // leaves.
         chain.reader.with_mut(|reader| unsafe {
             let reader = &mut *reader;
             let mut run = chain.run_at(reader.segment, next, line);
@@ -669,8 +675,8 @@ impl<T> Shared<Chain<T>> {
                     return (run, if next == told { told } else { self.publish_position(&run) });
                 }
                 leave::<T>(line, run.delta);
-                // Everything in it was popped, and the producer has left it. The only pointers to it were this side's and
-                // `tail`, which leads further since before the link was made.
+                // Everything in it was popped, and the producer has left it. The only pointers to it were this side's
+                // and `tail`, which leads further since before the link was made.
                 chain.pool.give_back(&mut reader.turn, reader.segment);
                 reader.segment = link;
                 run = chain.run_from(link);
@@ -679,8 +685,8 @@ impl<T> Shared<Chain<T>> {
             let last = chain.last_block(Pool::<Block<T>>::start(reader.segment));
             let left = run.blocks_to(last) + 1;
             let at = run.place().0;
-            // This block, which follows one that was popped, or one fewer than `REACH` ahead of it, when an item of it was
-            // seen: its header is written.
+            // This block, which follows one that was popped, or one fewer than `REACH` ahead of it, when an item of it
+            // was seen: its header is written.
             let published = |ahead: usize| {
                 if ahead >= left {
                     return 0;
@@ -711,8 +717,8 @@ impl<T> Shared<Chain<T>> {
     }
 }
 
-// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it. The
-// producer writes to their slots again only after it has acquired their segment from the pool.
+// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it.
+// The producer writes to their slots again only after it has acquired their segment from the pool.
 unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
     const RUN: usize = Block::<T>::ITEMS;
 

@@ -1,47 +1,50 @@
 //! LockRingBuffer: a ring behind a spin lock.
 //!
-//! Source: section II-A1 and Figure 2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon), with a spin lock as in its section
-//! II-D.
+//! Source: section II-A1 and Figure 2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon), with a spin lock as in its
+//! section II-D.
 //!
 //! # How it works
 //!
 //! 1. Both control variables, `write` and `read`, lie behind one lock.
-//! 2. The producer writes an item into a slot that it knows to be free. Then it takes the lock, advances `write`, and learns
-//!    from `read` how many slots are free for its next pushes.
-//! 3. The consumer reads an item that it knows to be there. Then it takes the lock, advances `read`, and learns from `write`
-//!    how many items there are for its next pops.
+//! 2. The producer writes an item into a slot that it knows to be free. Then it takes the lock, advances `write`, and
+//!    learns from `read` how many slots are free for its next pushes.
+//! 3. The consumer reads an item that it knows to be there. Then it takes the lock, advances `read`, and learns from
+//!    `write` how many items there are for its next pops.
 //! 4. A side that knows of no slot, or of no item, takes the lock and looks. Full and Empty are what it finds there.
 //! 5. A side that finds the lock held reads it until it is free before trying again (test and test-and-set), so that
 //!    the one inside keeps the line.
 //!
 //! # What differs from print, and why
 //!
-//! - As printed the item is copied under the lock. Here the lock protects the indices, and a slot belongs to the side that
-//!   knows of it until that side advances its index. Between the two run iterators and guards, code of the caller: it may
-//!   take its time, panic, use the other end of the queue, or forget the guard. Nobody may spin meanwhile.
-//! - As printed a call looks, copies and advances under one lock. Here the look of the next call is made along with the advance
-//!   of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot or item. A batch
-//!   takes it for each piece that it hands over at a time: a piece ends where the ring's memory does, or what was known of.
+//! - As printed the item is copied under the lock. Here the lock protects the indices, and a slot belongs to the side
+//!   that knows of it until that side advances its index. Between the two run iterators and guards, code of the caller:
+//!   it may take its time, panic, use the other end of the queue, or forget the guard. Nobody may spin meanwhile.
+//! - As printed a call looks, copies and advances under one lock. Here the look of the next call is made along with the
+//!   advance of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot or
+//!   item. A batch takes it for each piece that it hands over at a time: a piece ends where the ring's memory does, or
+//!   what was known of.
 //!
 //! # Synchronization
 //!
-//! - lock, store-release on leaving → compare-and-swap-acquire on entering: each critical section sees all that happened before the
-//!   earlier ones. The producer's advance of `write` before the consumer's look: the item is written before it is read. The
-//!   consumer's advance of `read` before the producer's look: the item is read before its slot is written again.
+//! - lock, store-release on leaving → compare-and-swap-acquire on entering: each critical section sees all that
+//!   happened before the earlier ones. The producer's advance of `write` before the consumer's look: the item is
+//!   written before it is read. The consumer's advance of `read` before the producer's look: the item is read before
+//!   its slot is written again.
 //! - The reads of step 5 order nothing: the compare-and-swap that follows does.
 //! - Parking and closing: see [`crate::wait`].
 //!
 //! # Progress
 //!
-//! Blocking. A critical section is a few instructions without code of the caller, but a thread that is preempted inside stops
-//! the other one, `try_` calls too. With `std`, a thread that has read the lock for a while yields to the scheduler, so
-//! a single CPU is enough. Without `std` it only spins: an interrupt handler, or a thread of higher priority, that
-//! keeps the holder off their common CPU spins for ever. Otherwise there is no deadlock, and never fairness.
+//! Blocking. A critical section is a few instructions without code of the caller, but a thread that is preempted inside
+//! stops the other one, `try_` calls too. With `std`, a thread that has read the lock for a while yields to the
+//! scheduler, so a single CPU is enough. Without `std` it only spins: an interrupt handler, or a thread of higher
+//! priority, that keeps the holder off their common CPU spins for ever. Otherwise there is no deadlock, and never
+//! fairness.
 //!
 //! # When to use it, and when not
 //!
-//! To see what a lock costs. Each call holds two atomic operations, one of them a read-modify-write, on a line that both sides
-//! write. [`lamport`](super::lamport) is the same ring without them.
+//! To see what a lock costs. Each call holds two atomic operations, one of them a read-modify-write, on a line that
+//! both sides write. [`lamport`](super::lamport) is the same ring without them.
 //!
 //! # Memory
 //!
@@ -100,8 +103,8 @@ impl Lock {
         loop {
             looks = looks.wrapping_add(1);
             pause(looks);
-            // Loom may let each read see the lock as it was a round ago, so a model would never end; no machine does that for
-            // ever. The read orders nothing, so the models go without.
+            // Loom may let each read see the lock as it was a round ago, so a model would never end; no machine does
+            // that for ever. The read orders nothing, so the models go without.
             if cfg!(loom) || self.state.load(Relaxed) == FREE {
                 return;
             }

@@ -4,25 +4,27 @@
 //!
 //! # How it works
 //!
-//! 1. Cache-line protection. Variables are grouped by who writes them, each group on lines of its own: the shared indices
-//!    `write` and `read`, the consumer's own (`next_read`, its guess of `write`), the producer's own (`next_write`, its
-//!    guess of `read`), the constants. A side works with its guess of the other's index until that is used up.
-//! 2. Batch updates. The producer advances the shared `write` once per batch of items, the consumer `read` once per batch of
-//!    pops, so the shared lines move once per batch.
+//! 1. Cache-line protection. Variables are grouped by who writes them, each group on lines of its own: the shared
+//!    indices `write` and `read`, the consumer's own (`next_read`, its guess of `write`), the producer's own
+//!    (`next_write`, its guess of `read`), the constants. A side works with its guess of the other's index until that
+//!    is used up.
+//! 2. Batch updates. The producer advances the shared `write` once per batch of items, the consumer `read` once per
+//!    batch of pops, so the shared lines move once per batch.
 //!
 //! # What differs from print, and why
 //!
 //! - As printed, up to a batch less one item stays invisible until more are pushed, and two threads that answer each
 //!   other wait for ever (Figure 5 of the B-Queue paper). Here the producer keeps its exact position on its own lines,
 //!   where it costs nothing, and a consumer that is about to say Empty looks at it. So batching delays nothing.
-//! - The consumer's batch is at most an eighth of the capacity, and 1 below a capacity of 64: `release_lag`. It publishes `read`
-//!   before it says Empty.
+//! - The consumer's batch is at most an eighth of the capacity, and 1 below a capacity of 64: `release_lag`. It
+//!   publishes `read` before it says Empty.
 //! - `write` and `read` do not share a line.
 //! - Indices count up and are masked; the printed ones leave one slot empty to tell full from empty.
 //!
 //! # Synchronization
 //!
-//! - `write` or `next_write`, store-release (producer) → load-acquire (consumer): items are written before they are read.
+//! - `write` or `next_write`, store-release (producer) → load-acquire (consumer): items are written before they are
+//!   read.
 //! - `read`, store-release (consumer) → load-acquire (producer): items are read before their slots are written again.
 //! - Parking and closing: see [`crate::wait`].
 //!
@@ -32,8 +34,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! For slices of plain data: a batch costs one copy and one publication, and nothing but items is in the lines. For single
-//! items at low rates each hand-over moves two lines, the index and the item; a [`lane`](super::lane) moves one.
+//! For slices of plain data: a batch costs one copy and one publication, and nothing but items is in the lines. For
+//! single items at low rates each hand-over moves two lines, the index and the item; a [`lane`](super::lane) moves one.
 //!
 //! # Memory
 //!

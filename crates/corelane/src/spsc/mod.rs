@@ -1,9 +1,9 @@
 //! Queues between one producer and one consumer.
 //!
-//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`. Those of
-//! this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. [`stream`] moves bytes and has handles of
-//! its own. The handles are one pair of types, [`Producer`] and [`Consumer`], with the design as a type
-//! parameter, so code can be generic over it without dynamic dispatch:
+//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`.
+//! Those of this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. [`stream`]
+//! moves bytes and has handles of its own. The handles are one pair of types, [`Producer`] and [`Consumer`], with the
+//! design as a type parameter, so code can be generic over it without dynamic dispatch:
 //!
 //! ```
 //! use corelane::spsc::{self, Design, McRing, Options};
@@ -41,8 +41,8 @@
 //! assert_eq!(producer.try_push(2), Ok(()));
 //! ```
 //!
-//! - A queue that is not empty can only become empty by its consumer's own pops; an empty one may have items at any time.
-//!   `len` is an upper bound for the producer and a lower bound for the consumer.
+//! - A queue that is not empty can only become empty by its consumer's own pops; an empty one may have items at any
+//!   time. `len` is an upper bound for the producer and a lower bound for the consumer.
 //! - A closed queue stays closed. After the producer is gone, the consumer still gets everything:
 //!
 //! ```
@@ -82,8 +82,8 @@
 //!
 //! # How it is built
 //!
-//! An algorithm is one file: where items lie, who publishes what, when. It implements a producer's and a consumer's half
-//! of a few calls each. Everything else of the contract is written once over those halves.
+//! An algorithm is one file: where items lie, who publishes what, when. It implements a producer's and a consumer's
+//! half of a few calls each. Everything else of the contract is written once over those halves.
 //!
 //! # Where things are
 //!

@@ -1,25 +1,27 @@
 //! Multi-line update: Lamport's ring whose producer publishes whole cache lines of items.
 //!
-//! Source: section 2.4 of the B-Queue paper (Wang, Zhang, Tang, Hua), which cites it as an answer to the cache thrashing of
-//! Lamport's queue.
+//! Source: section 2.4 of the B-Queue paper (Wang, Zhang, Tang, Hua), which cites it as an answer to the cache
+//! thrashing of Lamport's queue.
 //!
 //! # How it works
 //!
 //! 1. Two shared indices, `head` of the producer and `tail` of the consumer, as in [`lamport`](super::lamport).
-//! 2. The producer advances `head` only when it has filled one or a few cache lines (`lines`), and then to their end. So the
-//!    line of `head` moves once for many items, and the consumer reads lines that the producer is done with.
+//! 2. The producer advances `head` only when it has filled one or a few cache lines (`lines`), and then to their end.
+//!    So the line of `head` moves once for many items, and the consumer reads lines that the producer is done with.
 //! 3. The consumer advances `tail` with every call.
 //!
 //! # What differs from print, and why
 //!
-//! - As printed, items stay invisible until a line is full, and two threads that answer each other wait for ever (Figure 5 of
-//!   the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing, and a consumer that is
-//!   about to say Empty looks at it, after a whole line a pause instruction later, lest it take that line with every
-//!   group. So late publication delays nothing for long.
-//! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count begins.
-//! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when that is
-//!   used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line: 120 million items
-//!   a second one by one instead of 320 (8-byte items, 2 CPUs of an AMD EPYC, Zen 3, that share a level-3 cache).
+//! - As printed, items stay invisible until a line is full, and two threads that answer each other wait for ever
+//!   (Figure 5 of the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing,
+//!   and a consumer that is about to say Empty looks at it, after a whole line a pause instruction later, lest it take
+//!   that line with every group. So late publication delays nothing for long.
+//! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count
+//!   begins.
+//! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when
+//!   that is used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line:
+//!   120 million items a second one by one instead of 320 (8-byte items, 2 CPUs of an AMD EPYC, Zen 3, that share a
+//!   level-3 cache).
 //!
 //! # Synchronization
 //!
@@ -33,8 +35,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! For single items where the last slots count: about as fast as [`mcring`](super::mcring) there, which batches both indices,
-//! but a slot is free as soon as its item is popped, so there is no `release_lag`. For slices take `mcring`.
+//! For single items where the last slots count: about as fast as [`mcring`](super::mcring) there, which batches both
+//! indices, but a slot is free as soon as its item is popped, so there is no `release_lag`. For slices take `mcring`.
 //!
 //! # Memory
 //!
@@ -45,7 +47,8 @@ use crate::bound::Bounded;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
-/// The queue with multi-line update as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
+/// The queue with multi-line update as a type parameter of [`Producer`](super::Producer) and
+/// [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MultiLine;
 

@@ -28,8 +28,9 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 
-/// A design whose items lie side by side in memory, up to the end of the ring: the index queues. The others have headers or
-/// flags between items, and offer single items in place only. [`ReservedSlice`] and [`PeekedSlice`] have examples.
+/// A design whose items lie side by side in memory, up to the end of the ring: the index queues. The others have
+/// headers or flags between items, and offer single items in place only. [`ReservedSlice`] and [`PeekedSlice`] have
+/// examples.
 ///
 /// Sealed, as [`Design`] is: slices of slots rest on it.
 ///
@@ -48,8 +49,8 @@ mod sealed {
 impl<T: Send, A: super::ring::Algorithm> Contiguous<T> for A {}
 
 impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
-    /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are free
-    /// where the ring's memory ends. Never waits. Nothing is pushed if the guard is dropped or forgotten.
+    /// Free slots that lie side by side, at most `most` of them and at least one, to be filled in place. Fewer than are
+    /// free where the ring's memory ends. Never waits. Nothing is pushed if the guard is dropped or forgotten.
     /// [`ReservedSlice`] has an example.
     ///
     /// # Errors
@@ -148,8 +149,8 @@ impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
 
     /// The memory of the slots.
     pub fn as_uninit_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: `len` slots are writable side by side, and only this guard reaches them while it borrows the producer. A
-        // slot is nothing but the item's memory.
+        // SAFETY: `len` slots are writable side by side, and only this guard reaches them while it borrows the
+        // producer. A slot is nothing but the item's memory.
         unsafe {
             let first = self.producer.raw.slot(0).cast::<MaybeUninit<T>>().cast_mut();
             core::slice::from_raw_parts_mut(first, self.len)
@@ -239,8 +240,8 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Deref for PeekedSlice<'_, T, D, W, S> 
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` items are readable side by side, and they stay until this guard is used up. A slot is nothing but
-        // the item's memory.
+        // SAFETY: `len` items are readable side by side, and they stay until this guard is used up. A slot is nothing
+        // but the item's memory.
         unsafe { core::slice::from_raw_parts(self.consumer.raw.slot(0).cast::<T>(), self.len) }
     }
 }

@@ -1,7 +1,8 @@
 //! What an end of a queue counts about itself, as a type parameter: nothing, or everything.
 //!
 //! Each end counts its own calls in its own handle, so counting moves no cache line between cores; [`NoStats`], the
-//! default, is no code and no memory at all. An end's counts are its thread's to read; [`Stats::and`] joins those of both.
+//! default, is no code and no memory at all. An end's counts are its thread's to read; [`Stats::and`] joins those of
+//! both.
 //!
 //! ```
 //! use corelane::spsc::{self, Counting, Options};
@@ -44,8 +45,8 @@ pub struct Stats {
     pub empty: u64,
     /// Waits of this end: calls of the strategy that did not find the queue ready before.
     pub waits: u64,
-    /// The most items that were inside after a push. An upper bound, as the producer knows of pops a little late; at most
-    /// the capacity. Of a [`stream`](crate::spsc::stream) it is bytes, as its
+    /// The most items that were inside after a push. An upper bound, as the producer knows of pops a little late; at
+    /// most the capacity. Of a [`stream`](crate::spsc::stream) it is bytes, as its
     /// [limit](crate::spsc::stream::Tuning::limit) counts them.
     pub high_water: usize,
     /// How many items were handed over at a time.
@@ -60,8 +61,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The counts of both ends: sums, and the larger high-water mark. Of [`batches`](Self::batches) each end has its own
-    /// view, so those are summed as well: see [`BatchSizes`].
+    /// The counts of both ends: sums, and the larger high-water mark. Of [`batches`](Self::batches) each end has its
+    /// own view, so those are summed as well: see [`BatchSizes`].
     #[must_use]
     pub fn and(&self, other: &Stats) -> Stats {
         Stats {
@@ -80,8 +81,8 @@ impl Stats {
 
 /// A histogram of batch sizes in powers of two.
 ///
-/// A batch is what a call hands over, or gives back, in one step: in an index queue all that lies side by side, in a lane a
-/// block at most, where each slot has a flag a single item.
+/// A batch is what a call hands over, or gives back, in one step: in an index queue all that lies side by side, in a
+/// lane a block at most, where each slot has a flag a single item.
 ///
 /// ```
 /// use corelane::spsc::{Counting, Options, mcring};

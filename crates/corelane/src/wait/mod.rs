@@ -1,11 +1,11 @@
 //! How a thread waits for a queue.
 //!
-//! A [`Strategy`] says what to do between two looks at the queue; it is a type parameter of the handles, so a queue that only
-//! spins carries no code for parking.
+//! A [`Strategy`] says what to do between two looks at the queue; it is a type parameter of the handles, so a queue
+//! that only spins carries no code for parking.
 //!
 //! | strategy | between two looks | burns a core | choose it when |
 //! |---|---|---|---|
-//! | [`Adaptive`] | spins and gives way for 2 µs of CPU time, or 10 where waits are short, then parks | no | unsure: it is the default |
+//! | [`Adaptive`] | spins and yields for 2 µs, or 10 where waits are short, then parks | no | unsure |
 //! | [`Spin`] | one pause instruction | yes | each side owns a core and nanoseconds count |
 //! | [`Yield`] | lets other threads run | yes | more threads than cores, and waits are short |
 //! | [`SpinPark`] | a number of pauses, then parks | no | the time between items is known |
@@ -34,7 +34,8 @@
 //! pays, and the fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than
 //! 1 ms, nor from the moment on at which a sandbox refuses it.
 //!
-//! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature `async`).
+//! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature
+//! `async`).
 //!
 //! # Where things are
 //!
@@ -152,16 +153,16 @@ impl WaitState {
 /// assert_eq!(consumer.pop(), Ok(7));
 /// ```
 pub trait Strategy: Clone + Debug + Send + 'static {
-    /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need not be where it does not:
-    /// the room of a [dispatcher](crate::dispatch::Dispatcher::dispatch).
+    /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need
+    /// not be where it does not: the room of a [dispatcher](crate::dispatch::Dispatcher::dispatch).
     const PARKS: bool = true;
 
     /// Spends the time until the next look, or says that the thread should park.
     fn next(&self, state: &mut WaitState) -> Next;
 }
 
-/// Busy-waits with the CPU's pause instruction. The lowest latency; a waiting thread uses its whole core, and two threads
-/// on one core hand over once per scheduler slice.
+/// Busy-waits with the CPU's pause instruction. The lowest latency; a waiting thread uses its whole core, and two
+/// threads on one core hand over once per scheduler slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin;
 
@@ -175,9 +176,10 @@ impl Strategy for Spin {
     }
 }
 
-/// Yields to the scheduler between looks, after a few pauses: for more threads than CPUs, where a pause keeps the others waiting.
-// With 32 pauses instead of 8 three workers and a dispatcher on two CPUs did 3 to 5 % less, with one 3 to 5 % more; but there an exchange
-// between two near CPUs took 740 ns, and 120 with 8.
+/// Yields to the scheduler between looks, after a few pauses: for more threads than CPUs, where a pause keeps the
+/// others waiting.
+// With 32 pauses instead of 8 three workers and a dispatcher on two CPUs did 3 to 5 % less, with one 3 to 5 % more; but
+// there an exchange between two near CPUs took 740 ns, and 120 with 8.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
@@ -250,23 +252,25 @@ impl Strategy for SpinPark {
     }
 }
 
-/// Spins, gives way to others, and parks: at most 2 µs of CPU time, or 10 µs in waits that follow each other closely, then it sleeps. The
-/// default.
+/// Spins, gives way to others, and parks: at most 2 µs of CPU time, or 10 µs in waits that follow each other closely,
+/// then it sleeps. The default.
 ///
-/// A park and a wake-up cost about two microseconds, and ten and more where the CPU goes idle meanwhile and belongs to a virtual machine: a wait
-/// that is shorter is better spun away, and one that is longer has at most doubled. Which of the two it will be is told by the last one. If
-/// that began less than 10 µs ago, a thread that parked each time would be busy with nothing but parking, so it may as well spin that long, and
-/// see the item at once. Where waits are longer they get 2 µs, and cost what parking costs.
+/// A park and a wake-up cost about two microseconds, and ten and more where the CPU goes idle meanwhile and belongs to
+/// a virtual machine: a wait that is shorter is better spun away, and one that is longer has at most doubled. Which of
+/// the two it will be is told by the last one. If that began less than 10 µs ago, a thread that parked each time would
+/// be busy with nothing but parking, so it may as well spin that long, and see the item at once. Where waits are longer
+/// they get 2 µs, and cost what parking costs.
 ///
-/// After a microsecond the other end may be running on another CPU, and is back before anything else could be done. Then the thread gives way,
-/// and again after each further microsecond: where there are more threads than CPUs the other end may be waiting for this one's, and a switch
-/// to a thread that is ready costs a tenth of a sleep and a wake-up. If that has not helped, it parks. On a machine with one CPU it gives way
-/// at once.
+/// After a microsecond the other end may be running on another CPU, and is back before anything else could be done.
+/// Then the thread gives way, and again after each further microsecond: where there are more threads than CPUs the
+/// other end may be waiting for this one's, and a switch to a thread that is ready costs a tenth of a sleep and a
+/// wake-up. If that has not helped, it parks. On a machine with one CPU it gives way at once.
 ///
-/// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is woken. So after
-/// 100 µs away it does not give way in its next wait, after the second time in three waits, and so on up to 4,095. Each time that giving way
-/// helps, as what it waits for comes while another thread has the CPU and it is back in time, takes one doubling back: a single one
-/// proves little, as a thread that computes is now and then back by chance.
+/// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is
+/// woken. So after 100 µs away it does not give way in its next wait, after the second time in three waits, and so on
+/// up to 4,095. Each time that giving way helps, as what it waits for comes while another thread has the CPU and it is
+/// back in time, takes one doubling back: a single one proves little, as a thread that computes is now and then back by
+/// chance.
 ///
 /// Without `std` there is neither a clock nor anything to sleep on: then it does what [`Spin`] does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -369,7 +373,8 @@ struct Learnt {
     times: u32,
     /// In how many waits to come it does not give way.
     waits: u32,
-    /// It was away, not too long, and has yet to see what for: some kernels give it the CPU back at once beside a thread that computes.
+    /// It was away, not too long, and has yet to see what for: some kernels give it the CPU back at once beside a
+    /// thread that computes.
     hopes: bool,
 }
 
@@ -377,7 +382,8 @@ struct Learnt {
 impl Learnt {
     const NOTHING: Self = Self { began: None, shortest: Self::ALONE, times: 0, waits: 0, hopes: false };
     const MOST: u32 = 12;
-    /// What giving way to nobody costs at most: in a virtual machine that looks for interrupts on the way; elsewhere less than half.
+    /// What giving way to nobody costs at most: in a virtual machine that looks for interrupts on the way; elsewhere
+    /// less than half.
     const ALONE: Duration = Duration::from_nanos(500);
 
     /// A wait begins: so the last one ended well if it still hoped. Returns the CPU time for this one.
@@ -427,10 +433,11 @@ pub(crate) fn has_one_cpu() -> bool {
     }
 }
 
-/// Asks for the CPUs of the machine, not for those on which somebody may run. Of a thread that would be wrong, as it may be
-/// pinned and the other end's elsewhere; of the process nobody can tell, as on Linux each thread has a mask of its own, which
-/// `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that really is kept to one CPU of many
-/// loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the threads run side by side.
+/// Asks for the CPUs of the machine, not for those on which somebody may run. Of a thread that would be wrong, as it
+/// may be pinned and the other end's elsewhere; of the process nobody can tell, as on Linux each thread has a mask of
+/// its own, which `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that really
+/// is kept to one CPU of many loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the
+/// threads run side by side.
 #[cfg(feature = "std")]
 fn machine_has_one_cpu() -> bool {
     if cfg!(miri) {

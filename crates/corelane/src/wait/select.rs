@@ -4,10 +4,10 @@
 //!
 //! 1. A look goes over the ends in order and stops at the first that is ready. File descriptors are asked once a look,
 //!    all by one call of `poll`, when it comes to the first of them.
-//! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends, passes
-//!    the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps: the [park
-//!    protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other end of
-//!    a queue wakes it through an `eventfd`.
+//! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends,
+//!    passes the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps: the
+//!    [park protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other
+//!    end of a queue wakes it through an `eventfd`.
 //! 3. Awake, it takes all flags down and looks. What it finds may be another end than the one that woke it.
 //! 4. An end of a queue between many threads stands in that queue's list of sleepers, and each change there wakes one
 //!    of them. A select that finds itself taken out of such a list has been woken, and may take nothing: it
@@ -284,8 +284,8 @@ struct Polled {
 ///
 /// It reports that an end is ready, and takes nothing: the next `try_` call on that end succeeds, or says Closed.
 /// Between many threads (`mpmc`) another one may be faster, or hold a lock, and the call finds nothing after all: then
-/// wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A `Collector`
-/// is also ready when one of its producers has left, and may then say Empty.
+/// wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A
+/// `Collector` is also ready when one of its producers has left, and may then say Empty.
 ///
 /// A set that owns all its ends is a `Select<'static>`, as a field of a structure may be.
 ///
@@ -580,8 +580,8 @@ impl<'a, W: Strategy> Select<'a, W> {
         self.look()
     }
 
-    /// Waits until an end is ready, at most so long. `None` when the time is up: never early, even if there are no ends;
-    /// how late depends on the strategy and the scheduler.
+    /// Waits until an end is ready, at most so long. `None` when the time is up: never early, even if there are no
+    /// ends; how late depends on the strategy and the scheduler.
     ///
     /// As long as some end is ready, the time is never up. For what is to be done once in a while, keep in mind when:
     ///
@@ -690,10 +690,10 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// thread.join().unwrap();
     /// ```
     ///
-    /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. While it
-    /// is not polled, or if it is forgotten, a shared queue's wake-up may stay with it until the set is used again. An
-    /// idle task is not polled. Where there is no membarrier, a task that waits here is polled again and again. After 128
-    /// ready waits in a row one is pending, so that other tasks get a turn.
+    /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. While
+    /// it is not polled, or if it is forgotten, a shared queue's wake-up may stay with it until the set is used again.
+    /// An idle task is not polled. Where there is no membarrier, a task that waits here is polled again and again.
+    /// After 128 ready waits in a row one is pending, so that other tasks get a turn.
     ///
     /// # Panics
     /// If there are file descriptors in the set. A task waits for those by its own runtime, in a `select!` beside this.

@@ -10,16 +10,16 @@ use std::os::fd::RawFd;
 ///
 /// | end | is ready when |
 /// |---|---|
-/// | [`spsc::Consumer`](crate::spsc::Consumer), [`stream::Consumer`](crate::spsc::stream::Consumer) | there is an item |
+/// | [`spsc::Consumer`], [`stream::Consumer`] | there is an item |
 /// | [`spsc::Producer`](crate::spsc::Producer), [`stream::Producer`](crate::spsc::stream::Producer) | there is room |
 /// | [`mpmc::Receiver`](crate::mpmc::Receiver), [`Queue::pop_side`](crate::mpmc::Queue::pop_side) | there is an item |
 /// | [`mpmc::Sender`](crate::mpmc::Sender), [`Queue::push_side`](crate::mpmc::Queue::push_side) | there is room |
 /// | [`mpmc::lanes::Receiver`](crate::mpmc::lanes::Receiver) | there is an item in any lane |
 /// | [`mpmc::lanes::Sender`](crate::mpmc::lanes::Sender) | there is room in its lane |
 /// | [`dispatch::Worker`](crate::dispatch::Worker) | there is a job |
-/// | [`dispatch::Dispatcher`](crate::dispatch::Dispatcher) | a job would find room, or a worker has panicked or all have left |
+/// | [`dispatch::Dispatcher`] | a job would find room, or a worker has panicked or all have left |
 /// | [`dispatch::Collector`](crate::dispatch::Collector) | there is a result, or a producer has left |
-/// | [`handoff::TakeTicket`](crate::handoff::TakeTicket), [`PutTicket`](crate::handoff::PutTicket) | its request is decided |
+/// | [`handoff::TakeTicket`], [`PutTicket`] | its request is decided |
 /// | [`handoff::CancelToken`](crate::handoff::CancelToken) | it is cancelled |
 /// | [`Readable`](super::Readable), [`Writable`](super::Writable) (Linux) | a call on the descriptor would not block |
 ///
@@ -34,6 +34,12 @@ use std::os::fd::RawFd;
 ///
 /// impl corelane::wait::Selectable for Mine {}
 /// ```
+///
+/// [`spsc::Consumer`]: crate::spsc::Consumer
+/// [`stream::Consumer`]: crate::spsc::stream::Consumer
+/// [`dispatch::Dispatcher`]: crate::dispatch::Dispatcher
+/// [`handoff::TakeTicket`]: crate::handoff::TakeTicket
+/// [`PutTicket`]: crate::handoff::PutTicket
 #[diagnostic::on_unimplemented(
     message = "a select cannot wait for `{Self}`",
     note = "an end is added as itself or as `&mut end`; a file descriptor in `Readable` or `Writable`; a queue that \

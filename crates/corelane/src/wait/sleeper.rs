@@ -237,8 +237,9 @@ impl SleeperCell {
 /// A binary token over a futex: `notify` sets it, `wait` takes it.
 ///
 /// # Synchronization
-/// `notify` sets the token with release and `wait` takes it with acquire, so what the waker did before is visible to the
-/// woken. The kernel compares the word before it sleeps, so a token set between the swap and the call is not slept over.
+/// `notify` sets the token with release and `wait` takes it with acquire, so what the waker did before is visible to
+/// the woken. The kernel compares the word before it sleeps, so a token set between the swap and the call is not slept
+/// over.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
 mod platform {
     use core::sync::atomic::{
@@ -284,8 +285,8 @@ mod platform {
     }
 }
 
-/// The same token over a mutex and a condition variable: other systems (those of 32 bits among them, where the kernel and
-/// the C library may differ about the width of a time), and the model checkers.
+/// The same token over a mutex and a condition variable: other systems (those of 32 bits among them, where the kernel
+/// and the C library may differ about the width of a time), and the model checkers.
 #[cfg(any(not(all(target_os = "linux", target_pointer_width = "64")), loom, shuttle))]
 mod platform {
     use crate::sync::{Condvar, Mutex};

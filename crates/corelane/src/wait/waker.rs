@@ -1,30 +1,31 @@
 //! The place where a task waits: its waker.
 //!
-//! One side, the end whose task waits, puts wakers in and takes them back; the other side takes them out to wake them. The
-//! waiting side is one thread at a time. So is the waking side of a queue; where workers leave a fan-out it is any number of
-//! threads. Nobody ever waits for anybody.
+//! One side, the end whose task waits, puts wakers in and takes them back; the other side takes them out to wake them.
+//! The waiting side is one thread at a time. So is the waking side of a queue; where workers leave a fan-out it is any
+//! number of threads. Nobody ever waits for anybody.
 //!
 //! # How it works
 //!
 //! A side holds the cell while it touches the waker, for a few instructions.
-//! 1. The waiting side holds the cell only if nobody does. If the other side does, that one is about to wake what was put
-//!    before, and the waiting side must look again.
-//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If nobody holds the cell it takes
-//!    the waker. If the waiting side does, it leaves its mark and goes: the waiting side, when it has let go, finds the flag
-//!    down, raises it and looks again, which is what it would have been woken for. Where there is no flag it looks again in any
-//!    case.
-//! 3. If another thread of the waking side holds the cell, one leaves its mark and goes just the same: that thread finds the mark
-//!    when it lets go, which is before it wakes the task. So the task finds what either of them came for.
+//! 1. The waiting side holds the cell only if nobody does. If the other side does, that one is about to wake what was
+//!    put before, and the waiting side must look again.
+//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If nobody holds the cell
+//!    it takes the waker. If the waiting side does, it leaves its mark and goes: the waiting side, when it has let go,
+//!    finds the flag down, raises it and looks again, which is what it would have been woken for. Where there is no
+//!    flag it looks again in any case.
+//! 3. If another thread of the waking side holds the cell, one leaves its mark and goes just the same: that thread
+//!    finds the mark when it lets go, which is before it wakes the task. So the task finds what either of them came
+//!    for.
 //!
 //! No foreign code, a waker's clone, drop or wake, runs while the cell is held.
 //!
 //! # Synchronization
 //!
 //! - `holder`, release (who lets go) → acquire (who holds next): the waker is touched by one side after the other.
-//! - `holder`, release (the waking side's mark, or its letting go) → acquire (the waiting side's letting go): the flag is down to
-//!   a waiting side whose waker will not be woken.
-//! - `holder`, release (another waking thread's mark) → acquire (the waking side's letting go) → the wake-up: what that thread did
-//!   before is done to the woken task.
+//! - `holder`, release (the waking side's mark, or its letting go) → acquire (the waiting side's letting go): the flag
+//!   is down to a waiting side whose waker will not be woken.
+//! - `holder`, release (another waking thread's mark) → acquire (the waking side's letting go) → the wake-up: what that
+//!   thread did before is done to the woken task.
 
 use crate::sync::{AcqRel, Acquire, AtomicU32, Relaxed, UnsafeCell};
 use core::task::Waker;
@@ -41,7 +42,8 @@ pub(crate) struct WakerCell {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is only touched by who holds the cell, one side at a time; wakers can be used and dropped by any thread.
+// SAFETY: the waker is only touched by who holds the cell, one side at a time; wakers can be used and dropped by any
+// thread.
 unsafe impl Sync for WakerCell {}
 
 impl WakerCell {
@@ -65,8 +67,8 @@ impl WakerCell {
         Self { holder: AtomicU32::new(FREE), waker: UnsafeCell::new(None) }
     }
 
-    /// To be called by the waiting side: another waker, or none, instead of the one that is there. Returns false if the waking
-    /// side is just taking that one.
+    /// To be called by the waiting side: another waker, or none, instead of the one that is there. Returns false if the
+    /// waking side is just taking that one.
     pub(crate) fn exchange(&self, waker: Option<Waker>) -> bool {
         if self.holder.compare_exchange(FREE, CHANGING, Acquire, Relaxed).is_err() {
             return false;
@@ -79,8 +81,8 @@ impl WakerCell {
         true
     }
 
-    /// To be called by the waking side, which has taken the flag down, or has nothing but what it did before: what it is to wake.
-    /// `None` also if the waiting side will find the flag down, or if somebody else wakes it.
+    /// To be called by the waking side, which has taken the flag down, or has nothing but what it did before: what it
+    /// is to wake. `None` also if the waiting side will find the flag down, or if somebody else wakes it.
     pub(crate) fn take(&self) -> Option<Waker> {
         if self.holder.fetch_or(TAKING, AcqRel) != FREE {
             return None;

@@ -1,5 +1,5 @@
-//! Ends that tasks wait for, over every design and on every executor at hand: what arrives, who is woken how often, and what a
-//! dropped future loses.
+//! Ends that tasks wait for, over every design and on every executor at hand: what arrives, who is woken how often, and
+//! what a dropped future loses.
 //!
 //! A new design is one more line in the lists at the end of this file. A test that hangs ends the process and is named.
 

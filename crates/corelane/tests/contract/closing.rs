@@ -336,7 +336,8 @@ pub(crate) fn a_close_races_reservations<C: Case>() {
     });
 }
 
-/// Drops the consumer while the producer pushes by `push`, which is given the number of items made so far and raises it.
+/// Drops the consumer while the producer pushes by `push`, which is given the number of items made so far and raises
+/// it.
 fn race_drop<C: Case>(push: impl Fn(&mut Tx<crate::case::Tracked, C>, &Ledger, &mut usize) + Send + Sync) {
     const ITEMS: usize = 120;
     for capacity in [1, 8, 200] {

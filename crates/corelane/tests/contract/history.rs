@@ -207,7 +207,8 @@ fn the_checker_refuses_what_is_wrong() {
     ] {
         assert!(!judge(start, wrong), "{wrong:?}");
     }
-    // A batch that found nothing more has not given its slot back yet: so the queue may still be full. Once it has ended it may not.
+    // A batch that found nothing more has not given its slot back yet: so the queue may still be full. Once it has
+    // ended it may not.
     let refused = |at| {
         let popped = [(2, 7, Take(0)), (2, 7, Free(0)), (2, 7, Nothing(1))];
         let pushed = [(3, 4, Push(1)), (at, at + 1, Refused(2))];
@@ -215,8 +216,8 @@ fn the_checker_refuses_what_is_wrong() {
         is_linearizable::<OneToOne>(start.into_iter().chain(popped).chain(pushed))
     };
     assert!(refused(5) && !refused(8));
-    // A batch counts its own item, which is still in the store buffer, and is refused; the other end sees it later. It counts none that was
-    // freed before it began.
+    // A batch counts its own item, which is still in the store buffer, and is refused; the other end sees it later. It
+    // counts none that was freed before it began.
     let early = |popped: usize, last: Step| {
         let start = [(0, 1, Start { bound: 2, lag: 0, late: 0, inside: 1 })];
         let pushed = [(4, 11, Push(1)), (4, 11, Refused(2))];

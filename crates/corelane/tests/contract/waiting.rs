@@ -56,7 +56,8 @@ fn wake_consumer<C: Case>(
     thread::scope(|scope| {
         let popper = scope.spawn(move || (rx.pop(), rx));
         thread::sleep(NAP);
-        // Both are kept until both calls have returned: only the one may wake the consumer, and nothing may close the queue under the other.
+        // Both are kept until both calls have returned: only the one may wake the consumer, and nothing may close the
+        // queue under the other.
         let tx = wake(tx);
         let (popped, rx) = popper.join().unwrap();
         assert_eq!(popped, expected);

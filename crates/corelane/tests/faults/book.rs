@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Items are numbered as they are made. Each is received once, or was still its producer's when that panicked; and each is dropped once.
+/// Items are numbered as they are made. Each is received once, or was still its producer's when that panicked; and each
+/// is dropped once.
 #[derive(Clone, Debug)]
 pub(crate) struct Book(Arc<Pages>);
 

@@ -36,8 +36,8 @@ pub(crate) fn burn<R>(ticks: usize, run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// Runs with fuses of every length, until none of several in a row blows: other threads decide how many ticks a run has. The run says whether
-/// it did.
+/// Runs with fuses of every length, until none of several in a row blows: other threads decide how many ticks a run
+/// has. The run says whether it did.
 pub(crate) fn with_every_fuse(mut run: impl FnMut(usize) -> bool) {
     const IN_A_ROW: usize = 6;
     /// A wait ticks as long as it lasts.

@@ -1,5 +1,5 @@
-//! A thread of a hand-off structure panics: between any two calls, with tickets in hand, and where a call runs the user's code. Its requests are
-//! withdrawn with it, and the others meet as before.
+//! A thread of a hand-off structure panics: between any two calls, with tickets in hand, and where a call runs the
+//! user's code. Its requests are withdrawn with it, and the others meet as before.
 
 use crate::book::{Book, Item};
 use crate::fuse::{burn, tick, with_every_fuse};

@@ -1,4 +1,5 @@
-//! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more than there are CPUs.
+//! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more
+//! than there are CPUs.
 //!
 //! A new design of `spsc` is one more line in `support/designs.rs`, another queue one more `suite_` line at the end of
 //! this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test

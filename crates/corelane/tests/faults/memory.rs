@@ -1,7 +1,8 @@
-//! A process that gets no more memory: what cannot be made is refused, and what is refused comes back or waits until the other end has made room.
-//! Everything that was accepted comes out.
+//! A process that gets no more memory: what cannot be made is refused, and what is refused comes back or waits until
+//! the other end has made room. Everything that was accepted comes out.
 //!
-//! `allocation.rs` and `mpmc_memory.rs` say the same of each call, with an allocator that refuses; here it is the system that does.
+//! `allocation.rs` and `mpmc_memory.rs` say the same of each call, with an allocator that refuses; here it is the
+//! system that does.
 
 use crate::signals::limit_memory;
 use corelane::error::{ChannelError, TryPushError};
@@ -20,7 +21,8 @@ const MORE: u64 = 48 << 20;
 const TOO_MANY: usize = 128 << 8;
 const CHILD: &str = "CORELANE_TEST_MEMORY";
 
-/// Runs a part of the test in a process of its own, which gets a limit when the part says so: threads are to be there before.
+/// Runs a part of the test in a process of its own, which gets a limit when the part says so: threads are to be there
+/// before.
 fn in_a_process_of_its_own(name: &str, part: fn()) {
     if std::env::var(CHILD).is_ok_and(|child| child == name) {
         return part();

@@ -1,5 +1,5 @@
-//! A thread of a shared queue panics: at every place where a call runs the user's code, and between any two. The others go on, and the queue is
-//! whole: it holds as much as before, and nobody sleeps over an item.
+//! A thread of a shared queue panics: at every place where a call runs the user's code, and between any two. The others
+//! go on, and the queue is whole: it holds as much as before, and nobody sleeps over an item.
 
 use crate::Shared;
 use crate::book::{Book, Item};

@@ -1,7 +1,8 @@
-//! A thread of a queue with one producer and one consumer panics: at every place where a call runs the user's code, and between any two.
+//! A thread of a queue with one producer and one consumer panics: at every place where a call runs the user's code, and
+//! between any two.
 //!
-//! What the producer had pushed can be popped; what it had in hand is gone, once; the other end hears of the end, or, where the panic is caught,
-//! notices nothing.
+//! What the producer had pushed can be popped; what it had in hand is gone, once; the other end hears of the end, or,
+//! where the panic is caught, notices nothing.
 
 use crate::Case;
 use crate::book::{Book, Item};

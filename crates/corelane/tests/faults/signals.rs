@@ -1,5 +1,6 @@
-//! What the other files of this suite need of the system, and its one file with `unsafe` code: a thread that is stopped in the middle of whatever
-//! it does, by a signal whose handler does not return until it is told to; two CPUs for everybody; a limit of memory.
+//! What the other files of this suite need of the system, and its one file with `unsafe` code: a thread that is stopped
+//! in the middle of whatever it does, by a signal whose handler does not return until it is told to; two CPUs for
+//! everybody; a limit of memory.
 
 use std::cell::Cell;
 use std::ptr::null;
@@ -28,7 +29,8 @@ extern "C" fn handle(_: libc::c_int) {
     if stop.is_null() {
         return;
     }
-    // SAFETY: the thread is within `run`, which borrows it, and leaves that only after it has handled every signal that was sent.
+    // SAFETY: the thread is within `run`, which borrows it, and leaves that only after it has handled every signal that
+    // was sent.
     let stop = unsafe { &*stop };
     stop.state.store(STOPPED, SeqCst);
     stop.sent.store(false, SeqCst);
@@ -42,8 +44,8 @@ impl Stop {
     pub(crate) fn new() -> Self {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
-            // SAFETY: all zeros are an action without flags and without other signals blocked, and the handler does nothing that a handler
-            // must not. Without SA_RESTART, so that system calls are interrupted.
+            // SAFETY: all zeros are an action without flags and without other signals blocked, and the handler does
+            // nothing that a handler must not. Without SA_RESTART, so that system calls are interrupted.
             let installed = unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = handle as extern "C" fn(libc::c_int) as libc::sighandler_t;

@@ -1,5 +1,5 @@
-//! A thread is stopped in the middle of whatever it does, often between two instructions of a call. The `try_` calls of the others return, and find
-//! everything whose call has returned; when the thread goes on the stream is whole.
+//! A thread is stopped in the middle of whatever it does, often between two instructions of a call. The `try_` calls of
+//! the others return, and find everything whose call has returned; when the thread goes on the stream is whole.
 
 use crate::fuse::Way;
 use crate::handoff_panics::Meeting;
@@ -30,7 +30,8 @@ fn queue<C: Case>(
 
 const LENGTH: usize = size_of::<Long>() / size_of::<u64>();
 
-/// Segments that an unbounded queue keeps: so many that no test goes to the allocator, which has locks that a stopped thread may hold.
+/// Segments that an unbounded queue keeps: so many that no test goes to the allocator, which has locks that a stopped
+/// thread may hold.
 const KEEPS: usize = 40;
 /// The most items in an unbounded queue, in capacities, which are its segments.
 const AHEAD: u64 = 8;
@@ -59,7 +60,8 @@ fn until_it_runs(stop: &Stop) {
     stop.resume();
 }
 
-/// Ends the stopped thread when a check fails: else the check's words would be lost, as the scope waits for that thread.
+/// Ends the stopped thread when a check fails: else the check's words would be lost, as the scope waits for that
+/// thread.
 struct OnFailure<'a>(&'a Stop, &'a AtomicBool);
 
 impl Drop for OnFailure<'_> {
@@ -355,8 +357,8 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
     assert_eq!(pushes.into_inner(), pops.into_inner());
 }
 
-/// A sender and a receiver of three lanes, in one thread, are stopped in the middle of a call. The other senders' pushes
-/// find room, and another receiver finds what is in all lanes but one.
+/// A sender and a receiver of three lanes, in one thread, are stopped in the middle of a call. The other senders'
+/// pushes find room, and another receiver finds what is in all lanes but one.
 #[test]
 fn a_stopped_thread_keeps_one_lane_to_itself() {
     crate::watchdog::guard(|| {
@@ -460,12 +462,12 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
     assert_eq!(put.into_inner(), taken.into_inner());
 }
 
-/// Looks, of a millisecond and more each: far longer than calls take that do not wait, on a busy machine too. Where everything is stopped
-/// nothing is looked at.
+/// Looks, of a millisecond and more each: far longer than calls take that do not wait, on a busy machine too. Where
+/// everything is stopped nothing is looked at.
 const HELD_UP: u32 = 8_000;
 
-/// Watches a test whose thread is stopped and goes on in turn, which `turns` counts: lets it go on, and says so, where it is stopped for too long. To be
-/// run beside the test until that is `over`.
+/// Watches a test whose thread is stopped and goes on in turn, which `turns` counts: lets it go on, and says so, where
+/// it is stopped for too long. To be run beside the test until that is `over`.
 fn is_held_up(stop: &Stop, turns: &AtomicU64, over: &AtomicBool) -> bool {
     let mut last = (0, 0);
     while !over.load(SeqCst) {

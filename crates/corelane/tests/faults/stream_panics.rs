@@ -1,5 +1,5 @@
-//! An end of a stream panics: between any two calls, with a reservation or a message in hand, and where a batch reads the user's messages. What
-//! was pushed before comes out, whole and in order.
+//! An end of a stream panics: between any two calls, with a reservation or a message in hand, and where a batch reads
+//! the user's messages. What was pushed before comes out, whole and in order.
 
 use crate::fuse::{Way, burn, tick, with_every_fuse};
 use corelane::error::TryPopError;

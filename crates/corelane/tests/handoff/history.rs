@@ -1,30 +1,35 @@
 //! Recorded histories of the hand-off structures, judged.
 //!
-//! A rendezvous has no sequential specification: no call that waits for a partner could come first. So histories are judged in two steps.
+//! A rendezvous has no sequential specification: no call that waits for a partner could come first. So histories are
+//! judged in two steps.
 //!
-//! 1. **Pairing**, of the plain record. Each item that a put was told is taken was got by one take, and no other item was got. The two calls
-//!    overlap (a ticket's call lasts from its registration until its owner knows). Items that are put without waiting have no such duty.
-//! 2. **Order**, by a checker of linearizability. Each request is two steps, as in section 2.2 of the paper: it asks, which matches it with one that
-//!    waits or makes it wait; and it is told what became of it. Each step takes effect at one moment of its call; both of one call that waits may
-//!    be anywhere within it, the first before the second. Partners are known from the items, so the steps have a sequential
-//!    specification: who asks meets one that waits if there is one, a `try_` call that fails has found none, a
-//!    follow-up that says nothing found its own request waiting. This says all that one operation a pair, on the
-//!    intersection of the two calls, would say, and the order of those that wait as well.
+//! 1. **Pairing**, of the plain record. Each item that a put was told is taken was got by one take, and no other item
+//!    was got. The two calls overlap (a ticket's call lasts from its registration until its owner knows). Items that
+//!    are put without waiting have no such duty.
+//! 2. **Order**, by a checker of linearizability. Each request is two steps, as in section 2.2 of the paper: it asks,
+//!    which matches it with one that waits or makes it wait; and it is told what became of it. Each step takes effect
+//!    at one moment of its call; both of one call that waits may be anywhere within it, the first before the second.
+//!    Partners are known from the items, so the steps have a sequential specification: who asks meets one that waits if
+//!    there is one, a `try_` call that fails has found none, a follow-up that says nothing found its own request
+//!    waiting. This says all that one operation a pair, on the intersection of the two calls, would say, and the order
+//!    of those that wait as well.
 //!
 //! Which of those that wait is met:
 //!
 //! - fair, and the transfer queue: the one that asked first, always;
-//! - unfair: any. It is no stack to those who look closely. Somebody has looked at the top and is stopped; another request is pushed, and
-//!   returns; the one below is asked and still waits; then the stopped thread meets it, below the top. No moment for that meeting is
-//!   right for a stack, and all are for a bag. Without contention it is a stack: [`order`](crate::order) and
-//!   [`sequences`](crate::sequences) say so. With elimination partners meet beside it in any case.
+//! - unfair: any. It is no stack to those who look closely. Somebody has looked at the top and is stopped; another
+//!   request is pushed, and returns; the one below is asked and still waits; then the stopped thread meets it, below
+//!   the top. No moment for that meeting is right for a stack, and all are for a bag. Without contention it is a stack:
+//!   [`order`](crate::order) and [`sequences`](crate::sequences) say so. With elimination partners meet beside it in
+//!   any case.
 //!
-//! A time-out is a request that was still waiting when it was withdrawn, any time after its time. While a close is under way a call may answer
-//! as before it or as after it: a close promises that no later call succeeds, not that it sends everybody away at one moment.
+//! A time-out is a request that was still waiting when it was withdrawn, any time after its time. While a close is
+//! under way a call may answer as before it or as after it: a close promises that no later call succeeds, not that it
+//! sends everybody away at one moment.
 //!
-//! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. That somebody waits at another
-//! place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange` that finds nobody, says
-//! nothing of others.
+//! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. That
+//! somebody waits at another place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange`
+//! that finds nobody, says nothing of others.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;

@@ -1,13 +1,14 @@
-//! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the java.util.concurrent test
-//! suites and their regression tests: S1 to S30 for the synchronous queues, fair, unfair and with elimination; Q1 to Q12 for the
-//! transfer queue; X1 to X6 for the exchanger. A test that hangs ends the process and is named.
+//! The behaviours every synchronous queue keeps, by the names they have in the conformance list of the
+//! java.util.concurrent test suites and their regression tests: S1 to S30 for the synchronous queues, fair, unfair and
+//! with elimination; Q1 to Q12 for the transfer queue; X1 to X6 for the exchanger. A test that hangs ends the process
+//! and is named.
 //!
 //! | id | not applicable, because |
 //! |---|---|
 //! | S12 | there is nothing to peek at, to iterate or to remove: a synchronous queue has no such methods |
 //! | S22, in unfair mode | the order of a stack is no promise; it is checked as what it does without contention |
 //! | Q12, removal and iteration | no such methods; that a withdrawn last item is no obstacle is tested |
-//! | S29, a thread that selects a put and a take of one queue | requests are registered one after the other, each a partner to whoever comes |
+//! | S29, a thread that selects a put and a take of one queue | requests come in turn, each a partner to any |
 #![cfg(not(any(loom, shuttle)))]
 
 mod cancel;

@@ -1,4 +1,5 @@
-//! Random sequences of calls of one thread, each answered as a list of those that wait would. Tickets let one thread be all parties.
+//! Random sequences of calls of one thread, each answered as a list of those that wait would. Tickets let one thread be
+//! all parties.
 
 use crate::sequences_judge::judge;
 use crate::support::{Item, Ledger, Mode};

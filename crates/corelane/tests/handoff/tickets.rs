@@ -106,7 +106,8 @@ pub(crate) fn a_spent_ticket_panics(mode: Mode) {
     assert_eq!(ticket.abort(), None);
 }
 
-/// One thread holds a take in one queue and a put in another, two threads crosswise; it never meets itself, and all get on.
+/// One thread holds a take in one queue and a put in another, two threads crosswise; it never meets itself, and all get
+/// on.
 pub(crate) fn s29_tickets_of_one_thread_in_two_queues(mode: Mode) {
     let queues = [(); 2].map(|()| mode.queue());
     thread::scope(|scope| {

@@ -201,8 +201,8 @@ pub(crate) fn a_thread_pops_what_it_pushed<C: Case>() {
     assert!(queue.is_empty());
 }
 
-/// The queue is full but for what these threads have popped and not pushed back: each finds the room it made. A pop of a large item is in
-/// its middle for long.
+/// The queue is full but for what these threads have popped and not pushed back: each finds the room it made. A pop of
+/// a large item is in its middle for long.
 pub(crate) fn a_thread_pushes_where_it_popped<C: Case>() {
     let queue = queue::<C, Page>(4);
     queue.push_batch(&mut (0..4).map(|item| [item; 512]).collect()).unwrap();

@@ -1,8 +1,9 @@
 //! Recorded histories, judged by a checker of linearizability.
 //!
-//! A few threads make a few random calls each; every call and every answer takes a number from one clock. The checker looks for an order of
-//! the calls in which each takes effect between its two numbers and the answers are those of a queue. `Busy` claims nothing and is
-//! left out. A batch that is made in one step is one call, with all its items at one moment, which is more than is promised.
+//! A few threads make a few random calls each; every call and every answer takes a number from one clock. The checker
+//! looks for an order of the calls in which each takes effect between its two numbers and the answers are those of a
+//! queue. `Busy` claims nothing and is left out. A batch that is made in one step is one call, with all its items at
+//! one moment, which is more than is promised.
 
 use crate::case::{Case, Random, Under, queue_from};
 use crate::histories::{self, Clock, Event, Gate};

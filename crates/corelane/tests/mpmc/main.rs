@@ -1,7 +1,7 @@
 //! The contract every queue of `corelane::mpmc` keeps, proven from outside: one suite, run over every design.
 //!
-//! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`] and its name in
-//! the list. A test that hangs ends the process and is named.
+//! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`]
+//! and its name in the list. A test that hangs ends the process and is named.
 #![cfg(not(any(loom, shuttle)))]
 
 mod batches;

@@ -15,7 +15,8 @@ fn item(producer: usize, i: u64) -> u64 {
     (producer as u64) << 32 | i
 }
 
-/// Runs so many producers and consumers; checks that each item comes once, and each producer's in order at each consumer.
+/// Runs so many producers and consumers; checks that each item comes once, and each producer's in order at each
+/// consumer.
 fn traffic<C: Case>(
     capacity: usize,
     push: impl Fn(&Under<C, u64>, &mut Random, usize) + Sync,

@@ -45,7 +45,8 @@ pub(crate) fn every_strategy_hands_over<C: Case>() {
     hands_over::<C, _>(Adaptive);
 }
 
-/// What a call says that may find the one who waits in the middle of an attempt: one that waits busily makes them all the time.
+/// What a call says that may find the one who waits in the middle of an attempt: one that waits busily makes them all
+/// the time.
 fn unless_busy<R, E>(busy: fn(&E) -> bool, mut call: impl FnMut() -> Result<R, E>) -> Result<R, E> {
     loop {
         match call() {

@@ -43,7 +43,8 @@ fn queue<M: Mode>() -> Arc<Queue> {
     Arc::new(M::queue())
 }
 
-/// Hands over so many items by drawn calls, some of which give up and try again. Returns those that were taken until the queue was closed.
+/// Hands over so many items by drawn calls, some of which give up and try again. Returns those that were taken until
+/// the queue was closed.
 fn put_all(queue: &Queue, ledger: &Ledger, producer: usize, items: usize, stop: &CancelToken) -> Vec<usize> {
     let mut accepted = Vec::new();
     let mut next = 0;

@@ -1,16 +1,16 @@
-//! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and segments, several
-//! producers and consumers, hundreds of items. Runs with
+//! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and
+//! segments, several producers and consumers, hundreds of items. Runs with
 //! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p corelane --test shuttle`;
 //! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
 //!
-//! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls it makes, so
-//! that each schedule is also a case of its own. Every item must come once, in order, and be dropped once. Threads that wait for each other
-//! for ever are a deadlock, which shuttle reports; and where a lost wake-up would be made good by the next item, the scenario
-//! waits for an answer before it sends one.
+//! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls
+//! it makes, so that each schedule is also a case of its own. Every item must come once, in order, and be dropped once.
+//! Threads that wait for each other for ever are a deadlock, which shuttle reports; and where a lost wake-up would be
+//! made good by the next item, the scenario waits for an answer before it sends one.
 //!
-//! What shuttle cannot show: it knows one order of all accesses, so an ordering that is too weak, or a barrier that is missing, is loom's to
-//! find. And it samples: what takes many events in one certain order it may miss. What it knows of time, and of memory that two
-//! threads access at once, `src/sync/model.rs` says.
+//! What shuttle cannot show: it knows one order of all accesses, so an ordering that is too weak, or a barrier that is
+//! missing, is loom's to find. And it samples: what takes many events in one certain order it may miss. What it knows
+//! of time, and of memory that two threads access at once, `src/sync/model.rs` says.
 #![cfg(all(shuttle, feature = "std"))]
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]

@@ -194,8 +194,8 @@ pub(crate) fn a_close_in_midstream<D: Tested>() {
     });
 }
 
-/// Several threads answer questions of several others, who wait for as many answers as they have sent questions: a lost wake-up is
-/// made good by nobody.
+/// Several threads answer questions of several others, who wait for as many answers as they have sent questions: a lost
+/// wake-up is made good by nobody.
 pub(crate) fn questions_are_answered<D: Tested>() {
     explore(|| {
         let (ask, answer) = (queue::<usize, D>(), queue::<usize, D>());
@@ -278,7 +278,8 @@ pub(crate) fn a_batch_wakes_as_many_as_it_is_for<D: Tested>() {
     });
 }
 
-/// Each thread pushes before it pops, into a queue with room for all of them: none may be told that it is full, or empty.
+/// Each thread pushes before it pops, into a queue with room for all of them: none may be told that it is full, or
+/// empty.
 pub(crate) fn answers_are_true<D: Tested>() {
     explore(|| {
         let threads = draw(2..5);

@@ -1,5 +1,5 @@
-//! Recorded histories: when calls began and ended, and the checker of linearizability that judges what they answered (Wing and Gong's
-//! algorithm with Lowe's improvements).
+//! Recorded histories: when calls began and ended, and the checker of linearizability that judges what they answered
+//! (Wing and Gong's algorithm with Lowe's improvements).
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use todc_utils::{Action, History, Specification, WGLChecker};
@@ -40,8 +40,9 @@ impl Gate {
     }
 }
 
-/// Whether there is an order of the calls in which each takes effect between its beginning and its end, and answers as the specification
-/// does. Each call stands for itself: calls of one thread may overlap, as the two halves of one that waits.
+/// Whether there is an order of the calls in which each takes effect between its beginning and its end, and answers as
+/// the specification does. Each call stands for itself: calls of one thread may overlap, as the two halves of one that
+/// waits.
 pub(crate) fn is_linearizable<S: Specification>(events: impl IntoIterator<Item = Event<S::Operation>>) -> bool {
     let mut actions: Vec<_> = events
         .into_iter()

@@ -1,20 +1,21 @@
 //! A queue from one thread to one other, as histories of it are judged.
 //!
-//! The producer numbers its items, so the queue's state is how many were pushed and popped. A batch is not atomic: each of its items is a
-//! step of its own, somewhere within the whole call, and if it ended early that is a step behind them. A batch that is popped gives its slots
-//! back when it likes, in steps of their own: it may have found nothing more, while the producer still finds the queue full. `Full` may come
-//! early by the release lag.
+//! The producer numbers its items, so the queue's state is how many were pushed and popped. A batch is not atomic: each
+//! of its items is a step of its own, somewhere within the whole call, and if it ended early that is a step behind
+//! them. A batch that is popped gives its slots back when it likes, in steps of their own: it may have found nothing
+//! more, while the producer still finds the queue full. `Full` may come early by the release lag.
 //!
-//! A batch that ends early has looked for room behind its items, and counts them all. Its publication is a store and its look a load, with no fence
-//! in between: it may be refused for items that no consumer sees yet. So that step may come before them.
+//! A batch that ends early has looked for room behind its items, and counts them all. Its publication is a store and
+//! its look a load, with no fence in between: it may be refused for items that no consumer sees yet. So that step may
+//! come before them.
 
 use todc_utils::Specification;
 
 /// A call's answer, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Before all others: what the queue holds, how many fewer than that may be `Full`, by how many the producer's count may be too large, and
-    /// what is inside.
+    /// Before all others: what the queue holds, how many fewer than that may be `Full`, by how many the producer's
+    /// count may be too large, and what is inside.
     Start {
         bound: u64,
         lag: u64,

@@ -1,6 +1,7 @@
 //! System calls that a test refuses to its own thread.
 
-/// Lets membarrier fail, as on a kernel that does not know it, for this thread and those it starts. False if that is not allowed.
+/// Lets membarrier fail, as on a kernel that does not know it, for this thread and those it starts. False if that is
+/// not allowed.
 pub(crate) fn membarrier() -> bool {
     const LOAD_NUMBER: libc::sock_filter = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
     const IF_MEMBARRIER: libc::sock_filter =

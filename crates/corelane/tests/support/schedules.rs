@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Changes of priority that a schedule of PCT makes, and one: a bug that takes so many events in a certain order is found with a
-/// probability that is known.
+/// Changes of priority that a schedule of PCT makes, and one: a bug that takes so many events in a certain order is
+/// found with a probability that is known.
 const DEPTH: usize = 3;
 
 /// Schedules of either scheduler; `CORELANE_SCHEDULES` says another number.
@@ -17,9 +17,9 @@ const SCHEDULES: usize = 20;
 /// The same schedules every time; `SHUTTLE_RANDOM_SEED` says others.
 const SEED: u64 = 1;
 
-/// Runs a scenario under many schedules: half of them choose a thread at each step, the others let the first by a drawn order of
-/// priority run, which they change now and then. A thread that nobody will wake is a deadlock, which shuttle reports, with a schedule
-/// that `shuttle::replay` runs again.
+/// Runs a scenario under many schedules: half of them choose a thread at each step, the others let the first by a drawn
+/// order of priority run, which they change now and then. A thread that nobody will wake is a deadlock, which shuttle
+/// reports, with a schedule that `shuttle::replay` runs again.
 pub(crate) fn explore(scenario: impl Fn() + Send + Sync + 'static) {
     run(Arc::new(scenario));
 }

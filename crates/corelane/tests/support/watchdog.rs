@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Far beyond what any test takes, on a busy machine too; `CORELANE_TEST_PATIENCE` times as long where code runs slowly, as under an emulator.
+/// Far beyond what any test takes, on a busy machine too; `CORELANE_TEST_PATIENCE` times as long where code runs
+/// slowly, as under an emulator.
 fn limit() -> Duration {
     let patience = std::env::var("CORELANE_TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     Duration::from_secs(60) * patience

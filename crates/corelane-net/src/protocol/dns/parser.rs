@@ -20,8 +20,8 @@ pub const ANSWERS: usize = 64;
 pub const PENDING: usize = 64;
 /// Bytes of a text that are kept.
 pub const TEXT: usize = 1024;
-/// Bytes on the heap that a conversation never exceeds: the queries, and a message of each side, in buffers that reserve up to twice of what they
-/// need.
+/// Bytes on the heap that a conversation never exceeds: the queries, and a message of each side, in buffers that
+/// reserve up to twice of what they need.
 pub const MOST: usize = 2 * PENDING * size_of::<Asked>() + 4 * (2 + 0xffff);
 /// A header.
 const HEADER: usize = 12;
@@ -38,8 +38,8 @@ pub(in crate::protocol) enum Looks {
     Other,
 }
 
-/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without one a whole first record. A
-/// question for a server's state has neither. `more` says that bytes may follow.
+/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without
+/// one a whole first record. A question for a server's state has neither. `more` says that bytes may follow.
 pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let cut = if more { Looks::Cut } else { Looks::Other };
     let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));

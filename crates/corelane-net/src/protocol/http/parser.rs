@@ -22,8 +22,8 @@ pub const PIPELINE: usize = 1024;
 pub const WAITING: usize = 256 << 10;
 /// The longest line in which a start line is looked for after a gap.
 const LINE: usize = 16 << 10;
-/// Bytes on the heap that a connection never exceeds: what waits and the exchange that comes in, two heads, and the queue itself. Buffers that
-/// grow reserve up to twice of what they need.
+/// Bytes on the heap that a connection never exceeds: what waits and the exchange that comes in, two heads, and the
+/// queue itself. Buffers that grow reserve up to twice of what they need.
 pub const MOST: usize = WAITING + 2 * EXCHANGE + 4 * HEAD + 2 * PIPELINE * size_of::<Waiting>();
 /// Texts of one exchange at most. A byte that is no text takes three.
 const EXCHANGE: usize = 3 * (URL + 16 * VALUE);
@@ -207,7 +207,8 @@ impl Http {
         }
     }
 
-    /// The framing of a body makes no sense: it is over, and the next start line has to be searched for. No byte was taken by that.
+    /// The framing of a body makes no sense: it is over, and the next start line has to be searched for. No byte was
+    /// taken by that.
     fn lose(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) -> usize {
         self.body_over(side, time_ns, false, out);
         self.halves[side.index()].state = State::Start { lost: true };
@@ -261,8 +262,8 @@ impl Http {
         let half = &mut self.halves[side.index()];
         let before = half.buffer.len();
         let bytes = &bytes[..bytes.len().min(HEAD - before)];
-        // An empty line may begin in the buffer: then it ends in the first two bytes of what is new. No more is copied than belongs to
-        // this head, as a piece may hold many.
+        // An empty line may begin in the buffer: then it ends in the first two bytes of what is new. No more is copied
+        // than belongs to this head, as a piece may hold many.
         let seam = bytes.len().min(2);
         half.buffer.extend_from_slice(&bytes[..seam]);
         let in_buffer = head_length(&half.buffer, half.scanned).map(|length| length - before);

@@ -17,8 +17,8 @@ fn dns_message(bytes: &[u8]) -> Says {
     }
 }
 
-/// A question for a name of 32 bytes, as NetBIOS writes it, of the type that only it has, or of the one that it shares and then all of
-/// letters A to P.
+/// A question for a name of 32 bytes, as NetBIOS writes it, of the type that only it has, or of the one that it shares
+/// and then all of letters A to P.
 fn netbios_name(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
         return No;
@@ -137,7 +137,8 @@ fn bittorrent_table(bytes: &[u8]) -> Says {
     }
 }
 
-/// µTP's first packet: type SYN of version 1, nothing to acknowledge, nothing measured yet, and no payload behind known extensions.
+/// µTP's first packet: type SYN of version 1, nothing to acknowledge, nothing measured yet, and no payload behind known
+/// extensions.
 fn bittorrent_transport(bytes: &[u8]) -> Says {
     let Some((header, mut rest)) = bytes.split_first_chunk::<20>() else {
         return No;

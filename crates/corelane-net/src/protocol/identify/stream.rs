@@ -57,7 +57,8 @@ fn http2_preface(seen: Seen<'_>) -> Says {
     }
 }
 
-/// A server's first frame, where the client's preface was not seen: SETTINGS of stream 0, not an acknowledgement, of whole settings.
+/// A server's first frame, where the client's preface was not seen: SETTINGS of stream 0, not an acknowledgement, of
+/// whole settings.
 fn http2_settings(seen: Seen<'_>) -> Says {
     let len = seen.own.len().min(9);
     let fits = |at: usize, byte: u8| match at {
@@ -208,7 +209,8 @@ fn http1_status(seen: Seen<'_>) -> Says {
     }
 }
 
-/// A TLS record of a kind that exists, of a version that exists and a length that is allowed; of a handshake the first message too.
+/// A TLS record of a kind that exists, of a version that exists and a length that is allowed; of a handshake the first
+/// message too.
 fn tls_record(seen: Seen<'_>) -> Says {
     let own = seen.own;
     let fits = |at: usize, byte: u8| match at {
@@ -241,7 +243,8 @@ fn tls_record(seen: Seen<'_>) -> Says {
             [1 | 2, description, ..] if *description <= 120 => found("TLS record, alert", Either),
             _ => No,
         },
-        // Encrypted. Four of the five bytes have one value in a hundred or fewer that fits, so they are evidence enough.
+        // Encrypted. Four of the five bytes have one value in a hundred or fewer that fits, so they are evidence
+        // enough.
         21 => found("TLS record, alert", Either),
         23 if header[2] > 0 => found("TLS record, application data", Either),
         22 => tls_handshake(length, body),

@@ -17,7 +17,8 @@ pub const HELLO: usize = 32 << 10;
 pub const RECORDS: u64 = 256 << 10;
 /// Names of protocols that are kept of a hello.
 pub const PROTOCOLS: usize = 32;
-/// Bytes on the heap that a connection never exceeds: a hello of each side, in buffers that reserve up to twice of what they need.
+/// Bytes on the heap that a connection never exceeds: a hello of each side, in buffers that reserve up to twice of what
+/// they need.
 pub const MOST: usize = 4 * HELLO;
 /// The longest content of a record.
 const LONGEST_RECORD: usize = (1 << 14) + 2048;
@@ -348,14 +349,15 @@ fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The JA4 fingerprint of a ClientHello over TCP, by FoxIO's published description (`technical_details/JA4.md` of FoxIO-LLC/ja4; its
-/// licence for JA4 alone is BSD-3-Clause).
+/// The JA4 fingerprint of a ClientHello over TCP, by FoxIO's published description (`technical_details/JA4.md` of
+/// FoxIO-LLC/ja4; its licence for JA4 alone is BSD-3-Clause).
 ///
-/// 1. `t` for TCP; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the number of cipher suites and
-///    of extensions, at most 99; the first and last character of the first protocol name, or of its bytes in hexadecimal where either is
-///    not a letter or digit.
+/// 1. `t` for TCP; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the
+///    number of cipher suites and of extensions, at most 99; the first and last character of the first protocol name,
+///    or of its bytes in hexadecimal where either is not a letter or digit.
 /// 2. The cipher suites in order of number, as a list in hexadecimal; of its SHA-256 the first 12 digits.
-/// 3. The same of the extensions without host name and protocol names, with the signature algorithms behind, these in their own order.
+/// 3. The same of the extensions without host name and protocol names, with the signature algorithms behind, these in
+///    their own order.
 ///
 /// Values of GREASE are left out everywhere. Empty lists are twelve zeros.
 fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> String {

@@ -64,8 +64,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Pops the oldest item. Never waits.
     ///
     /// # Errors
-    /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is closed
-    /// and everything it had accepted has been popped.
+    /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is
+    /// closed and everything it had accepted has been popped.
     #[doc(alias = "try_recv")]
     #[doc(alias = "poll")]
     #[doc(alias = "dequeue")]
@@ -239,8 +239,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         popped
     }
 
-    /// Number of items inside: a lower bound, and at most [`capacity`](Self::capacity). The producer can only raise it. May
-    /// take a logarithmic number of looks at the ring.
+    /// Number of items inside: a lower bound, and at most [`capacity`](Self::capacity). The producer can only raise it.
+    /// May take a logarithmic number of looks at the ring.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
@@ -256,7 +256,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         self.raw.capacity()
     }
 
-    /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits is woken.
+    /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits
+    /// is woken.
     ///
     /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {

@@ -1,5 +1,5 @@
-//! The contract, written once over every [`Design`](super::Design): waiting, time-outs, batches, in-place access, closing. How a
-//! queue is closed is in [`end`](crate::end), how a thread waits in [`wait`](crate::wait).
+//! The contract, written once over every [`Design`](super::Design): waiting, time-outs, batches, in-place access,
+//! closing. How a queue is closed is in [`end`](crate::end), how a thread waits in [`wait`](crate::wait).
 //!
 //! # Where things are
 //!
@@ -41,7 +41,8 @@ fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
     impl<H> Drop for Back<H> {
         #[inline(always)]
         fn drop(&mut self) {
-            // SAFETY: both are a whole handle's memory; the one that is overwritten is a stale copy nobody uses any more.
+            // SAFETY: both are a whole handle's memory; the one that is overwritten is a stale copy nobody uses any
+            // more.
             unsafe { self.home.copy_from_nonoverlapping(self.away, 1) };
         }
     }
@@ -50,7 +51,8 @@ fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
     fn call<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
         cold(handle)
     }
-    // SAFETY: the handle is borrowed for as long as there are two copies; only the one away is used, and none is dropped.
+    // SAFETY: the handle is borrowed for as long as there are two copies; only the one away is used, and none is
+    // dropped.
     let mut away = ManuallyDrop::new(unsafe { ptr::read(handle) });
     let away: *mut H = &mut *away;
     let _back = Back { home: handle, away };

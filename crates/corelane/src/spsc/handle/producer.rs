@@ -65,8 +65,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Errors
     /// `Full` if `capacity` items are inside, or down to [`release_lag`](Self::release_lag) fewer: the consumer may not
-    /// have told yet of the last slots it freed. If the queue is not full, only this producer can make it so. `Closed` once
-    /// the consumer has closed or is gone. The item comes back in both cases.
+    /// have told yet of the last slots it freed. If the queue is not full, only this producer can make it so. `Closed`
+    /// once the consumer has closed or is gone. The item comes back in both cases.
     #[doc(alias = "try_send")]
     #[doc(alias = "offer")]
     #[doc(alias = "enqueue")]
@@ -95,7 +95,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    /// Publishes n written slots. Returns how many of them were refused because the queue is closed; they are taken back.
+    /// Publishes n written slots. Returns how many of them were refused because the queue is closed; they are taken
+    /// back.
     ///
     /// # Safety
     /// As for [`RawProducer::publish`].
@@ -227,7 +228,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
         Ok(Reserved { producer: self })
     }
 
-    /// Number of items inside: an upper bound, and at most [`capacity`](Self::capacity). The consumer can only lower it.
+    /// Number of items inside: an upper bound, and at most [`capacity`](Self::capacity). The consumer can only lower
+    /// it.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
@@ -288,8 +290,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         }
     }
 
-    /// Pushes an item, waiting at most this long for a free slot. Never gives up early; how late depends on the strategy
-    /// and the scheduler.
+    /// Pushes an item, waiting at most this long for a free slot. Never gives up early; how late depends on the
+    /// strategy and the scheduler.
     ///
     /// # Errors
     /// `Timeout` or `Closed`, with the item.
@@ -424,10 +426,12 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
         Ok(Reserved { producer: self })
     }
 
-    /// Waits until at least `slots` slots are free, as far as [`release_lag`](Self::release_lag) lets the producer know.
+    /// Waits until at least `slots` slots are free, as far as [`release_lag`](Self::release_lag) lets the producer
+    /// know.
     ///
-    /// A producer that is ahead of its consumer sleeps less often, and costs the consumer fewer wake-ups, when it waits for
-    /// half the queue instead of one slot. The consumer has to go on popping for that: it is not for queues in a ring.
+    /// A producer that is ahead of its consumer sleeps less often, and costs the consumer fewer wake-ups, when it waits
+    /// for half the queue instead of one slot. The consumer has to go on popping for that: it is not for queues in a
+    /// ring.
     ///
     /// # Errors
     /// `Closed` once the consumer has closed or is gone.
