@@ -81,12 +81,15 @@ pub(crate) struct TuneArguments {
     pub(crate) quick: bool,
 }
 
-/// Makes one HTML page of the results in a directory
+/// Makes one HTML page of the results in a directory, or a page of tables, or one plot
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
     /// Holds the files that `run --json` wrote; the page is written there too, as report.html
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
+    /// Writes tables instead of the page, as summary.md
+    #[arg(long, conflicts_with = "plot")]
+    pub(crate) markdown: bool,
     /// Writes one plot, such as peers/one.l3, as an SVG file of its own instead of the page
     #[arg(long, num_args = 2, value_names = ["PLOT", "FILE"])]
     pub(crate) plot: Option<Vec<String>>,

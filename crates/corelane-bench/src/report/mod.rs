@@ -5,8 +5,10 @@
 //! | file | what |
 //! |---|---|
 //! | `html.rs`, `plot.rs`, `scale.rs` | the page; plots as SVG; axes |
+//! | `markdown.rs` | tables for those that read the repository |
 
 mod html;
+mod markdown;
 mod plot;
 mod scale;
 
@@ -25,6 +27,17 @@ pub(crate) fn write(directory: &Path) -> Result<(PathBuf, usize), String> {
     let records = read(directory)?;
     let page = directory.join("report.html");
     save(&page, &render(&records))?;
+    Ok((page, records.len()))
+}
+
+/// The file of tables.
+const SUMMARY: &str = "summary.md";
+
+/// Writes the tables of the results in this directory into it. Returns their path and how many results they show.
+pub(crate) fn write_markdown(directory: &Path) -> Result<(PathBuf, usize), String> {
+    let records = read(directory)?;
+    let page = directory.join(SUMMARY);
+    save(&page, &markdown::render(&records))?;
     Ok((page, records.len()))
 }
 

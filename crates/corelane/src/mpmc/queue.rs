@@ -446,6 +446,13 @@ enum Refused {
     TimedOut,
 }
 
+/// What a call moves that waits. Batches keep the sides of a queue apart by themselves.
+#[derive(Clone, Copy, Debug)]
+enum Calls {
+    Single,
+    Batch,
+}
+
 impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     /// Pushes an item; waits while the queue is full.
     ///
@@ -473,9 +480,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         match self.attempt_pop(Self::STAY) {
             Ok(item) => Ok(item),
             Err(TryPopError::Closed) => Err(Closed(())),
-            Err(TryPopError::Empty | TryPopError::Busy) => {
-                self.wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop(stay))).unwrap_or(Err(Closed(())))
-            }
+            Err(TryPopError::Empty | TryPopError::Busy) => self
+                .wait_for(Side::Pop, Calls::Single, NEVER, |stay| decided(self.attempt_pop(stay)))
+                .unwrap_or(Err(Closed(()))),
         }
     }
 
@@ -501,7 +508,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[cfg(feature = "std")]
     #[doc(alias = "recv_timeout", alias = "poll")]
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        match self.wait_for(Side::Pop, deadline(timeout), |stay| decided(self.attempt_pop(stay))) {
+        match self.wait_for(Side::Pop, Calls::Single, deadline(timeout), |stay| decided(self.attempt_pop(stay))) {
             Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
             None => Err(PopTimeoutError::Timeout),
         }
@@ -543,7 +550,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             Ok(popped) => Ok(popped),
             Err(TryPopError::Closed) => Err(Closed(())),
             Err(TryPopError::Empty | TryPopError::Busy) => self
-                .wait_for(Side::Pop, NEVER, |stay| decided(self.attempt_pop_run(items, max, stay)))
+                .wait_for(Side::Pop, Calls::Batch, NEVER, |stay| decided(self.attempt_pop_run(items, max, stay)))
                 .unwrap_or(Err(Closed(()))),
         }
     }
@@ -563,7 +570,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         if max == 0 {
             return Ok(0);
         }
-        match self.wait_for(Side::Pop, deadline(timeout), |stay| decided(self.attempt_pop_run(items, max, stay))) {
+        match self.wait_for(Side::Pop, Calls::Batch, deadline(timeout), |stay| {
+            decided(self.attempt_pop_run(items, max, stay))
+        }) {
             Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
             None => Err(PopTimeoutError::Timeout),
         }
@@ -573,7 +582,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[inline(never)]
     fn push_later(&self, item: T, deadline: Deadline) -> Result<(), (Refused, T)> {
         let mut item = Some(item);
-        let outcome = self.wait_for(Side::Push, deadline, |stay| {
+        let outcome = self.wait_for(Side::Push, Calls::Single, deadline, |stay| {
             let refused = match self.attempt_push(item.take()?, stay) {
                 Ok(()) => return Some(true),
                 Err(refused) => refused,
@@ -592,10 +601,12 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     fn push_all(&self, items: &mut Vec<T>, deadline: Deadline) -> Result<(), Refused> {
         let mut supply = Supply::new(items);
         while supply.len() != 0 {
-            let outcome = self.wait_for(Side::Push, deadline, |stay| match self.attempt_push_run(&mut supply, stay) {
-                Ok(_) => Some(Ok(())),
-                Err(TryPushError::Closed(())) => Some(Err(Refused::Closed)),
-                Err(TryPushError::Full(()) | TryPushError::Busy(())) => None,
+            let outcome = self.wait_for(Side::Push, Calls::Batch, deadline, |stay| {
+                match self.attempt_push_run(&mut supply, stay) {
+                    Ok(_) => Some(Ok(())),
+                    Err(TryPushError::Closed(())) => Some(Err(Refused::Closed)),
+                    Err(TryPushError::Full(()) | TryPushError::Busy(())) => None,
+                }
             });
             outcome.unwrap_or(Err(Refused::TimedOut))?;
         }
@@ -604,13 +615,20 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
 
     /// Makes attempts until one decides, or the time is up.
     #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "there is no clock"))]
-    fn wait_for<R>(&self, side: Side, deadline: Deadline, mut attempt: impl FnMut(Stay) -> Option<R>) -> Option<R> {
+    fn wait_for<R>(
+        &self,
+        side: Side,
+        calls: Calls,
+        deadline: Deadline,
+        mut attempt: impl FnMut(Stay) -> Option<R>,
+    ) -> Option<R> {
         #[cfg(feature = "std")]
         if matches!(D::Body::WAITING, Waiting::Inside) {
             return attempt(Stay::Until(deadline));
         }
         let pace = self.pace(side);
-        let mut has_stayed_away = matches!(D::Body::WAITING, Waiting::Parked) && pace.stay_away();
+        let mut has_stayed_away =
+            matches!((D::Body::WAITING, calls), (Waiting::Parked, Calls::Single)) && pace.stay_away();
         let mut state = WaitState::new();
         let mut looks = 0_u32;
         // Whether another thread has woken this one since its last attempt.
