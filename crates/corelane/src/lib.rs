@@ -48,7 +48,7 @@
 //! |---|---|---|
 //! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
 //! | the same, and threads that may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
-//! | many producers, and no order but each one's own | [`mpmc::lanes`] | a lane for each producer; they never meet |
+//! | many producers, each one's items in order | [`mpmc::lanes`] | a lane for each producer; they never meet |
 //! | producers that must never wait | [`mpmc::michael_scott`] | lock-free; no bound |
 //! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
 //! | a comparison with the paper on batch queues | the others in [`mpmc`] | each from its source, made safe |
@@ -64,7 +64,7 @@
 //! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
 //!
 //! A few producers that are known from the start: a queue of [`spsc`] from each costs less an item than one that they
-//! share, and keeps each one's order; [`mpmc::lanes`] is that for producers, and consumers, that come and go.
+//! share, and keeps the order of each; [`mpmc::lanes`] is that for producers, and consumers, that come and go.
 //!
 //! One thread, or one task, waits for many ends, of any of these queues, and for sockets and other file descriptors:
 //! [`wait::Select`].
@@ -79,12 +79,13 @@
 //!   the capacity.
 //! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most
 //!   `capacity - release_lag` items are in flight.
-//! - Waiting is a [strategy](wait) chosen by type. Whoever sleeps pays for the wake-up, not the one who publishes.
+//! - Waiting is a [strategy](wait) chosen by type. The side that sleeps pays for the wake-up, not the side that
+//!   publishes.
 //! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
 //!   side](spsc::Contiguous).
 //! - Counting is a type parameter, [`spsc::stats`]: it costs nothing unless it is asked for.
-//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). What
-//!   nobody pops is dropped exactly once.
+//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). An item
+//!   that is never popped is dropped exactly once.
 //!
 //! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
 //! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has

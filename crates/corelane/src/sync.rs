@@ -74,7 +74,8 @@ mod cell {
     }
 }
 
-/// To be called before so much memory is read that others write. Shuttle looks for somebody who is just writing it.
+/// To be called before so much memory is read that other threads write. Shuttle looks for a thread that is just writing
+/// it.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn reads<T>(start: *const T, count: usize) {
@@ -138,7 +139,7 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
 /// ```
 ///
 /// # Safety
-/// `slot` is the memory of a slot that nobody else knows.
+/// `slot` is the memory of a slot that no other thread knows.
 #[inline(always)]
 pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
     #[cfg(loom)]
@@ -285,7 +286,7 @@ mod barrier {
         /// The parker changes its word by a read-modify-write in any case. Here the publisher looks at it by one, too:
         /// the one that comes second sees the first, and what the first did before.
         ReadModifyWrite,
-        /// Nothing: for models in which nobody parks, and nobody closes before the other is done.
+        /// Nothing: for models in which no end parks, and none closes before the other is done.
         Nothing,
         /// Nothing, and the algorithms know it: a system without membarrier, where only a task's waits are exact.
         Absent,

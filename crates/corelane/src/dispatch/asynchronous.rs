@@ -247,7 +247,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
                     let mut moving = Moving::new(jobs);
                     match end.try_dispatch_moving(&mut moving) {
                         Ok(_) => Ok(Ok(moving.is_over())),
-                        // SAFETY: a job lies there, which nobody takes meanwhile.
+                        // SAFETY: a job lies there, which no other thread takes meanwhile.
                         Err(DispatchError::Full(())) => Err(end.wanted(Some(unsafe { &*moving.rest().0 }))),
                         Err(refusal) => Ok(Err(refusal)),
                     }
@@ -305,8 +305,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         }
     }
 
-    /// Sees to it that the task is woken when one of these lines has room, or a worker leaves: from now on, so another
-    /// attempt has to follow. Returns false if somebody is just waking the task of an earlier poll.
+    /// Registers the task, to be woken when one of these lines has room or a worker leaves. Only what happens from now
+    /// on counts, so another attempt must follow. Returns false if another thread is just waking the task of an earlier
+    /// poll.
     #[cold]
     #[inline(never)]
     fn wait_for(&mut self, lines: Range<usize>, context: &Context<'_>) -> bool {
@@ -317,7 +318,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         }
         let mut raised = false;
         for line in lines {
-            // Asked after the waker was put: who has taken the flag down, and not the waker, will find that one.
+            // Asked after the waker was put: a thread that has taken the flag down, and not the waker, will find the
+            // waker.
             if !line.sender.shared().is_awaited() {
                 line.sender.raise();
                 raised = true;

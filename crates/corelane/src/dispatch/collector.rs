@@ -15,8 +15,8 @@ const TURN: usize = 32;
 
 /// The end where the results of all workers come together. One thread at a time collects.
 ///
-/// It takes at most 32 results of one worker before it looks at the next one's queue, so none waits for more than that
-/// of each other. A worker whose producer is gone is forgotten once its queue is drained.
+/// It takes at most 32 results of one worker before it looks at the next one's queue, so no worker's results wait for
+/// more than 32 of each other worker. A worker whose producer is gone is forgotten once its queue is drained.
 ///
 /// ```
 /// use corelane::dispatch::{self, Collector};
@@ -28,7 +28,7 @@ const TURN: usize = 32;
 ///         let mut results = squares.add().unwrap();
 ///         scope.spawn(move || {
 ///             for job in &mut worker {
-///                 results.push(job * job).expect("somebody collects");
+///                 results.push(job * job).expect("the collector is alive");
 ///             }
 ///         });
 ///     }

@@ -485,7 +485,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
                     if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                         return Err(DispatchError::Timeout(()));
                     }
-                    // SAFETY: a job lies there, which nobody takes meanwhile.
+                    // SAFETY: a job lies there, which no other thread takes meanwhile.
                     let job = unsafe { &*jobs.rest().0 };
                     self.wait_for_room(Some(job), deadline);
                 }
@@ -610,7 +610,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         returned
     }
 
-    /// Lets another worker join. Its number is the next that nobody had.
+    /// Lets another worker join. Its number is the lowest that no worker has had.
     ///
     /// # Errors
     /// No memory, or what [`Builder::build`] refuses.
@@ -679,7 +679,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
         let lines = &mut self.lines;
         if R::BOUND {
-            // One full queue after the other: nobody else fills what was found to have room.
+            // One full queue after the other: no other thread pushes into a queue that was found to have room.
             match lines.iter_mut().position(|line| !line.sender.ready(1)) {
                 None => Ok(Ok(())),
                 Some(at) => Err(at..at + 1),

@@ -37,8 +37,8 @@
 //! 4. A full queue sends a job to another worker, unless the job is bound to this one. If none has room, the dispatcher
 //!    is told, or waits.
 //! 5. A worker that leaves hands its queue to the dispatcher, with all that is in it. Those jobs go out again before
-//!    any later one. How that is done without a race, without a check in the way of a job, and without a cost to queues
-//!    that nobody leaves: `seat.rs`.
+//!    any later one. `seat.rs` says how that is done without a race, without a check in the way of a job, and without a
+//!    cost to queues that no worker leaves.
 //!
 //! # What is promised
 //!

@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //!
-//! Of the queue only calls that do not wait for its state are used. Who sleeps, and is woken, is the business of the
-//! same [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues,
+//! Only those calls of the queue are used that do not wait for its state. Sleeping and waking go through the same
+//! [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues,
 //! whatever they are.
 //!
 //! `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken
@@ -135,7 +135,7 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
         let count = self.batch.len();
         let mut looks = 0_u32;
         while !self.batch.is_empty() {
-            // There is room, as nobody else pushes: it is a lock that is missing.
+            // There is room, as no other thread pushes: only a lock is missing.
             match self.shared.queue.try_push_batch(&mut self.batch) {
                 Ok(pushed) => self.published(pushed),
                 Err(_) => {

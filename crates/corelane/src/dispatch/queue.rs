@@ -45,7 +45,7 @@ impl<E> Awaited for E {}
 ///
 /// It never says Closed: the receiver closes nothing while there is a dispatcher, see [`Seat`](super::seat::Seat).
 #[doc(hidden)]
-#[allow(private_bounds, reason = "nobody else implements it, or calls it")]
+#[allow(private_bounds, reason = "implemented and called by this crate only")]
 pub trait Sender<T>: Selectable + Awaited + Send {
     fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
@@ -69,7 +69,7 @@ pub trait Sender<T>: Selectable + Awaited + Send {
 
 /// The worker's end.
 #[doc(hidden)]
-#[allow(private_bounds, reason = "nobody else implements it, or calls it")]
+#[allow(private_bounds, reason = "implemented and called by this crate only")]
 pub trait Receiver<T>: Selectable + Awaited + Send {
     fn try_pop(&mut self) -> Result<T, TryPopError>;
 

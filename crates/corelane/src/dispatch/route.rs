@@ -223,10 +223,10 @@ const BUCKETS: usize = 1024;
 /// The owner of a bucket whose worker has left.
 const NOBODY: u16 = u16::MAX;
 
-/// All jobs of one key go to the same worker, in order, as long as nobody joins or leaves.
+/// All jobs of one key go to the same worker, in order, as long as no worker joins or leaves.
 ///
-/// Keys are hashed to 1,024 buckets, and each worker owns its share of them. Whoever joins is given buckets by all
-/// others; those of a worker that leaves are dealt out to the rest. No other key changes its worker then.
+/// Keys are hashed to 1,024 buckets, and each worker owns its share of them. A worker that joins is given buckets by
+/// all others; those of a worker that leaves are dealt out to the rest. No other key changes its worker then.
 ///
 /// - After a leave, the jobs that come back go out before any later job: of one key they are still done in order,
 ///   behind what the worker that left is doing at that time.
@@ -261,13 +261,13 @@ impl<F> ByKey<F> {
         Self { key, owners: Box::new([NOBODY; BUCKETS]) }
     }
 
-    /// Gives everybody an even share, with as few changes as that takes.
+    /// Gives each worker an even share, with as few changes as that takes.
     fn even_out(&mut self, count: usize) {
         if count == 0 {
             return;
         }
         let mut shares = vec![0; count];
-        // Nobody keeps more than this.
+        // No worker keeps more than this.
         let most = BUCKETS.div_ceil(count);
         for owner in self.owners.iter_mut() {
             match shares.get_mut(usize::from(*owner)) {

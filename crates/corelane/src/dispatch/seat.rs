@@ -5,8 +5,8 @@
 //! 1. A worker that leaves does not close its queue. It puts its receiver, with all that is inside, on its [`Seat`],
 //!    says so in the seat's flag and on the [`Desk`], and wakes the dispatcher.
 //! 2. The dispatcher looks at the desk in each call. If there is news it takes the receivers from the seats, and so has
-//!    both ends of those queues: what is inside can neither grow nor be taken by anybody else, however long after the
-//!    leave the last push was.
+//!    both ends of those queues: no other thread can add to what is inside or take from it, even if the last push came
+//!    long after the leave.
 //! 3. When the dispatcher itself is gone the seat is abandoned. A worker that leaves later finds that, and keeps its
 //!    receiver.
 //!
@@ -28,7 +28,7 @@
 //!   thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the waker. Both
 //!   hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task does, and
 //!   then the worker's news are done to it, for any look. Of several workers that come at once one takes the waker,
-//!   with the news of those who found it at that: `wait/waker.rs`.
+//!   with the news of those that found it doing so: `wait/waker.rs`.
 
 use super::panic::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
@@ -158,12 +158,13 @@ impl Desk {
         self.news.load(Relaxed)
     }
 
-    /// Takes the news down: whoever leaves from now on sets it again.
+    /// Takes the news down: a worker that leaves from now on sets it again.
     pub(super) fn take_news(&self) -> bool {
         self.news.swap(false, Acquire)
     }
 
-    /// Says who sleeps until a worker leaves, or that nobody does any more. The caller looks for news after that.
+    /// Says which thread sleeps until a worker leaves, or that none does any more. The caller looks for news after
+    /// that.
     pub(super) fn sleeper_is(&self, sleeper: Option<Sleeper>) {
         self.sleeper.swap(sleeper);
     }
@@ -175,7 +176,7 @@ impl Desk {
     }
 
     /// Says which task to wake when a worker leaves, or none. The caller looks for news after that. Returns false if a
-    /// worker is just waking somebody: the task must be polled again.
+    /// worker is in the middle of a wake-up: the task must be polled again.
     #[cfg(feature = "async")]
     pub(super) fn await_with(&self, waker: Option<Waker>) -> bool {
         self.waker.exchange(waker)

@@ -218,7 +218,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// assert_eq!(workers.remove(0).leave(), Ok(()));
     /// assert_eq!(dispatcher.flush(), 0);
     /// drop(dispatcher);
-    /// // Nobody is there to give it to.
+    /// // No dispatcher is left to give it to.
     /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
     /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {

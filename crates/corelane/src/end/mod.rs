@@ -1,4 +1,4 @@
-//! What an end of a queue is, whatever the family: who is parked, who has closed, who is gone.
+//! What an end of a queue is, whatever the family: whether it is parked, has closed, or is gone.
 //!
 //! # Closing
 //!
@@ -15,7 +15,7 @@
 //! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
 //!    what it has just published. If it is the first, these items are accepted, and it publishes no more; the consumer,
 //!    whose note may be older, takes note once more. If the consumer was the first, the producer takes back what lies
-//!    behind the seal. Nobody else will ever touch that.
+//!    behind the seal. No other thread will ever touch those items.
 //!
 //! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer
 //! that has decided takes nothing back, because the consumer may still be looking for the last item.
@@ -58,7 +58,7 @@ const CLOSED: u32 = 1 << 1;
 /// The consumer has closed or was dropped, and it is decided behind which item it will never look.
 const SEALED: u32 = 1 << 2;
 
-/// Who has decided where the seal lies: nobody, or the end whose word this is.
+/// Which end has decided where the seal lies: none, or the end whose word this is.
 const UNDECIDED: u32 = 0;
 const BY_CONSUMER: u32 = 1;
 const BY_PRODUCER: u32 = 2;
@@ -84,7 +84,7 @@ pub(crate) struct End {
     /// A waiting producer wants to be woken when the consumer's position has reached this. Written before `PARKED` or
     /// `AWAITED` is set.
     wake_at: AtomicUsize,
-    /// Who sleeps while `PARKED` is up.
+    /// The thread that sleeps while `PARKED` is up.
     #[cfg(feature = "std")]
     sleeper: SleeperCell,
     #[cfg(feature = "async")]
@@ -174,10 +174,10 @@ impl End {
     /// Makes this end a task's. Returns true where publishers may for a moment overlook that.
     ///
     /// A parked thread that has missed a publication, as it can where there is no membarrier, finds it within a
-    /// millisecond. A task has nobody to wake it for that. So there each publisher, having seen `INSISTENT`, looks at
-    /// the word by a read-modify-write: it comes either after the one that raises the flag, and sees it, or before, and
-    /// then that one's end sees what was published. A publisher that has not seen the bit yet has published just now:
-    /// for so long a task must go on looking.
+    /// millisecond. For a task no timer does that. So there each publisher, having seen `INSISTENT`, looks at the word
+    /// by a read-modify-write. It comes either after the one that raises the flag, and sees the flag, or before, and
+    /// then the end that raises the flag sees what was published. A publisher that has not seen the bit yet has
+    /// published just now: for so long a task must go on looking.
     pub(crate) fn become_task(&self) -> bool {
         // Only this end sets that bit.
         let insists = self.state.load(Ordering::Relaxed) & INSISTENT != 0;
@@ -194,21 +194,21 @@ impl End {
         self.waker.exchange(None);
     }
 
-    /// The first half of a task's wait: says whom to wake. Returns false if the other end is just waking somebody: the
-    /// task must be polled again.
+    /// The first half of a task's wait: says which task to wake. Returns false if the other end is in the middle of a
+    /// wake-up: the task must be polled again.
     pub(crate) fn await_with(&self, waker: &Waker) -> bool {
         self.waker.exchange(Some(waker.clone()))
     }
 
-    /// Whether the flag is up. It may have come down meanwhile; then whoever took it down takes the waker that is there
-    /// now.
+    /// Whether the flag is up. It may have come down meanwhile; then the end that took it down takes the waker that is
+    /// there now.
     pub(crate) fn is_awaited(&self) -> bool {
         self.state.load(Ordering::Relaxed) & AWAITED != 0
     }
 
     /// The second half, if the flag is not up: raises it, so that the other end's next publication wakes the task. The
     /// caller passes the [`heavy_barrier`], once for all ends that its task waits for, and looks at the queue once
-    /// more. Nobody has to take the flag down: at worst a task is polled once for nothing.
+    /// more. The flag may stay up: at worst a task is polled once for nothing.
     pub(crate) fn raise(&self) {
         self.set(AWAITED);
     }
@@ -298,13 +298,13 @@ impl Control {
             BY_PRODUCER => &self.producer,
             _ => &self.consumer,
         };
-        // Now, not when the consumer goes on, whoever has decided: the next push is refused.
+        // Now, not when the consumer goes on, whichever end has decided: the next push is refused.
         self.consumer.set(SEALED);
         let behind = position.wrapping_sub(decided_by.sealed_at.load(Ordering::Relaxed)) as isize;
         Some(behind.max(0) as usize)
     }
 
-    /// Puts the seal at `position` unless it is decided already. Returns who has decided; that end's `sealed_at` is
+    /// Puts the seal at `position` unless it is decided already. Returns the end that has decided; its `sealed_at` is
     /// visible then, and what it had published.
     fn decide(&self, by: u32, position: usize) -> u32 {
         let decided = self.sealed_by.load(Ordering::Acquire);
@@ -372,7 +372,8 @@ impl Control {
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.
     pub(crate) fn close_by_consumer(&self, position: usize) {
         if self.consumer.acquire() & SEALED == 0 {
-            // Nobody will pop what is inside: a push that finds this takes its item back unless it was popped already.
+            // No consumer will pop what is inside: a push that finds this takes its item back unless it was popped
+            // already.
             self.seal(position);
         }
         #[cfg(feature = "async")]

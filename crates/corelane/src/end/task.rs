@@ -93,7 +93,7 @@ impl Polls {
         if !end.shared().await_with(context.waker()) {
             return self.is_pending(context, true);
         }
-        // Asked after the waker was put: who has taken the flag down, and not the waker, will find that one.
+        // Asked after the waker was put: an end that has taken the flag down, and not the waker, will find the waker.
         if !end.shared().is_awaited() {
             end.waits();
             end.raise();
@@ -115,8 +115,8 @@ impl Polls {
         }
     }
 
-    /// Pending, and to be polled again at once if it must: the other end is just waking somebody, or may overlook the
-    /// flag.
+    /// Pending, and to be polled again at once if it must: the other end is in the middle of a wake-up, or may overlook
+    /// the flag.
     pub(crate) fn is_pending<O>(&mut self, context: &Context<'_>, again: bool) -> Poll<O> {
         self.ready = 0;
         if again || self.overlooked_until.is_some() {

@@ -11,10 +11,10 @@
 //! 2. A request goes to a place at random. If a partner waits there it matches that one by one compare-and-swap of its
 //!    node's word, and takes it out of the place by another. If the place is empty it leaves its own node there, and
 //!    stays for a moment.
-//! 3. If nobody comes it withdraws, and takes its node out again. Whoever finds a node that does not wait any more
-//!    takes it out.
-//! 4. Only the first few places are used, one at first: one more when requests get in each other's way, one less when
-//!    somebody waited in the last one in vain.
+//! 3. If no partner comes it withdraws, and takes its node out again. A thread that finds a node that does not wait any
+//!    more takes it out.
+//! 4. Only the first few places are used, one at first: one more when requests get in each other's way, one less when a
+//!    request waited in the last one in vain.
 //!
 //! # Synchronization
 //!
@@ -24,8 +24,8 @@
 //!   waits, so the match is with that life or fails; and the tag of the link keeps the place from being emptied of what
 //!   has come since.
 //! - word: see [`pool`](super::pool).
-//! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. Who takes it
-//!   out brings the credit, and the tag admits one.
+//! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. The thread
+//!   that takes it out brings the credit, and the tag admits only one.
 //!
 //! # Memory
 //!
@@ -40,9 +40,9 @@ use alloc::boxed::Box;
 use core::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-/// In a place: nobody will ever wait here again.
+/// In a place: no request will ever wait here again.
 const CLOSED: u64 = Link::FLAG_A;
-/// In a place: who waits here is a put.
+/// In a place: the request that waits here is a put.
 const DATA: u64 = Link::FLAG_B;
 
 /// Places of an arena.
@@ -63,9 +63,9 @@ pub(super) struct Arena {
 pub(super) enum Look {
     /// One that waited, and was matched with it.
     Matched,
-    /// Nobody.
+    /// No request waits there.
     Empty,
-    /// Somebody was faster, or the one that waits is no partner.
+    /// Another thread was faster, or the request that waits is no partner.
     Collided,
     Closed,
 }
@@ -76,7 +76,7 @@ pub(super) enum Visit {
     Matched,
     /// It waits there.
     Stays(Index),
-    /// Somebody was faster, or the one that waits is no partner.
+    /// Another thread was faster, or the request that waits is no partner.
     Collided,
     Closed,
 }
@@ -84,7 +84,7 @@ pub(super) enum Visit {
 /// What happened to a request that stayed for a moment at most.
 pub(super) enum Meeting<'a, T> {
     Over(Answer<T>),
-    /// Nobody came.
+    /// No partner came.
     Alone(Incoming<'a, T>),
     /// As above.
     Collided(Incoming<'a, T>),
@@ -118,14 +118,14 @@ impl Arena {
         }
     }
 
-    /// Uses one place less, if nobody came to the last one.
+    /// Uses one place less, if no partner came to the last one.
     pub(super) fn narrow(&self, place: usize) {
         if place > 0 {
             let _ = self.used.compare_exchange(place + 1, place, Relaxed, Relaxed);
         }
     }
 
-    /// Matches the request with a partner who waits at the place, if there is one.
+    /// Matches the request with a partner that waits at the place, if there is one.
     pub(super) fn look<T>(&self, place: usize, mine: &mut Incoming<'_, T>) -> Look {
         let place = &self.places[place];
         let link = place.load();
@@ -140,7 +140,7 @@ impl Arena {
         }
     }
 
-    /// Matches the request with a partner who waits at the place, or leaves it there.
+    /// Matches the request with a partner that waits at the place, or leaves it there.
     pub(super) fn visit<T>(&self, place: usize, mine: &mut Incoming<'_, T>) -> Visit {
         let pool = mine.pool();
         let place = &self.places[place];
@@ -175,7 +175,7 @@ impl Arena {
         } else {
             retry();
         }
-        // SAFETY: the request was just registered; when it is withdrawn nobody asks for it again.
+        // SAFETY: the request was just registered; when it is withdrawn no caller asks for it again.
         if let Some(item) = unsafe { withdraw(pool, index, || self.forget(pool, index)) } {
             self.narrow(place);
             return Meeting::Alone(mine.again(item));
@@ -187,8 +187,8 @@ impl Arena {
         })
     }
 
-    /// Takes a node that was just cancelled out of its place, unless somebody has done so. Its owner calls this before
-    /// it gives it up.
+    /// Takes a node that was just cancelled out of its place, unless another thread has done so. The node's owner calls
+    /// this before it gives the node up.
     pub(super) fn forget<T>(&self, pool: &Pool<T>, index: Index) {
         for place in &self.places {
             let link = place.load();
@@ -198,7 +198,7 @@ impl Arena {
         }
     }
 
-    /// Nobody waits at any place from here on; who waits learns of it.
+    /// No request waits at any place from here on; those that wait there learn of it.
     pub(super) fn close<T>(&self, pool: &Pool<T>) {
         for place in &self.places {
             place.raise(CLOSED);
@@ -250,7 +250,7 @@ fn meet_there<T>(place: &AtomicLink, link: Link, mine: &mut Incoming<'_, T>) -> 
     true
 }
 
-/// Empties a place from a node that does not wait any more, unless somebody has done so.
+/// Takes a node that does not wait any more out of its place, unless another thread has done so.
 fn take_out<T>(pool: &Pool<T>, place: &AtomicLink, link: Link) {
     // The tag: this node in this life, or the change fails.
     if place.change(link, link.to(NULL, link.flags() & CLOSED)) {
@@ -258,7 +258,7 @@ fn take_out<T>(pool: &Pool<T>, place: &AtomicLink, link: Link) {
     }
 }
 
-/// A number that nobody foresees, of this thread. Marsaglia's xorshift.
+/// An unpredictable number, of this thread. Marsaglia's xorshift.
 #[cfg(not(any(loom, shuttle)))]
 fn random() -> usize {
     std::thread_local! {

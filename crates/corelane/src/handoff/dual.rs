@@ -13,7 +13,7 @@ pub(super) enum Otherwise {
     Fail,
     /// It is registered and waits.
     Wait,
-    /// Its item stays for whoever comes, and nobody waits.
+    /// Its item stays for the next take, and no thread waits.
     Leave,
 }
 
@@ -144,7 +144,7 @@ pub(super) unsafe fn follow_up<T>(pool: &Pool<T>, index: Index) -> Option<Fate<T
         return Some(Fate::Matched(item));
     }
     debug_assert!(word.is_closed());
-    // SAFETY: nobody has matched the put, so its item is still there, and its owner's.
+    // SAFETY: no take has matched the put, so its item is still there, and its owner's.
     let item = word.is_data().then(|| unsafe { node.take_item() });
     pool.credit(index, Word::DONE | Word::READ);
     Some(Fate::Closed(item))

@@ -1,4 +1,4 @@
-//! The synchronous dual queue: whoever has waited longest is served first.
+//! The synchronous dual queue: the request that has waited longest is served first.
 //!
 //! Source: Listing 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The list is that of Michael and
 //! Scott (1996).
@@ -11,25 +11,25 @@
 //!    behind the last one, then swings the tail, which others do for it when they come first.
 //! 3. A request that finds requests of the other kind matches the first of them by one compare-and-swap of that node's
 //!    word. A take then reads the item from the node; a put has named the node that holds its item in the new word. The
-//!    matched node becomes the dummy. Who finds a first node that was matched, but is not the dummy yet, makes it the
-//!    dummy and goes on: nobody waits for the thread that matched it.
+//!    matched node becomes the dummy. A thread that finds a first node that was matched, but is not the dummy yet,
+//!    makes it the dummy and goes on: it does not wait for the thread that matched it.
 //! 4. A request that was withdrawn is skipped when it is first. Withdrawn requests in the middle are counted, and when
-//!    there are as many as requests that wait (32 at least), who withdraws the next one walks the list and unlinks
-//!    those it finds: it marks the node `UNLINKING`, freezes its link, and changes the link before it. Others who meet
-//!    a marked node finish the job.
-//! 5. `close` raises a flag for those who come, puts an end mark behind the last node, so that nobody can append, and
-//!    then goes through the requests like a partner that has nothing to give.
+//!    there are as many as requests that wait (32 at least), the thread that withdraws the next one walks the list and
+//!    unlinks those it finds: it marks the node `UNLINKING`, freezes its link, and changes the link before it. Other
+//!    threads that meet a marked node finish the job.
+//! 5. `close` raises a flag for requests that come, puts an end mark behind the last node, so that no request can
+//!    append itself, and then goes through the requests like a partner that has nothing to give.
 //!
 //! A [transfer queue](super::transfer) is this one with puts whose owners do not wait.
 //!
 //! # What differs from print, and why
 //!
-//! - The requester that was matched does not help to move the head: the one who matched it does, or the next one.
+//! - The requester that was matched does not help to move the head: the thread that matched it does, or the next one.
 //! - Nodes come from a [pool](super::pool), and time-outs, cancellation and close are new; the listing leaves them out.
 //!
 //! # Why no node is used too early
 //!
-//! A pool's node may be used again as soon as nothing links to it. So nobody may trust a link that could point to a
+//! A pool's node may be used again as soon as nothing links to it. So no thread may trust a link that could point to a
 //! node unlinked meanwhile:
 //!
 //! - The head moves only onto a node whose word says matched, or cancelled and `SKIPPED`. Such a node is never unlinked
@@ -39,8 +39,8 @@
 //!   head cannot move onto the marked node; if it is another's that is unlinked itself, it is frozen first, and then
 //!   the change of it fails.
 //! - A frozen link does not change, so nothing behind a node is unlinked by way of it while it is unlinked itself.
-//! - The tail never stays on a node that leaves: whoever moves the head or marks a node moves the tail on before. It
-//!   never goes back: after the tail was read, the head (or the marked node's word) is found unchanged, so the tail
+//! - The tail never stays on a node that leaves: a thread that moves the head or marks a node moves the tail on before.
+//!   It never goes back: after the tail was read, the head (or the marked node's word) is found unchanged, so the tail
 //!   stood on that very node.
 //! - A node's word is believed when, after it was read, the link to the node is unchanged and the node before it is the
 //!   dummy still, or waits still, with the version it had. The tag of a link tells a new one from an old one. So is the
@@ -59,8 +59,8 @@
 //!   too, and the two marks exclude each other.
 //! - marked node's link, to freeze it: read before the link to the node was found unchanged, so it was that of this
 //!   life.
-//! - link before a marked node: cannot change otherwise, as said above, so it is changed once, by whoever brings the
-//!   credit.
+//! - link before a marked node: cannot change otherwise, as said above, so it is changed once, by the thread that
+//!   brings the credit.
 //!
 //! # Synchronization
 //!
@@ -81,8 +81,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! Where order matters, or nobody may wait for ever. With more threads than cores it has to wake the longest waiter for
-//! each item, which sleeps; [`dual_stack`](super::dual_stack) hands over to a thread that is awake.
+//! Where order matters, or no request may wait for ever. With more threads than cores it has to wake the longest waiter
+//! for each item, which sleeps; [`dual_stack`](super::dual_stack) hands over to a thread that is awake.
 //!
 //! # Memory
 //!
@@ -333,8 +333,8 @@ impl<T> Dual<T> for DualQueue<T> {
             }
             retry();
         }
-        // Items that were put without waiting stay. Those who wait for theirs to be taken are sent away.
-        // Its owner may be about to sleep, which changes the word and decides nothing: so as long as it waits.
+        // Items that were put without waiting stay; puts that wait for theirs to be taken are sent away. Tried for as
+        // long as the put waits: its owner may be about to sleep, which changes the word and decides nothing.
         let send_away = |node: &Node<T>, found: Word| {
             let mut word = found;
             while word.is_waiting() && !word.is_asynchronous() && word.still_stands(found) {
@@ -413,7 +413,7 @@ impl<T> Chain<T> for DualQueue<T> {
                 at = link.index();
                 stood = Some(word);
             } else {
-                // Matched or skipped: it may leave at any time, and nobody could tell.
+                // Matched or skipped: it may leave at any time, and no thread could tell.
                 return false;
             }
         }

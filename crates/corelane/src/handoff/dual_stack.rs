@@ -1,4 +1,4 @@
-//! The synchronous dual stack: whoever came last is served first.
+//! The synchronous dual stack: the request that came last is served first.
 //!
 //! Source: Listing 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The stack is Treiber's (1986),
 //! its unlinking that of Michael's lists (2002).
@@ -9,12 +9,12 @@
 //! 2. A request that finds it empty, or of its own kind, pushes itself by one compare-and-swap of the top.
 //! 3. A request that finds the other kind matches the node on top by one compare-and-swap of that node's word, and pops
 //!    it. A take then reads the item from the node; a put has named the node that holds its item in the new word.
-//! 4. Who finds a node on top that does not wait any more pops it and goes on: nobody waits for the thread that matched
-//!    it.
+//! 4. A thread that finds a node on top that does not wait any more pops it and goes on: it does not wait for the
+//!    thread that matched it.
 //! 5. To pop a node its link is frozen first, so that the node below stays below; then the top moves.
 //! 6. Requests that were withdrawn below the top are counted, and when there are as many as requests that wait (32 at
-//!    least), who withdraws the next one walks down the stack and unlinks the nodes that do not wait: it freezes the
-//!    node's link, then changes the link above it.
+//!    least), the thread that withdraws the next one walks down the stack and unlinks the nodes that do not wait: it
+//!    freezes the node's link, then changes the link above it.
 //! 7. With elimination, a request that was disturbed goes to an [arena](super::arena) before it tries again, and meets
 //!    a partner there that was disturbed as well: one compare-and-swap each at a place of their own, instead of two at
 //!    the top. As if the one had been pushed and the other had found it.
@@ -23,7 +23,7 @@
 //!
 //! # What differs from print, and why
 //!
-//! - As printed a request of the other kind pushes a fulfilling node onto the one it matches, and all who come help to
+//! - As printed a request of the other kind pushes a fulfilling node onto the one it matches, and all that come help to
 //!   annihilate the two. Here the node on top is matched in place. That is one compare-and-swap of the top less, in its
 //!   busiest line, and two nodes never wait for a third thread's help. The price: when another request is pushed
 //!   between the look at the top and the match, the second from the top is matched, as if that push had come a moment
@@ -54,7 +54,7 @@
 //! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What
 //!   happened before a put is visible after its take; what happened before a take that waited, after the put that
 //!   matched it, by the acquire of that compare-and-swap.
-//! - top, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it
+//! - top, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to threads that find it
 //!   closed.
 //!
 //! # Progress
@@ -65,8 +65,9 @@
 //!
 //! # When to use it, and when not
 //!
-//! Wherever the order does not matter: those who waited longest sleep on, and items go to threads that are awake. A
-//! request at the bottom may wait for ever while others come; [`dual_queue`](super::dual_queue) serves it in turn.
+//! Wherever the order does not matter: the threads that waited longest sleep on, and items go to threads that are
+//! awake. A request at the bottom may wait for ever while others come; [`dual_queue`](super::dual_queue) serves it in
+//! turn.
 //!
 //! Elimination is off unless it is asked for. The paper's authors found it to help only under artificially extreme
 //! contention, and on two cores it took four times as long, with 8 and with 32 threads on each side: there a partner is

@@ -13,10 +13,10 @@
 //! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on
 //!    to the place of half the number, so it comes to the main one in the end: two requests that wait at different
 //!    places are not kept apart.
-//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if nobody waits at
-//!    any.
-//! 5. `close` raises a flag in each place, after which nobody can wait there, and then goes through the places like a
-//!    partner that has nothing to give.
+//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if no request waits
+//!    at any.
+//! 5. `close` raises a flag in each place, after which no request can wait there, and then goes through the places like
+//!    a partner that has nothing to give.
 //!
 //! # Synchronization
 //!
@@ -24,18 +24,18 @@
 //!
 //! - word, compare-and-swap acquire-release (match): what either thread did before its call is visible to the other
 //!   after.
-//! - place, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to those who find it
+//! - place, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to threads that find it
 //!   closed.
 //!
 //! # Progress
 //!
-//! Lock-free: who fails to match or to wait at a place was disturbed by another thread's success. A request that waits
-//! reads its own node's word only. A thread that is stopped anywhere keeps no other thread from its partner.
+//! Lock-free: a thread that fails to match or to wait at a place was disturbed by another thread's success. A request
+//! that waits reads its own node's word only. A thread that is stopped anywhere keeps no other thread from its partner.
 //!
 //! # When to use it, and when not
 //!
-//! Where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. Who comes is
-//! matched with whoever is there; nobody chooses. When one side gives and the other takes, a
+//! Where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. A thread that
+//! comes is matched with any that is there; none chooses its partner. When one side gives and the other takes, a
 //! [`SynchronousQueue`](super::SynchronousQueue) says so and pairs the right ones. The arena only helps where so many
 //! threads come at the same time that they get in each other's way at one cache line.
 //!
@@ -69,7 +69,7 @@ const MAIN: usize = 0;
 ///     scope.spawn(|| assert_eq!(exchanger.exchange("an empty buffer"), Ok("a full one")));
 ///     assert_eq!(exchanger.exchange("a full one"), Ok("an empty buffer"));
 /// });
-/// // Nobody else is there.
+/// // No partner is there.
 /// assert_eq!(exchanger.try_exchange("mine"), Err(TryPushError::Full("mine")));
 /// let moment = Duration::from_millis(1);
 /// assert_eq!(exchanger.exchange_timeout("mine", moment), Err(PushTimeoutError::Timeout("mine")));
@@ -90,7 +90,7 @@ struct Meetings<T> {
 }
 
 impl<T: Send> Exchanger<T> {
-    /// An exchanger where nobody waits.
+    /// An exchanger where no thread waits.
     pub fn new() -> Self {
         Self { meetings: Meetings { arena: Arena::new(), pool: Pool::new() } }
     }

@@ -5,7 +5,7 @@
 //! | you want | take |
 //! |---|---|
 //! | the highest rate; threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`] |
-//! | whoever has waited longest to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
+//! | the longest waiting thread to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
 //! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
 //! | an item for an item, between equals | [`Exchanger`] |
 //! | a request now and its outcome later, or several at once | [tickets], and [`Select`] |
@@ -16,7 +16,7 @@
 //! |---|---|---|---|
 //! | hand an item to a take | `put` | `try_put`, `try_put_batch` | `put_timeout`, `put_with` |
 //! | take an item | `take` | `try_take`, `try_take_batch` | `take_timeout`, `take_with` |
-//! | leave an item for whoever comes | | [`push`](TransferQueue::push) of the [`TransferQueue`] | |
+//! | leave an item for the next take | | [`push`](TransferQueue::push) of the [`TransferQueue`] | |
 //! | swap an item for another | `exchange` | `try_exchange` | `exchange_timeout`, `exchange_with` |
 //!
 //! What ends in `_with` takes a [`WaitLimit`]: a time, a [`CancelToken`], or both.
@@ -32,7 +32,7 @@
 //!         }
 //!     });
 //!     for item in 0..3 {
-//!         queue.put(item).expect("nobody has closed it"); // Returns when the other thread has the item.
+//!         queue.put(item).expect("it is open"); // Returns when the other thread has the item.
 //!     }
 //!     queue.close();
 //! });
@@ -175,7 +175,7 @@ use each;
 ///     scope.spawn(|| queue.put('a').unwrap()); // Waits until the item is taken.
 ///     assert_eq!(queue.take(), Ok('a')); // Waits until there is one.
 /// });
-/// // Nobody is there: what never waits fails at once, what waits for a while fails then.
+/// // No partner is there: calls that never wait fail at once, calls that wait for a while fail then.
 /// let moment = Duration::from_millis(1);
 /// assert_eq!(queue.try_put('b'), Err(TryPushError::Full('b')));
 /// assert_eq!(queue.try_take(), Err(TryPopError::Empty));
@@ -189,7 +189,7 @@ pub struct SynchronousQueue<T: Send> {
 }
 
 impl<T: Send> SynchronousQueue<T> {
-    /// A queue that nobody waits in.
+    /// A queue that no request waits in.
     pub fn new(fairness: Fairness) -> Self {
         let shape = match fairness {
             Fairness::Fair => Shape::Queue(DualQueue::new(false)),

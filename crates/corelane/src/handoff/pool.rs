@@ -3,25 +3,25 @@
 //! # How it works
 //!
 //! 1. A node, once allocated, stays a node until its pool is dropped. So a thread that comes late with an old reference
-//!    reads atomics that still exist, and its compare-and-swap fails: nobody needs hazard pointers, epochs or a fence.
+//!    reads atomics that still exist, and its compare-and-swap fails: no hazard pointers, epochs or fences are needed.
 //! 2. Nodes are named by an index of 28 bits. A [`Link`] is an index, two flags and a tag of 34 bits that counts the
 //!    changes of that link. A link that compares equal has not been changed meanwhile, unless a thread slept through a
 //!    multiple of 2^34 changes, to the very one, in the middle of an operation.
-//! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by whom), withdrawn or closed, and who
-//!    is done with the node. Each change of a request's fate is one compare-and-swap of it. While the request waits it
-//!    holds the node's version, a count of its uses.
+//! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by which node), withdrawn or closed,
+//!    and which parties are done with the node. Each change of a request's fate is one compare-and-swap of it. While
+//!    the request waits it holds the node's version, a count of its uses.
 //! 4. Each thread first tries the few nodes of the *front row* that its number maps to: to take one is a
 //!    compare-and-swap, to give it back a store, both on a line that the thread needs anyway. When they are taken, a
 //!    Treiber stack of the other nodes is next, and then new ones, as many as there are already.
 //! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been
-//!    moved out or there was none (`READ`), nothing links to it any more (`UNLINKED`). Who brings the last one frees
-//!    it.
+//!    moved out or there was none (`READ`), nothing links to it any more (`UNLINKED`). The thread that brings the last
+//!    one frees it.
 //!
 //! What each compare-and-swap relies on:
 //!
 //! - word, `FREE` to `HELD`: nothing is known of a free node, so any life of it is as good as another.
 //! - free list, to take the first: its tag says that the node was first since its link was read, and a link in the list
-//!   is changed only by the one who brings the node back. To bring nodes back: its tag.
+//!   is changed only by the thread that brings the node back. To bring nodes back: its tag.
 //! - segment, from none: once for all.
 //!
 //! # Synchronization
@@ -63,7 +63,7 @@ const KIND: u64 = 0b111;
 const VALUE_SHIFT: u32 = 10;
 
 impl Word {
-    /// In the front row, for anyone to take.
+    /// In the front row, for any thread to take.
     const FREE: u64 = 0;
     /// Taken, and not a request (yet): its owner prepares it, or it carries an item to the node it has matched.
     const HELD: u64 = 1;
@@ -123,7 +123,7 @@ impl Word {
         self.has(Self::DATA)
     }
 
-    /// Nobody waits for this request's fate: an item that was put without waiting.
+    /// No thread waits for this request's fate: an item that was put without waiting.
     pub(super) fn is_asynchronous(self) -> bool {
         self.is_waiting() && self.has(Self::DONE)
     }
@@ -144,7 +144,7 @@ impl Word {
         Self(self.0 & !KIND | kind)
     }
 
-    /// This waiting put, taken by a partner who will read the item from the node.
+    /// This waiting put, taken by a partner that will read the item from the node.
     pub(super) fn taken(self) -> Self {
         self.with_kind(Self::MATCHED)
     }
@@ -154,7 +154,7 @@ impl Word {
         Self(Self::MATCHED | self.0 & Self::DONE | Self::READ | u64::from(partner) << VALUE_SHIFT)
     }
 
-    /// This waiting exchange, given the item in node `partner`, who will read the item from this one.
+    /// This waiting exchange, given the item in node `partner`, whose owner will read the item from this one.
     pub(super) fn swapped(self, partner: Index) -> Self {
         Self(Self::MATCHED | self.0 & Self::DONE | u64::from(partner) << VALUE_SHIFT)
     }
@@ -190,11 +190,11 @@ pub(super) struct Node<T> {
     pub(super) next: AtomicLink,
     /// How often the node was taken. Its owner's.
     version: Plain,
-    /// Where the owner sleeps. Whoever owned the node before may be woken late, by chance: sleepers look again.
+    /// Where the owner sleeps. An earlier owner's late wake-up may arrive here: sleepers look again.
     #[cfg(feature = "std")]
     pub(super) token: Token,
-    /// Where the owner sleeps instead, if it waits for several requests at once. The owner's, and read by who wakes it.
-    /// Ordered by the word.
+    /// Where the owner sleeps instead, if it waits for several requests at once. Written by the owner, and read by the
+    /// thread that wakes it. Ordered by the word.
     #[cfg(feature = "std")]
     sleeper: SleeperCell,
     /// When the owner was last woken; 0 if it was not since it looked.
@@ -207,7 +207,7 @@ impl<T> Node<T> {
     /// Makes a free node.
     ///
     /// # Safety
-    /// `node` is the memory of one that nobody else knows.
+    /// `node` is the memory of a node that no other thread knows.
     unsafe fn init(node: *mut Self) {
         // SAFETY: the caller's memory, field by field, as an item may be larger than the stack.
         unsafe {
@@ -250,7 +250,7 @@ impl<T> Node<T> {
         set(&self.word, Word::HELD | self.word.load(Relaxed) & Word::DATA);
     }
 
-    /// Wakes the owner, who sleeps or did a moment ago. If the node has another owner by now, that one looks in vain.
+    /// Wakes the owner, which sleeps or did a moment ago. If the node has another owner by now, that one looks in vain.
     #[cfg(feature = "std")]
     #[cold]
     pub(super) fn wake(&self) {
@@ -261,7 +261,7 @@ impl<T> Node<T> {
         }
     }
 
-    /// For the owner of a request: if it is still to be decided, who decides it is to wake this sleeper.
+    /// For the owner of a request: if it is still to be decided, the thread that decides it is to wake this sleeper.
     #[cfg(feature = "std")]
     pub(super) fn park(&self, sleeper: Sleeper) {
         self.sleeper.set(sleeper);
@@ -297,7 +297,7 @@ impl<T> Node<T> {
     /// # Safety
     /// The caller owns the node, which is held and empty.
     pub(super) unsafe fn put_item(&self, item: T) {
-        // SAFETY: nobody else accesses the item of a held node.
+        // SAFETY: no other thread accesses the item of a held node.
         self.item.with_mut(|slot| unsafe { (*slot).write(item) });
         set(&self.word, Word::HELD | Word::DATA);
     }
@@ -338,7 +338,7 @@ pub(super) struct Pool<T> {
 
 // SAFETY: items move from thread to thread, hence `T: Send`; no reference to an item is shared.
 unsafe impl<T: Send> Send for Pool<T> {}
-// SAFETY: as above; who may touch a node's item is the word's to say.
+// SAFETY: as above; the word says which thread may touch a node's item.
 unsafe impl<T: Send> Sync for Pool<T> {}
 
 impl<T> Pool<T> {
@@ -458,7 +458,7 @@ impl<T> Pool<T> {
         if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
             // SAFETY: made by `segment` with this length and not published.
             unsafe { Self::free_segment(nodes, count) };
-            // Somebody else has brought nodes, or is about to.
+            // Another thread has brought nodes, or is about to.
             return self.pop().unwrap_or_else(|| self.grow());
         }
         if count > 1 {
@@ -474,7 +474,7 @@ impl<T> Pool<T> {
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(nodes, count)) });
     }
 
-    /// Gives a node back that nothing links to and nobody will look at.
+    /// Gives a node back that nothing links to and no thread will look at.
     pub(super) fn free(&self, index: Index) {
         let node = self.node(index);
         if index as usize <= self.front {
@@ -518,7 +518,7 @@ impl<T> Drop for Pool<T> {
                 for (i, segment) in self.0.segments.iter().enumerate() {
                     let nodes = segment.load(Acquire);
                     if !nodes.is_null() {
-                        // SAFETY: made with this length, and nobody has a reference any more.
+                        // SAFETY: made with this length, and no thread has a reference any more.
                         unsafe { Pool::free_segment(nodes, self.0.len(i)) };
                     }
                 }
@@ -532,7 +532,7 @@ impl<T> Drop for Pool<T> {
             let word = node.word();
             let held = word.kind() == Word::HELD || word.is_waiting() || word.is_closed();
             if held && word.is_data() && !word.has(Word::READ) {
-                // SAFETY: by its word the node holds an item, and nobody else is there.
+                // SAFETY: by its word the node holds an item, and no other thread is there.
                 unsafe { node.drop_item() };
             }
         });

@@ -3,12 +3,12 @@
 //! Source: section 2.2 and Listing 2 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
 //!
 //! A request is registered by [`reserve_take`](super::SynchronousQueue::reserve_take) or
-//! [`reserve_put`](super::SynchronousQueue::reserve_put). That fixes its place in the order; a partner who comes may
+//! [`reserve_put`](super::SynchronousQueue::reserve_put). That fixes its place in the order; a partner that comes may
 //! decide it from then on, whatever the ticket's owner does. The owner asks for the outcome whenever it likes:
 //!
-//! - `try_followup` reads one word of the request's own node, which is written once by somebody else, when its fate is
-//!   decided. However often it fails, it touches nothing that another thread works with: this is what the paper calls
-//!   contention-free.
+//! - `try_followup` reads one word of the request's own node, which another thread writes once, when the request's fate
+//!   is decided. However often it fails, it touches nothing that another thread works with: this is what the paper
+//!   calls contention-free.
 //! - `wait` sleeps until there is an outcome.
 //! - `abort` withdraws the request. When a partner was faster, it is the last follow-up, and says so.
 //!
@@ -126,8 +126,8 @@ impl<'q, T> Ticket<'q, T> {
     }
 }
 
-/// A [`Select`](crate::wait::Select) writes into the node where it sleeps, and marks the node's word `PARKED`: who
-/// decides a request that is parked wakes its owner there.
+/// A [`Select`](crate::wait::Select) writes into the node where it sleeps, and marks the node's word `PARKED`: the
+/// thread that decides a parked request wakes its owner there.
 #[cfg(feature = "std")]
 impl<T> Ticket<'_, T> {
     /// Whether a follow-up has an outcome. Never again once it was told.

@@ -1,4 +1,4 @@
-//! A queue whose producers choose, item by item, whether to wait until somebody has it.
+//! A queue whose producers choose, item by item, whether to wait until it is taken.
 //!
 //! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott): the transfer queue, which differs from the
 //! synchronous dual queue by releasing some producers before their items are taken.
@@ -6,8 +6,8 @@
 //! # How it works
 //!
 //! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind, by a `push`: its owner is
-//!    done with it from the start, so it is freed by whoever takes the item. Everything else is the same, so items and
-//!    takes that wait are served in turn.
+//!    done with it from the start, so the thread that takes the item frees it. Everything else is the same, so items
+//!    and takes that wait are served in turn.
 //! 2. A close sends away the puts and takes that wait. Items that were pushed stay, and are taken in order; only
 //!    then do takes fail.
 //!
@@ -18,7 +18,7 @@
 //! # When to use it, and when not
 //!
 //! Between any number of threads, where some messages need to be known received, or where a producer should learn
-//! whether anyone waits. Not for high rates from one thread to one other: [`spsc`](crate::spsc) moves an item in a
+//! whether a consumer waits. Not for high rates from one thread to one other: [`spsc`](crate::spsc) moves an item in a
 //! fraction of the time.
 //!
 //! # Memory
@@ -52,7 +52,7 @@ use std::time::Duration;
 /// let (queue, moment) = (TransferQueue::new(), Duration::from_millis(1));
 /// queue.push("letter").unwrap(); // Returns at once.
 /// assert_eq!((queue.len(), queue.is_empty()), (1, false));
-/// assert_eq!(queue.try_put("call"), Err(TryPushError::Full("call"))); // Nobody is there.
+/// assert_eq!(queue.try_put("call"), Err(TryPushError::Full("call"))); // No take waits.
 /// assert_eq!(queue.put_timeout("call", moment), Err(PushTimeoutError::Timeout("call")));
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| queue.put("registered letter").unwrap()); // Returns when it was taken.
@@ -92,7 +92,7 @@ impl<T: Send> TransferQueue<T> {
         count.max(usize::from(count == 0 && self.dual().first_kind() == Some(data)))
     }
 
-    /// Leaves the item for whoever comes, or hands it to a take that waits. Never waits for a taker; it is
+    /// Leaves the item for the next take, or hands it to one that waits. Never waits for a taker; it is
     /// [`put`](Self::put) that does.
     ///
     /// # Errors

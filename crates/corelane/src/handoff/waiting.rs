@@ -117,11 +117,11 @@ pub struct CancelToken(Arc<Cancel>);
 #[derive(Default)]
 struct Cancel {
     cancelled: AtomicBool,
-    /// Who sleeps and wants to be woken. An entry is removed by the sleeper before it goes on.
+    /// The threads that sleep and want to be woken. An entry is removed by the sleeper before it goes on.
     sleepers: Mutex<Vec<Bed>>,
 }
 
-/// Who is to be woken.
+/// Where a thread sleeps that is to be woken.
 #[derive(Clone, Copy, PartialEq)]
 enum Bed {
     /// Of a request: its own node's.
@@ -177,7 +177,7 @@ impl Cancel {
         self.sleepers.lock().expect("nothing panics under this lock")
     }
 
-    /// Not if it is cancelled: nobody would wake who comes later.
+    /// Not if it is cancelled: no thread would wake a sleeper that comes later.
     fn add(&self, bed: Bed) -> bool {
         let mut sleepers = self.sleepers();
         let is_cancelled = self.cancelled.load(Acquire);
@@ -265,7 +265,7 @@ pub(super) fn spin<T>(node: &Node<T>, until: Instant) {
 /// A spin is as long as this, until the thread gives way to others.
 const SLICE: Duration = Duration::from_micros(1);
 
-/// A thread that gave way and is back so soon was alone: nobody else wants its CPU.
+/// A thread that gave way and is back so soon was alone: no other thread wants its CPU.
 const ALONE: Duration = Duration::from_nanos(400);
 
 /// A thread that was away for so long when it gave way sleeps next time: one that is woken is run sooner.
@@ -285,15 +285,15 @@ const MANY: u32 = 128;
 
 /// What a thread does before it sleeps. Returns when the request is decided, or when it is time to sleep.
 ///
-/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner who shares
+/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner that shares
 /// this CPU runs only when this thread lets it. So the thread gives way, as long as there are others to give way to:
 /// they lose nothing by it. Where there are none, it spins if it is next in line, for as long as [`spin_time`] says in
-/// all. It begins with a spin: a partner who runs beside it is back before the switch to another thread is made. Where
+/// all. It begins with a spin: a partner that runs beside it is back before the switch to another thread is made. Where
 /// that never helps, it gives way at once.
 fn linger<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) {
     let node = dual.pool().node(index);
     let mut budget = spin_time();
-    // Who is not next in line has little reason to be awake.
+    // A request that is not next in line has little reason to stay awake.
     let idle = budget / 3;
     let misses = MISSES.get();
     let mut alone = misses < MANY || misses.is_multiple_of(16);

@@ -12,7 +12,7 @@ pub(crate) struct Buffer {
     layout: Layout,
 }
 
-// SAFETY: a buffer is an address; who may access what is there is the queue's protocol.
+// SAFETY: a buffer is an address; the queue's protocol says which thread may access what is there.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}

@@ -1,8 +1,8 @@
 //! Links to nodes that stay nodes: an index, flags, and a tag that counts the changes of that link.
 //!
 //! A link that compares equal has not been changed meanwhile, unless a thread slept through a multiple of 2^34 changes,
-//! to the very one, in the middle of an operation. So a structure may use its nodes again at once: who comes late with
-//! an old link reads a word that still exists, and its compare-and-swap fails.
+//! to the very one, in the middle of an operation. So a structure may use its nodes again at once: a thread that comes
+//! late with an old link reads a word that still exists, and its compare-and-swap fails.
 
 use crate::sync::{AcqRel, AtomicU64, Relaxed, look, set};
 use core::fmt;
@@ -66,8 +66,8 @@ impl AtomicLink {
         Link(look(&self.0))
     }
 
-    /// For the owner of a node that nothing links to. Release, for those who come late: who reads what a node has
-    /// become in a later life also sees that the structure's head has moved on since.
+    /// For the owner of a node that nothing links to. Release, for threads that come late: one that reads what a node
+    /// has become in a later life also sees that the structure's head has moved on since.
     pub(crate) fn set(&self, link: Link) {
         set(&self.0, link.0);
     }

@@ -34,7 +34,7 @@ impl<T> Drop for Moving<'_, T> {
     fn drop(&mut self) {
         let (from, count) = self.rest();
         if count > 0 {
-            // SAFETY: so many items lie there, inside the vector's memory, and nobody has taken them.
+            // SAFETY: so many items lie there, inside the vector's memory, and none was taken.
             unsafe {
                 self.items.as_mut_ptr().copy_from(from, count);
                 self.items.set_len(count);

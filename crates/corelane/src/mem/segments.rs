@@ -29,7 +29,7 @@ pub(crate) trait Contents {
     /// Loom's atomics and cells are more than memory: they are made with a segment, and dropped with it.
     ///
     /// # Safety
-    /// `start` is the start of `bytes` bytes of memory that nobody else knows.
+    /// `start` is the start of `bytes` bytes of memory that no other thread knows.
     #[cfg(loom)]
     unsafe fn make(start: *mut u8, bytes: usize);
 
@@ -95,7 +95,7 @@ impl<C: Contents> Pool<C> {
         // SAFETY: the size is not 0, because of the head.
         let segment = unsafe { alloc(layout) }.cast::<Segment>();
         if !segment.is_null() {
-            // SAFETY: just allocated for this; nobody else knows it.
+            // SAFETY: just allocated for this; no other thread knows it.
             unsafe {
                 segment.write(Segment { next: AtomicPtr::new(null_mut()), base: AtomicUsize::new(0), bytes });
                 #[cfg(loom)]
@@ -134,8 +134,8 @@ impl<C: Contents> Pool<C> {
     /// Consumer: keeps a segment that it has left, or frees it.
     ///
     /// # Safety
-    /// The segment is of this pool, nobody will follow a pointer to it but who takes it from here, and this side has
-    /// read from it for the last time.
+    /// The segment is of this pool; only the side that takes it from here will follow a pointer to it; and this side
+    /// has read from it for the last time.
     pub(crate) unsafe fn give_back(&self, turn: &mut Turn, segment: *mut Segment) {
         let slot = &self.slots[*turn];
         // SAFETY: a living segment, and ours.
@@ -155,7 +155,7 @@ impl<C: Contents> Pool<C> {
     }
 
     /// # Safety
-    /// The segment was allocated by this pool, and nobody will use it any more.
+    /// The segment was allocated by this pool, and no thread will use it any more.
     pub(crate) unsafe fn free(&self, segment: *mut Segment) {
         // SAFETY: the segment is alive, and its layout is the one it was allocated with.
         unsafe {
@@ -192,7 +192,7 @@ impl<C> Drop for Pool<C> {
     fn drop(&mut self) {
         debug_assert!(
             self.slots.iter().all(|slot| slot.load(Relaxed).is_null()),
-            "whoever has the pool frees what it keeps, by `free_kept`"
+            "the pool's owner frees what it keeps, by `free_kept`"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! One mutex, two condition variables: the queue everybody writes first.
+//! One mutex, two condition variables: the queue that every programmer writes first.
 //!
 //! Source: the condition variable queue (CVQ) of the paper, section 2.2, and its batch version (BCVQ).
 //!

@@ -56,8 +56,8 @@
 //! - senders, sub-acquire-release (drop) → load-acquire before the look at the lanes: when there is no sender left all
 //!   lanes are in the list, and closed. The same with the flag of a close.
 //! - The list of sleepers, and an outlet's flag: by the asymmetric barrier, as said above.
-//! - An outlet's flag, swap-acquire-release on both sides: who takes it down finds in the list of sleepers whoever has
-//!   raised it, and at the lane what that one would have found.
+//! - An outlet's flag, swap-acquire-release on both sides: the thread that takes it down finds in the list of sleepers
+//!   the receiver that has raised it, and at the lane what that receiver would have found.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
 //!
 //! # Progress

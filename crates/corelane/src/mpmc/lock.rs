@@ -125,7 +125,7 @@ impl<P> Deref for Guard<'_, P> {
 
     #[inline(always)]
     fn deref(&self) -> &P {
-        // SAFETY: we hold the lock, so nobody else has a reference.
+        // SAFETY: we hold the lock, so no other thread has a reference.
         unsafe { self.protected.as_ref() }
     }
 }
@@ -133,7 +133,7 @@ impl<P> Deref for Guard<'_, P> {
 impl<P> DerefMut for Guard<'_, P> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut P {
-        // SAFETY: we hold the lock, so nobody else has a reference.
+        // SAFETY: we hold the lock, so no other thread has a reference.
         unsafe { self.protected.as_mut() }
     }
 }

@@ -224,7 +224,7 @@ impl<T> List<T> {
         let mut index = second;
         for i in 1..=run.count {
             let node = self.nodes.node(index);
-            // SAFETY: the items of the run are ours. Nobody frees a node before its item is read.
+            // SAFETY: the items of the run are ours. No thread frees a node before its item is read.
             give(unsafe { node.read() });
             if i < run.count {
                 before = index;
@@ -346,7 +346,7 @@ impl<T: Send> Raw<T> for List<T> {
         UNBOUNDED
     }
 
-    /// By the nodes that there are, or that the allocator gives now. Nobody else takes any.
+    /// By the nodes that there are, or that the allocator gives now. No other thread takes any.
     #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         if most == 0 {
@@ -366,7 +366,7 @@ impl<T> Drop for List<T> {
         let last = self.nodes.node(self.catch_up().0).number();
         drop_all(last.wrapping_sub(first) as usize, |_| {
             index = self.nodes.node(index).next.load().index();
-            // SAFETY: nobody else is left, and every node behind the dummy holds an item.
+            // SAFETY: no other thread is left, and every node behind the dummy holds an item.
             drop(unsafe { self.nodes.node(index).read() });
         });
     }

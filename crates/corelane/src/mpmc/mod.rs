@@ -40,7 +40,7 @@
 //!         })
 //!     });
 //!     for item in 1..=1000_u64 {
-//!         queue.push(item).expect("nobody has closed it");
+//!         queue.push(item).expect("it is open");
 //!     }
 //!     queue.close();
 //!     workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>()

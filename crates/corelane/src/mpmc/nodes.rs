@@ -3,8 +3,8 @@
 //! # How it works
 //!
 //! 1. A node, once allocated, stays a node until the queue is dropped, and is named by an index (`link.rs`). So a
-//!    thread that comes late with an old link reads words that still exist, and its compare-and-swap fails: nobody
-//!    needs hazard pointers or epochs.
+//!    thread that comes late with an old link reads words that still exist, and its compare-and-swap fails: no hazard
+//!    pointers or epochs are needed.
 //! 2. Free nodes lie in a Treiber stack. A run of them is taken by one compare-and-swap, and given back by one: the tag
 //!    in the stack's top says that none of its links has changed since it was read.
 //! 3. When there are none, as many are allocated as there are already.
@@ -58,7 +58,7 @@ impl<T> Node<T> {
     #[inline(always)]
     pub(super) unsafe fn write(&self, item: T) {
         self.credits.store(0, Relaxed);
-        // SAFETY: by the caller's promise nobody else accesses it.
+        // SAFETY: by the caller's promise no other thread accesses it.
         self.item.with_mut(|slot| unsafe { (*slot).write(item) });
     }
 
@@ -128,7 +128,7 @@ impl<T> Nodes<T> {
         nodes.try_reserve_exact(count).ok()?;
         for (i, node) in (1..).zip(&mut nodes.spare_capacity_mut()[..count]) {
             let node = node.as_mut_ptr();
-            // SAFETY: the memory of a node that nobody else knows, field by field.
+            // SAFETY: the memory of a node that no other thread knows, field by field.
             unsafe {
                 (&raw mut (*node).next).write(AtomicLink::new(if i as usize == count { NULL } else { first + i }));
                 (&raw mut (*node).number).write(Plain::new(0));
@@ -238,7 +238,7 @@ impl<T> Nodes<T> {
             if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
                 // SAFETY: made by `segment` with this length and not published.
                 unsafe { Self::free_segment(nodes, count) };
-                // Somebody else has brought nodes, or is about to.
+                // Another thread has brought nodes, or is about to.
                 if let Some(chain) = self.take_free(max) {
                     return Some(chain);
                 }
@@ -273,7 +273,7 @@ impl<T> Drop for Nodes<T> {
         for (i, segment) in self.segments.iter().enumerate() {
             let nodes = segment.load(Acquire);
             if !nodes.is_null() {
-                // SAFETY: made with this length, and nobody has a reference any more.
+                // SAFETY: made with this length, and no thread has a reference any more.
                 unsafe { Self::free_segment(nodes, self.len(i)) };
             }
         }

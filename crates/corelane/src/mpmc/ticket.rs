@@ -139,7 +139,7 @@ impl<T> Ring<T> {
             items: PhantomData,
         };
         for i in 0..capacity {
-            // SAFETY: inside the buffer, which nobody else knows yet.
+            // SAFETY: inside the buffer, which no other thread knows yet.
             unsafe {
                 let cell = ring.buffer.start().add(i * stride).cast::<Cell<T>>();
                 (&raw mut (*cell).stamp).write(AtomicU64::new(start | (i as u64) << 1));
@@ -208,7 +208,7 @@ impl<T> Ring<T> {
             }
             let mut free = 0;
             let mut end = tail;
-            // A slot that is free for a position stays so until somebody takes that.
+            // A slot that is free for a position stays so until a push takes that position.
             while free < max && look(&self.slot(end).stamp) == end {
                 free += 1;
                 end = self.after(end, 1);
@@ -389,8 +389,8 @@ impl<T: Send> Raw<T> for Ring<T> {
             if self.in_a_row(head, 1, |position| position | FILLED) != 0 {
                 return true;
             }
-            // As long as the head stands there nobody has taken that position: there is nothing, or a push is in the
-            // middle of it, which wakes whoever sleeps when it is done.
+            // As long as the head stands there no pop has taken that position: there is nothing, or a push is in the
+            // middle of it, which wakes a sleeping thread when it is done.
             if look(&self.head) == head {
                 return false;
             }
@@ -435,7 +435,7 @@ impl<T> Drop for Ring<T> {
         drop_all(count, |_| {
             let slot = self.slot(position);
             position = self.after(position, 1);
-            // SAFETY: nobody is in the middle of a call, so every position between the two is filled.
+            // SAFETY: no thread is in the middle of a call, so every position between the two is filled.
             slot.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
         });
         #[cfg(loom)]

@@ -81,7 +81,7 @@ impl<T> Node<T> {
 
     fn empty() -> *mut Self {
         let node = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
-        // SAFETY: the memory of a node that nobody else knows, field by field.
+        // SAFETY: the memory of a node that no other thread knows, field by field.
         unsafe {
             (&raw mut (*node).next).write(AtomicPtr::new(ptr::null_mut()));
             init_slot(&raw mut (*node).item);
@@ -326,7 +326,7 @@ impl<T> Drop for List<T> {
         struct Nodes<T>(*mut Node<T>);
         impl<T> Drop for Nodes<T> {
             fn drop(&mut self) {
-                // SAFETY: nobody else is left; the items are dropped.
+                // SAFETY: no other thread is left; the items are dropped.
                 unsafe { List::free(self.0, ptr::null_mut()) };
             }
         }

@@ -78,8 +78,8 @@
 //! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While
 //!    it is up the wait is made already: a poll then exchanges the waker for that of its own task, and needs no
 //!    barrier. At worst a task is polled once for nothing. An idle task is not polled at all.
-//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: who is being
-//!    woken may be the task of an earlier poll.
+//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: the task that is
+//!    being woken may be that of an earlier poll.
 //! 5. After [`BUDGET`] ready calls in a row an end gives its executor a turn: a call is pending once, with its task
 //!    woken already. Otherwise a task whose other end is on another core, and as fast, would never let go of its
 //!    executor's thread.

@@ -35,7 +35,7 @@ const MOST_FAILURES: u32 = 10;
 const COPIES: usize = 32;
 const LINE: usize = 64;
 
-/// What a model finds in a header that nobody has written.
+/// What a model finds in a header that was never written.
 #[cfg(loom)]
 pub(super) const UNWRITTEN: usize = usize::MAX;
 
@@ -50,9 +50,9 @@ impl<T> Block<T> {
     const LEAST: usize = Self::HEADER.next_multiple_of(align_of::<Slot<T>>());
     /// Items in a block.
     pub(super) const ITEMS: usize = {
-        // The fewest lines of which they leave at most an eighth to the header and to nobody: one for 8 bytes and for
-        // 56, two for 16, 24 and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of
-        // one line for items of 16 and 24 bytes a round trip was a sixth shorter, and a stream went through at half to
+        // The fewest lines of which at most an eighth goes to the header or stays unused: one for 8 bytes and for 56,
+        // two for 16, 24 and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of one
+        // line for items of 16 and 24 bytes a round trip was a sixth shorter, and a stream went through at half to
         // eight tenths of the rate.
         let mut lines = 1;
         loop {
@@ -156,7 +156,7 @@ impl<T> Block<T> {
     /// Writes a block's header for the first time, and makes its slots.
     ///
     /// # Safety
-    /// `block` is the start of a block's memory that nobody else knows.
+    /// `block` is the start of a block's memory that no other thread knows.
     pub(super) unsafe fn init(block: *mut u8, header: usize) {
         // SAFETY: the caller's.
         unsafe {
@@ -179,8 +179,8 @@ impl<T> Block<T> {
             // What is in front of the items is never used.
             let mut at = if Self::FIRST < LINE { LINE } else { Self::FIRST - Self::FIRST % LINE };
             while at < Self::STRIDE {
-                // SAFETY: lines are aligned, and this one lies in the block, behind its first slot. Volatile, as nobody
-                // ever reads it.
+                // SAFETY: lines are aligned, and this one lies in the block, behind its first slot. Volatile, as it is
+                // never read.
                 unsafe { block.add(at).cast::<usize>().write_volatile(0) };
                 at += LINE;
             }
@@ -195,7 +195,7 @@ impl<T> Block<T> {
     /// Undoes [`init`](Self::init).
     ///
     /// # Safety
-    /// `block` was initialised, and nobody will use it any more. What its slots hold is not dropped.
+    /// `block` was initialised, and no thread will use it any more. What its slots hold is not dropped.
     #[cfg(loom)]
     pub(super) unsafe fn deinit(block: *mut u8) {
         // SAFETY: the caller's.
@@ -384,7 +384,7 @@ impl<T> Run<T> {
         let most = most.min(COPIES * Block::<T>::ITEMS);
         // What is left of this block, whole blocks, and a part of one.
         let mut done = self.len().min(most);
-        // SAFETY: the caller's promise; the source cannot overlap the slots, because nobody has a reference to one.
+        // SAFETY: the caller's promise; the source cannot overlap the slots, because no reference to a slot exists.
         unsafe {
             copy_in(self.slot(0), from, done, Block::<T>::ITEMS);
             self.publish(done);

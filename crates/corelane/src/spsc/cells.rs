@@ -40,7 +40,7 @@ impl<T> Cells<T> {
         let buffer = Buffer::new(count, size_of::<Cell<T>>(), align_of::<Cell<T>>().max(2 * LINE))?;
         let cells = buffer.start().cast::<Cell<T>>();
         for i in 0..count {
-            // SAFETY: inside the buffer, which nobody else knows yet.
+            // SAFETY: inside the buffer, which no other thread knows yet.
             unsafe {
                 let cell = cells.add(i);
                 init_slot(&raw mut (*cell).item);

@@ -96,8 +96,8 @@ pub unsafe trait RawProducer<T>: Send {
         let n = self.writable().min(most);
         let n = self.adjacent(n);
         if n > 0 {
-            // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because nobody has a
-            // reference to a slot. The rest is the caller's promise.
+            // SAFETY: `n` slots are writable and side by side; the source cannot overlap them, because no reference to
+            // a slot exists. The rest is the caller's promise.
             unsafe {
                 copy_in(self.slot(0), from, n, Self::RUN);
                 self.publish(n);

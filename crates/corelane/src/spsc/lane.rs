@@ -235,7 +235,7 @@ impl<T> Ring<T> {
             let block = ring.block(at, lap);
             // As if filled in the lap before: a place that no reader of this lap takes for one of its own.
             let header = Block::<T>::tag(at.wrapping_sub(blocks)).wrapping_add(Block::<T>::FULL);
-            // SAFETY: the block lies inside the buffer, nobody else knows it yet.
+            // SAFETY: the block lies inside the buffer, no other thread knows it yet.
             unsafe { Block::<T>::init(block, header) };
         }
         Ok(ring)
@@ -464,7 +464,7 @@ unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
     }
 }
@@ -661,7 +661,7 @@ unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
     }
 }

@@ -22,8 +22,8 @@
 //!
 //! 1. A segment is a head and some of the lane's blocks: one cache line each for small items, a header in front that
 //!    tells the place behind the last item published in it. Inside of a segment both sides do what they do in a lane,
-//!    in runs of blocks that are known to be free, or full, but that nobody asks for free slots: there are as many as
-//!    there is memory.
+//!    in runs of blocks that are known to be free, or full. Only the check for free slots is missing: there are as many
+//!    as there is memory.
 //! 2. The header of a block that was used before is a place further back, and needs no clearing. In a segment fresh
 //!    from the allocator the producer writes the headers itself, always so many blocks ahead of its own as the consumer
 //!    may look ahead (the case study's `buffer[write_pos+1] = 0`, where a flag is looked at one cell ahead). It does so
@@ -123,7 +123,7 @@ super::tuning! {
     pub struct Tuning {
         /// Items in a segment, rounded up to whole cache lines. At least 1; by default as many as 16 KiB hold.
         segment(items: usize),
-        /// How many segments that nobody uses are kept. At least 1; by default as many as 256 KiB hold, but 2 to 16.
+        /// How many unused segments are kept. At least 1; by default as many as 256 KiB hold, but 2 to 16.
         cached(segments: usize),
         /// What the consumer does between two runs, as in a lane. More blocks than a lane takes at once by default are
         /// not taken; [`compact`](lane::Tuning::compact) and [`release`](lane::Tuning::release) have no meaning here.
@@ -249,7 +249,7 @@ struct Reader {
 }
 
 // SAFETY: items move from the producer's thread to the consumer's, hence `T: Send`; no reference to an item is shared.
-// Who may access the two sides' own cells and the segments is the protocol's.
+// The protocol says which thread may access the two sides' own cells and the segments.
 unsafe impl<T: Send> Send for Chain<T> {}
 // SAFETY: as above; the protocol in the module's documentation orders every access to a slot.
 unsafe impl<T: Send> Sync for Chain<T> {}
@@ -400,7 +400,7 @@ impl<T> Chain<T> {
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
         let per = Block::<T>::ITEMS;
-        // SAFETY: both handles are gone, so nobody else reaches this.
+        // SAFETY: both handles are gone, so no other thread reaches this.
         let head = self.reader.with(|reader| unsafe { (*reader).segment });
         let (mut at, mut item) = self.popped_to.load();
         let (last, pushed) = self.pushed_to.load();
@@ -481,8 +481,8 @@ impl<T: Send> Design<T> for Linked {
         // From here on the chain frees the first segment.
         let spare = chain.pool.allocate_touched()?;
         let turn = chain.pool.keep_first(spare);
-        // SAFETY: the segments have so many blocks, and nobody else knows them nor the chain. The spare one will be the
-        // second.
+        // SAFETY: the segments have so many blocks, and no other thread knows them or the chain. The spare one will be
+        // the second.
         let (run, free) = unsafe {
             chain.reader.with_mut(|reader| (*reader).turn = turn);
             (*segment).base.store(start, Relaxed);
@@ -600,7 +600,7 @@ unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line) };
     }
 }
@@ -804,7 +804,7 @@ unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line) };
     }
 }

@@ -18,7 +18,7 @@
 //!
 //! - As printed the item is copied under the lock. Here the lock protects the indices, and a slot belongs to the side
 //!   that knows of it until that side advances its index. Between the two run iterators and guards, code of the caller:
-//!   it may take its time, panic, use the other end of the queue, or forget the guard. Nobody may spin meanwhile.
+//!   it may take its time, panic, use the other end of the queue, or forget the guard. No thread may spin meanwhile.
 //! - As printed a call looks, copies and advances under one lock. Here the look of the next call is made along with the
 //!   advance of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot or
 //!   item. A batch takes it for each piece that it hands over at a time: a piece ends where the ring's memory does, or
@@ -80,7 +80,7 @@ struct Lock {
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-// SAFETY: the indices are reached by the one who holds the lock only.
+// SAFETY: only the thread that holds the lock reaches the indices.
 unsafe impl Sync for Lock {}
 
 impl Lock {
@@ -90,7 +90,7 @@ impl Lock {
         while self.state.compare_exchange_weak(FREE, HELD, Acquire, Relaxed).is_err() {
             self.wait();
         }
-        // SAFETY: we hold the lock, so nobody else has a reference.
+        // SAFETY: we hold the lock, so no other thread has a reference.
         let result = self.indices.with_mut(|indices| section(unsafe { &mut *indices }));
         self.state.store(FREE, Release);
         result
@@ -167,7 +167,7 @@ unsafe impl Algorithm for Locked {
     }
 
     fn inside(Words { lock }: &mut Words) -> (usize, usize) {
-        // SAFETY: borrowed for this alone, so nobody needs the lock.
+        // SAFETY: borrowed for this alone, so no lock is needed.
         let Indices { write, read } = lock.indices.with(|indices| unsafe { *indices });
         (read, write)
     }

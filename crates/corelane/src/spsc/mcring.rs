@@ -4,8 +4,8 @@
 //!
 //! # How it works
 //!
-//! 1. Cache-line protection. Variables are grouped by who writes them, each group on lines of its own: the shared
-//!    indices `write` and `read`, the consumer's own (`next_read`, its guess of `write`), the producer's own
+//! 1. Cache-line protection. Variables are grouped by the side that writes them, each group on lines of its own: the
+//!    shared indices `write` and `read`, the consumer's own (`next_read`, its guess of `write`), the producer's own
 //!    (`next_write`, its guess of `read`), the constants. A side works with its guess of the other's index until that
 //!    is used up.
 //! 2. Batch updates. The producer advances the shared `write` once per batch of items, the consumer `read` once per

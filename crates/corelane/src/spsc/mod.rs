@@ -82,8 +82,8 @@
 //!
 //! # How it is built
 //!
-//! An algorithm is one file: where items lie, who publishes what, when. It implements a producer's and a consumer's
-//! half of a few calls each. Everything else of the contract is written once over those halves.
+//! An algorithm is one file: where items lie, which side publishes what, and when. It implements a producer's and a
+//! consumer's half of a few calls each. Everything else of the contract is written once over those halves.
 //!
 //! # Where things are
 //!

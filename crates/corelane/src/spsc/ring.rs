@@ -317,7 +317,7 @@ unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         retire_producer(unsafe { ptr::read(&self.shared) });
     }
 }
@@ -420,7 +420,7 @@ unsafe impl<T: Send, A: Algorithm> RawConsumer<T> for RingConsumer<T, A> {
 
     #[inline(always)]
     unsafe fn retire(&mut self) {
-        // SAFETY: nobody uses this half any more, so its share of the queue is taken out once.
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
         retire_consumer::<T, A>(unsafe { ptr::read(&self.shared) }, self.at.position);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! let (mut producer, mut consumer) = mcring::channel::<u8>(64);
 //! let mut reserved = producer.reserve_slice(48).unwrap();
-//! // Whoever fills memory fills the queue's own: a read from a socket, a decoder, a copy.
+//! // Code that fills memory fills the queue's own: a read from a socket, a decoder, a copy.
 //! for (slot, byte) in reserved.as_uninit_mut().iter_mut().zip(b"a packet") {
 //!     slot.write(*byte);
 //! }
@@ -124,7 +124,7 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
 /// use corelane::spsc::mcring;
 ///
 /// let (mut producer, mut consumer) = mcring::channel::<u8>(64);
-/// // Up to 48 free slots. Whoever fills memory fills the queue's own: a read from a socket, a decoder, a copy.
+/// // Up to 48 free slots. Code that fills memory fills the queue's own: a read from a socket, a decoder, a copy.
 /// let mut room = producer.reserve_slice(48).unwrap();
 /// assert_eq!(room.len(), 48);
 /// for (slot, byte) in room.as_uninit_mut().iter_mut().zip(b"packet") {

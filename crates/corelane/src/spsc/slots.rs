@@ -26,7 +26,7 @@ impl<T> Slots<T> {
         let buffer = Buffer::new(count, size_of::<Slot<T>>(), align)?;
         let slots = Self { buffer, mask: count - 1, items: PhantomData };
         for i in 0..count {
-            // SAFETY: inside the buffer, which nobody else knows yet.
+            // SAFETY: inside the buffer, which no other thread knows yet.
             unsafe { init_slot(slots.start().add(i)) };
         }
         Ok(slots)
@@ -53,7 +53,7 @@ impl<T> Slots<T> {
     /// Drops the items from `from` up to `to`.
     ///
     /// # Safety
-    /// Exactly these slots hold items, and nobody else will touch them.
+    /// Exactly these slots hold items, and no other thread will touch them.
     pub(crate) unsafe fn drop_items(&self, from: usize, to: usize) {
         drop_all(to.wrapping_sub(from), |i| {
             // SAFETY: the slot is one of ours, and holds an item by the caller's promise.

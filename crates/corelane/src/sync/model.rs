@@ -210,7 +210,7 @@ impl Sub for Instant {
 #[derive(Debug, Default)]
 pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-/// Who has locked a [`Mutex`], until this is dropped.
+/// The lock of a [`Mutex`], held until this is dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     guard: shuttle::sync::MutexGuard<'a, T>,
@@ -218,7 +218,7 @@ pub struct MutexGuard<'a, T> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody has locked.
+    /// A mutex that is not locked.
     pub const fn new(value: T) -> Self {
         Self(shuttle::sync::Mutex::new(value))
     }
@@ -266,7 +266,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// A condition variable with timed waits, which shuttle's are not.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// Who waits, the first one first.
+    /// The threads that wait, the first one first.
     waiters: Waiters,
 }
 
@@ -291,7 +291,7 @@ impl Waiter {
 }
 
 impl Condvar {
-    /// Nobody waits there yet.
+    /// No thread waits there yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -301,7 +301,7 @@ impl Condvar {
         self.sleep(guard, None)
     }
 
-    /// As that of `std`, but for the part of its result that nobody here needs.
+    /// As that of `std`, but for the part of its result that is not needed here.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -331,7 +331,7 @@ impl Condvar {
         mutex.lock()
     }
 
-    /// As that of `std`: any of those who wait.
+    /// As that of `std`: any of the threads that wait.
     pub fn notify_one(&self) {
         step();
         let mut waiters = list(&self.waiters);

@@ -291,7 +291,7 @@ impl Adaptive {
     const LOOKS_PER_CLOCK: u32 = 8;
     /// The cost of a switch to another thread.
     const SWITCH: Duration = Duration::from_nanos(400);
-    /// Who was away for so long is better woken.
+    /// A thread that was away for so long is better woken.
     const TOO_LONG: Duration = Duration::from_micros(100);
 
     /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
@@ -330,7 +330,7 @@ impl Adaptive {
         LEARNT.set(learnt);
         state.used += if state.crowded { Self::SWITCH } else { away };
         if !state.crowded && has_one_cpu() {
-            // Nobody else is ready: the other end sleeps, or waits for a device.
+            // No other thread is ready: the other end sleeps, or waits for a device.
             return Next::Park;
         }
         Next::Retry
@@ -367,7 +367,8 @@ impl Strategy for Adaptive {
 struct Learnt {
     /// When the last wait began that was long enough for a look at the clock.
     began: Option<Instant>,
-    /// The shortest time away so far, which is the cost of giving way to nobody; at most [`ALONE`](Self::ALONE).
+    /// The shortest time away so far, which is the cost of giving way when no other thread is ready; at most
+    /// [`ALONE`](Self::ALONE).
     shortest: Duration,
     /// How often it was away too long, less how often giving way helped, up to [`MOST`](Self::MOST).
     times: u32,
@@ -382,8 +383,8 @@ struct Learnt {
 impl Learnt {
     const NOTHING: Self = Self { began: None, shortest: Self::ALONE, times: 0, waits: 0, hopes: false };
     const MOST: u32 = 12;
-    /// What giving way to nobody costs at most: in a virtual machine that looks for interrupts on the way; elsewhere
-    /// less than half.
+    /// What giving way costs at most when no other thread is ready: in a virtual machine, which looks for interrupts on
+    /// the way; elsewhere less than half.
     const ALONE: Duration = Duration::from_nanos(500);
 
     /// A wait begins: so the last one ended well if it still hoped. Returns the CPU time for this one.
@@ -433,10 +434,10 @@ pub(crate) fn has_one_cpu() -> bool {
     }
 }
 
-/// Asks for the CPUs of the machine, not for those on which somebody may run. Of a thread that would be wrong, as it
-/// may be pinned and the other end's elsewhere; of the process nobody can tell, as on Linux each thread has a mask of
-/// its own, which `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that really
-/// is kept to one CPU of many loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the
+/// Asks for the CPUs of the machine, not for those on which a thread or the process may run. A thread's would be wrong,
+/// as it may be pinned and the other end's elsewhere; the process's cannot be told, as on Linux each thread has a mask
+/// of its own, which `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that
+/// really is kept to one CPU of many loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the
 /// threads run side by side.
 #[cfg(feature = "std")]
 fn machine_has_one_cpu() -> bool {

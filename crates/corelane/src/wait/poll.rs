@@ -30,7 +30,7 @@ impl Event {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor, which nobody else knows.
+        // SAFETY: a new descriptor, which no other code knows.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

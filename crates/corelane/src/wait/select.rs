@@ -739,7 +739,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         let sleeper = self.task.get_or_insert_with(Borrowed::task).sleeper();
         let waker = sleeper.waker().expect("made for it");
         if !waker.exchange(Some(context.waker().clone())) {
-            // Who is just being woken may be the task of an earlier poll.
+            // The task that is just being woken may be that of an earlier poll.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

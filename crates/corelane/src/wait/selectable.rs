@@ -50,7 +50,7 @@ pub trait Selectable: sealed::Sealed {
     #[doc(hidden)]
     fn ready(&mut self, room: usize) -> bool;
 
-    /// Raises the flag, for so many free slots, and says who sleeps.
+    /// Raises the flag, for so many free slots, and says which thread sleeps.
     #[doc(hidden)]
     fn arm(&mut self, room: usize, sleeper: Sleeper);
 

@@ -7,10 +7,10 @@
 //! # How it works
 //!
 //! 1. A place to sleep is made when one is first needed, and never freed: a thread that ends leaves it to the next. So
-//!    there are as many as ever slept at once, and a waker that comes late still finds one. Whoever sleeps there by
-//!    then is woken for nothing, looks at what it waits for, and sleeps again.
+//!    there are as many as ever slept at once, and a waker that comes late still finds one. A thread that sleeps there
+//!    by then is woken for nothing, looks at what it waits for, and sleeps again.
 //! 2. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
-//!    Who takes the flag down reads the cell.
+//!    The thread that takes the flag down reads the cell.
 //!
 //! # Synchronization
 //!
@@ -49,7 +49,7 @@ struct Place {
     kind: Kind,
 }
 
-/// How whoever sleeps there is woken, besides by the token. A place stays what it is.
+/// How a thread that sleeps there is woken, besides by the token. The kind of a place never changes.
 enum Kind {
     Thread,
     /// A thread that sleeps in `poll`, where it looks at this descriptor, too.
@@ -89,7 +89,7 @@ impl Sleeper {
         self.0.token.wait(park_limit(deadline));
     }
 
-    /// Wakes who sleeps here, or spares the next one its sleep.
+    /// Wakes the thread that sleeps here, or spares the next one its sleep.
     pub(crate) fn unpark(self) {
         match &self.0.kind {
             Kind::Thread => self.0.token.notify(),
@@ -140,12 +140,12 @@ impl fmt::Debug for Sleeper {
     }
 }
 
-/// A sleeper that nobody else sleeps at. It goes to the next one when this is dropped.
+/// A sleeper that no other thread sleeps at. It goes to the next thread when this is dropped.
 #[cfg(any(feature = "async", not(any(loom, shuttle))))]
 #[derive(Debug)]
 pub(crate) struct Borrowed(Sleeper);
 
-/// Sleepers that nobody uses.
+/// Unused sleepers.
 #[cfg(any(feature = "async", not(any(loom, shuttle))))]
 static FREE: Mutex<Vec<Sleeper>> = Mutex::new(Vec::new());
 
@@ -196,16 +196,16 @@ impl Drop for Borrowed {
     }
 }
 
-/// Where an end says who sleeps for it. Its own end writes it; whoever wakes the end reads it.
+/// Where an end says which thread sleeps for it. That end writes it; a thread that wakes the end reads it.
 pub(crate) struct SleeperCell(AtomicPtr<Place>);
 
 impl SleeperCell {
-    /// Of an end for which nobody ever slept.
+    /// Of an end for which no thread ever slept.
     pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// To be called before the flag is raised that says that somebody sleeps.
+    /// To be called before the flag is raised that says that a thread sleeps.
     pub(crate) fn set(&self, sleeper: Sleeper) {
         self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
     }
@@ -216,13 +216,13 @@ impl SleeperCell {
         self.0.store(ptr::null_mut(), Relaxed);
     }
 
-    /// To be called by who has taken that flag down, and so sees the sleeper of it, or of a later one.
+    /// To be called by the thread that has taken that flag down, and so sees the sleeper of it, or of a later one.
     pub(crate) fn get(&self) -> Option<Sleeper> {
         Self::sleeper(self.0.load(Relaxed))
     }
 
     /// Puts a sleeper in, or none, and takes out the one before: by a read-modify-write that both sides may make, so
-    /// that of two the second sees all that the first one's thread did before.
+    /// that of two the second sees all that the thread of the first did before.
     pub(crate) fn swap(&self, sleeper: Option<Sleeper>) -> Option<Sleeper> {
         let place = sleeper.map_or(ptr::null_mut(), |sleeper| ptr::from_ref(sleeper.0).cast_mut());
         Self::sleeper(self.0.swap(place, crate::sync::AcqRel))

@@ -2,14 +2,14 @@
 //!
 //! One side, the end whose task waits, puts wakers in and takes them back; the other side takes them out to wake them.
 //! The waiting side is one thread at a time. So is the waking side of a queue; where workers leave a fan-out it is any
-//! number of threads. Nobody ever waits for anybody.
+//! number of threads. No side ever waits for the other.
 //!
 //! # How it works
 //!
 //! A side holds the cell while it touches the waker, for a few instructions.
-//! 1. The waiting side holds the cell only if nobody does. If the other side does, that one is about to wake what was
-//!    put before, and the waiting side must look again.
-//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If nobody holds the cell
+//! 1. The waiting side takes the cell only if no side holds it. If the other side does, it is about to wake the task
+//!    that was put before, and the waiting side must look again.
+//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If no side holds the cell
 //!    it takes the waker. If the waiting side does, it leaves its mark and goes: the waiting side, when it has let go,
 //!    finds the flag down, raises it and looks again, which is what it would have been woken for. Where there is no
 //!    flag it looks again in any case.
@@ -21,7 +21,8 @@
 //!
 //! # Synchronization
 //!
-//! - `holder`, release (who lets go) → acquire (who holds next): the waker is touched by one side after the other.
+//! - `holder`, release (the side that lets go) → acquire (the side that holds next): the waker is touched by one side
+//!   after the other.
 //! - `holder`, release (the waking side's mark, or its letting go) → acquire (the waiting side's letting go): the flag
 //!   is down to a waiting side whose waker will not be woken.
 //! - `holder`, release (another waking thread's mark) → acquire (the waking side's letting go) → the wake-up: what that
@@ -42,8 +43,8 @@ pub(crate) struct WakerCell {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is only touched by who holds the cell, one side at a time; wakers can be used and dropped by any
-// thread.
+// SAFETY: the waker is only touched by the side that holds the cell, one at a time; wakers can be used and dropped by
+// any thread.
 unsafe impl Sync for WakerCell {}
 
 impl WakerCell {
@@ -75,14 +76,14 @@ impl WakerCell {
         }
         // SAFETY: held by this side.
         let old = self.waker.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, waker) });
-        // A store would do if nobody left a mark; an acquire of that mark is the point.
+        // A store would do if no thread left a mark; an acquire of that mark is the point.
         self.holder.swap(FREE, AcqRel);
         drop(old);
         true
     }
 
-    /// To be called by the waking side, which has taken the flag down, or has nothing but what it did before: what it
-    /// is to wake. `None` also if the waiting side will find the flag down, or if somebody else wakes it.
+    /// What the waking side is to wake. It calls this when it has taken the flag down, or has nothing but what it did
+    /// before. `None` also if the waiting side will find the flag down, or if another thread wakes it.
     pub(crate) fn take(&self) -> Option<Waker> {
         if self.holder.fetch_or(TAKING, AcqRel) != FREE {
             return None;

@@ -41,8 +41,8 @@ fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
     impl<H> Drop for Back<H> {
         #[inline(always)]
         fn drop(&mut self) {
-            // SAFETY: both are a whole handle's memory; the one that is overwritten is a stale copy nobody uses any
-            // more.
+            // SAFETY: both are a whole handle's memory; the one that is overwritten is a stale copy that is not used
+            // any more.
             unsafe { self.home.copy_from_nonoverlapping(self.away, 1) };
         }
     }

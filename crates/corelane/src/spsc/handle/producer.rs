@@ -176,7 +176,7 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Pushes the rest of a vector, as far as there is room. An error if there is some and none could be pushed.
     ///
     /// # Safety
-    /// Nobody uses what is counted as moved.
+    /// What is counted as moved is not used again.
     unsafe fn push_moved(&mut self, moving: &mut Moving<'_, T>) -> Result<(), TryPushError<()>> {
         let (from, most) = moving.rest();
         // SAFETY: so many are there, and what is pushed is counted.

@@ -71,14 +71,14 @@ pub(super) fn first_word(segment: *mut Segment) -> *mut Word {
 
 /// The last word of a segment, which is kept for the header behind the last message.
 pub(super) fn last_word(segment: *mut Segment) -> *mut Word {
-    // SAFETY: whoever asks is in the segment, so it is alive.
+    // SAFETY: the caller is in the segment, so it is alive.
     let words = unsafe { (*segment).bytes } / size_of::<Word>();
     first_word(segment).wrapping_add(words - 1)
 }
 
 /// The position of a place in a segment.
 pub(super) fn position(segment: *mut Segment, at: *mut Word) -> usize {
-    // SAFETY: whoever asks is in the segment, so it is alive.
+    // SAFETY: the caller is in the segment, so it is alive.
     let base = unsafe { (*segment).base.load(Relaxed) };
     base.wrapping_add(distance(first_word(segment), at))
 }
@@ -150,7 +150,7 @@ unsafe impl Sync for Body {}
 
 impl Drop for Body {
     fn drop(&mut self) {
-        // SAFETY: both handles are gone, so nobody else reaches this.
+        // SAFETY: both handles are gone, so no other thread reaches this.
         let head = self.reader.with(|reader| unsafe { (*reader).segment });
         // SAFETY: both handles are gone. The consumer's segment and those behind it are alive and in no slot.
         unsafe { self.pool.free_chain(head) };

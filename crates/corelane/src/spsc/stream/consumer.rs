@@ -367,7 +367,7 @@ impl<W, S: Recorder> Deref for Peeked<'_, W, S> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: lent by the consumer, which nobody uses while this guard borrows it.
+        // SAFETY: lent by the consumer, which no other code uses while this guard borrows it.
         unsafe { &*self.bytes }
     }
 }

@@ -10,7 +10,7 @@
 //! let (mut producer, mut consumer) = stream::channel();
 //! producer.push(b"whole").unwrap();
 //!
-//! // In place: whoever fills memory fills the queue's own.
+//! // In place: code that fills memory fills the queue's own.
 //! let mut reserved = producer.reserve(100).unwrap();
 //! assert_eq!((reserved.append(b"in "), reserved.append(b"parts")), (3, 5));
 //! reserved.commit_written().unwrap();
@@ -161,7 +161,7 @@ super::tuning! {
     pub struct Tuning {
         /// Bytes in a segment, rounded up to whole words. At least 1; by default 64 KiB.
         segment(bytes: usize),
-        /// How many segments that nobody uses are kept. At least 1; by default 4.
+        /// How many unused segments are kept. At least 1; by default 4.
         cached(segments: usize),
         /// The most bytes that messages inside may take up, each its length rounded up to 8 plus 8. At least 16; by
         /// default there is no limit but memory. The producer learns of popped messages a little late: the consumer
@@ -250,7 +250,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let spare = body.pool.allocate_touched()?;
     let turn = body.pool.keep_first(spare);
     let first = first_word(segment);
-    // SAFETY: the segment is alive, and nobody else knows it nor the body.
+    // SAFETY: the segment is alive, and no other thread knows it or the body.
     let stop = unsafe {
         (*segment).base.store(start, Relaxed);
         header(first).store(EMPTY, Relaxed);

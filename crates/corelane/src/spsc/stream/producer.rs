@@ -69,7 +69,7 @@ impl<W, S: Recorder> Producer<W, S> {
     #[inline]
     pub fn try_push(&mut self, message: &[u8]) -> Result<(), PushError> {
         self.room_for(message.len())?;
-        // SAFETY: there is room for the message, whose memory cannot be the queue's: nobody has a reference to that.
+        // SAFETY: there is room for the message, whose memory cannot be the queue's: no reference to that exists.
         let refused = unsafe {
             copy_in(&self.raw, message);
             self.hand_over(message.len())
@@ -383,7 +383,7 @@ impl<W, S: Recorder> Batch<'_, W, S> {
     fn push(&mut self, message: &[u8]) -> Result<(), PushError> {
         let need = words(message.len());
         if !self.producer.raw.has_room(need) {
-            // Who reads these may make the room, and a batch is taken back within one segment.
+            // A consumer that reads these may make the room, and a batch is taken back within one segment.
             self.publish();
             if self.refused {
                 return Err(PushError::Closed);

@@ -79,7 +79,7 @@ impl Rx {
         #[cfg(not(loom))]
         crate::sync::reads(message.wrapping_add(1).cast::<u8>(), len);
         #[cfg(not(loom))]
-        // SAFETY: its bytes lie behind its header, initialised, and nobody writes there before the segment is given
+        // SAFETY: its bytes lie behind its header, initialised, and no thread writes there before the segment is given
         // back.
         unsafe {
             core::slice::from_raw_parts(message.add(1).cast::<u8>(), len)

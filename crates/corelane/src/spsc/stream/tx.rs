@@ -122,8 +122,8 @@ pub(super) unsafe fn copy_in(tx: &Tx, message: &[u8]) {
     // SAFETY: there is room for `len` bytes, rounded up to words; each piece lies inside the message.
     unsafe {
         let (from, to) = (message.as_ptr(), tx.bytes());
-        // Overlapping pieces for short messages: a call costs more than the copy, and so does a branch on a length that
-        // nobody can predict. Hence four words for all lengths up to 32, some of them the same.
+        // Overlapping pieces for short messages: a call costs more than the copy, and so does a branch on an
+        // unpredictable length. Hence four words for all lengths up to 32, some of them the same.
         let len = unknown(len);
         match len {
             8..=32 => {
