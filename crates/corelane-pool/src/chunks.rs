@@ -111,7 +111,7 @@ mod tests {
         for step in 0..2000_usize {
             for _ in 0..step * 7919 % 300 {
                 let (number, came) = (pushed, came.clone());
-                chunks.push(Task::new(move || came.send(number).expect("somebody listens")));
+                chunks.push(Task::new(move || came.send(number).expect("the receiver is alive")));
                 pushed += 1;
             }
             assert_eq!(chunks.len(), pushed - left);

@@ -96,7 +96,7 @@ impl Shared {
                 continue;
             }
             if state.phase == Phase::Running && state.live == 0 {
-                // All threads there may be are being started. Should that fail, nobody would take the put.
+                // All threads there may be are being started. Should that fail, no thread would take the put.
                 let Some(work) = ticket.abort() else { return Ok(()) };
                 task = work.into_task();
                 if until.is_some_and(|until| Instant::now() >= until) {
@@ -124,7 +124,7 @@ impl Shared {
                 self.run(slot, task);
             }
             let ticket = self.idle.reserve_take();
-            // Whoever changes the limits sees the take, or this thread sees them changed.
+            // A thread that changes the limits sees the take, or this thread sees them changed.
             fence(SeqCst);
             if self.hints.threads.load(Relaxed) > self.hints.max.load(Relaxed) {
                 task = ticket.abort().and_then(|work| work.task);
@@ -142,7 +142,7 @@ impl Shared {
             task = match ticket.wait_with(&self.wait_limit()) {
                 Ok(Work { task: Some(task), .. }) => Some(task),
                 Ok(Work { task: None, .. }) => {
-                    // Those who are told to look come through here, and so are not told twice.
+                    // Threads that are told to look come through here, and so are not told twice.
                     drop(self.lock());
                     None
                 }

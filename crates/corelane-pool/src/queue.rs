@@ -5,33 +5,33 @@
 //!
 //! # How it works
 //!
-//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. Nobody is woken if a
-//!    thread is *searching*: that one will look.
+//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. No thread is woken if
+//!    one is *searching*: that one will look.
 //! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as
 //!    its *batch*. It begins them one by one; another thread that finds the queue empty takes half of what is left of
-//!    the batch. So no task waits behind a long one while a thread is free. The first has begun, and is nobody else's
-//!    any more, though its thread may wake or start another one before it runs it: if it were, threads that are stopped
-//!    there would have others take it from them, who would have more threads started.
+//!    the batch. So no task waits behind a long one while a thread is free. The first has begun, and no other thread
+//!    can take it any more, though its thread may wake or start another one before it runs it. Otherwise threads that
+//!    are stopped there would lose it to others, and those would have more threads started.
 //! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few
 //!    microseconds. Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as
 //!    sleeping and waits.
-//! 4. Who pushes while nobody searches and somebody sleeps hands the task over instead, to the thread that fell asleep
-//!    last, and counts it as searching until it runs. So one thread at a time is being woken, however many tasks come
-//!    meanwhile.
-//! 5. Whoever stops searching because it has found work passes the search on if there is more anywhere, in batches too:
-//!    it wakes a sleeping thread or, if there may be one more, starts it.
-//! 6. If nobody searches or sleeps, and there may be another thread, it is started with the task. Only then are tasks
+//! 4. A thread that pushes while none searches and one sleeps hands the task over instead, to the thread that fell
+//!    asleep last, and counts it as searching until it runs. So one thread at a time is being woken, however many tasks
+//!    come meanwhile.
+//! 5. A thread that stops searching because it has found work passes the search on if there is more anywhere, in
+//!    batches too: it wakes a sleeping thread or, if there may be one more, starts it.
+//! 6. If no thread searches or sleeps, and there may be another one, it is started with the task. Only then are tasks
 //!    queued.
 //! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of
 //!    their own, which are summed only when the bound is reached by the last sum. The sum is never too large, so the
-//!    bound holds; and whoever is told that the queue is full was told the truth at some moment of the call.
+//!    bound holds; and a caller that is told that the queue is full was told the truth at some moment of the call.
 //!
 //! # Synchronization
 //!
 //! - All moves of a task but the last, from a batch to its run, are made under the lock.
-//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So whoever pushes
-//!   and finds nobody sleeping can leave it at that: a thread that falls asleep later looks after the push. Whoever
-//!   finds one has its take before its eyes; if the take is gone, the thread is on its way to the lock, and looks.
+//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So a thread that
+//!   pushes and finds none sleeping can leave it at that: one that falls asleep later looks after the push. A thread
+//!   that finds one sleeping finds its take, too; if the take is gone, the thread is on its way to the lock, and looks.
 //! - A caller that waits for room raises `blocked` under the lock, under which a thread looks at it at the end of each
 //!   batch. In between a thread may miss it: callers also look for themselves.
 //!
@@ -77,7 +77,7 @@ const ROOM: usize = 16;
 /// told.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
-/// Models have no time, so there a fence sees to it that nobody has to look by itself.
+/// Models have no time, so there a fence sees to it that no thread has to look by itself.
 fn model_fence() {
     if cfg!(loom) {
         fence(SeqCst);
@@ -122,8 +122,8 @@ impl State {
 }
 
 impl Shared {
-    /// Asked when there is more to do than who asks can begin. What it answers has been counted, and is to be done
-    /// outside of the lock.
+    /// Asked when there is more to do than the thread that asks can begin. What it answers has been counted, and is to
+    /// be done outside of the lock.
     fn pass_on(&self, state: &mut State) -> PassOn {
         if state.backlog.searching > 0 {
             PassOn::Nothing
@@ -156,7 +156,7 @@ impl Shared {
                 drop(state);
                 return Err(Rejected::new(task, Reason::ShutDown));
             }
-            // With a search that found nobody, on which others may have relied.
+            // With a search that found no thread, on which others may have relied.
             let give_up = |state| if wakes { drop(state) } else { self.go_on(state) };
             let core_first = self.config.core_first && state.threads < state.limits.core;
             if wakes && !core_first && state.backlog.searching == 0 && state.backlog.sleeping > 0 {
@@ -194,7 +194,7 @@ impl Shared {
                 continue;
             }
             if state.live == 0 {
-                // All threads there may be are being started. Should that fail, nobody would run the task.
+                // All threads there may be are being started. Should that fail, no thread would run the task.
                 if state.threads == 0 {
                     grows = true;
                 } else {
@@ -254,7 +254,7 @@ impl Shared {
     /// are woken the more of it is still free when this is called again.
     fn tell_of_room(&self, state: &mut State) {
         let room = state.room();
-        // Models have no time, so nobody looks by itself there.
+        // Models have no time, so no thread looks by itself there.
         let enough = if cfg!(loom) { 1 } else { (state.backlog.capacity / 2).max(1) };
         if room >= enough {
             let callers = 1 + (room - enough) as usize / ROOM;
@@ -381,7 +381,7 @@ impl Shared {
                     }
                 }
             }
-            // Who has slept has searched long enough.
+            // A thread that has slept has searched long enough.
             searched = true;
         }
     }
@@ -392,8 +392,8 @@ impl Shared {
         work.task
     }
 
-    /// Leaves the lock with work, and passes the search on if there is more. Batches count: who was to look at them may
-    /// have stopped here.
+    /// Leaves the lock with work, and passes the search on if there is more. Batches count: the thread that was to look
+    /// at them may have stopped here.
     pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
@@ -405,8 +405,8 @@ impl Shared {
             PassOn::Nothing => {}
             PassOn::Wake => {
                 if self.idle.try_put(Work { task: None, reserved: true }).is_err() {
-                    // Who slept is on its way, or has found work, and relied on this search for the rest. Others may
-                    // have slept since.
+                    // A thread that slept is on its way, or has found work, and relied on this search for the rest.
+                    // Others may have slept since.
                     let mut state = self.lock();
                     state.backlog.searching -= 1;
                     if state.backlog.searching > 0 || !state.has_queued() {

@@ -4,9 +4,9 @@
 //!
 //! 1. A task of a scope is a *cell* with its closure. The scope keeps a list of its cells; the pool is given a task
 //!    that holds a reference to the cell.
-//! 2. Whoever takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the thread
-//!    that opened it. So a scope ends although the pool is full, shut down or without threads, and scopes inside tasks
-//!    of the same pool never wait for a thread that waits for them.
+//! 2. The thread that takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the
+//!    thread that opened it. So a scope ends although the pool is full, shut down or without threads, and scopes inside
+//!    tasks of the same pool never wait for a thread that waits for them.
 //! 3. At its end the scope takes every closure that is left and runs it, then waits until those that others took are
 //!    over. What the pool is left with are references to empty cells, whose tasks do nothing.
 //!
@@ -14,7 +14,8 @@
 //!
 //! The closure lives for `'env` and is stored as if it lived for ever. It is run or dropped before
 //! [`ThreadPool::scope`] returns or unwinds, so before `'env` ends:
-//! - It is only ever in its cell or in the hands of who has taken it, which happens once, under the cell's lock.
+//! - It is only ever in its cell or in the hands of the thread that has taken it, which happens once, under the cell's
+//!   lock.
 //! - `scope` comes back only after it found each cell empty and each closure that was taken over. It waits in the drop
 //!   of a guard, so also when the scope's closure panics. Closures that tasks of the scope add are in the list before
 //!   the task that adds them is over.
@@ -33,7 +34,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A closure, until somebody takes it.
+/// A closure, until a thread takes it.
 struct Cell {
     closure: Mutex<Option<Closure<'static>>>,
     scope: Arc<Ledger>,

@@ -1,4 +1,4 @@
-//! What the handles and the threads of a pool share: who is there, and how it ends.
+//! What the handles and the threads of a pool share: which threads there are, and how the pool ends.
 //!
 //! # How it works
 //!
@@ -9,9 +9,9 @@
 //!    *present* until the last of its hooks has returned. A start that fails takes its counts back, and its task goes
 //!    back to its caller.
 //! 3. A thread decides to end under the lock, after another look for work, and is not counted from then on.
-//! 4. A thread that has ended leaves its join handle behind for the next one that ends, which waits for it, and for
-//!    whoever waits for the end of all. So at most the last one's is kept, and all have ended, thread-locals included,
-//!    when a join returns.
+//! 4. A thread that has ended leaves its join handle behind: the next one that ends waits for it, or a caller that
+//!    waits for the end of all. So at most the last one's is kept, and all have ended, thread-locals included, when a
+//!    join returns.
 
 use crate::backlog::Backlog;
 use crate::settings::{Config, Hook, Limits, Queueing};
@@ -50,7 +50,7 @@ pub(crate) struct State {
     started: usize,
     /// Of the live threads, and those that have decided to end.
     pub(crate) slots: Vec<Arc<Slot>>,
-    /// Ended, and nobody has waited for it yet.
+    /// Ended, and not waited for yet.
     ended: Vec<Arc<Slot>>,
     /// Threads that wait for ended ones outside of the lock.
     joining: usize,
@@ -109,7 +109,7 @@ impl Totals {
 pub(crate) struct Work {
     /// None: look for some.
     pub(crate) task: Option<Task>,
-    /// Whoever gets it was counted as searching on its behalf; see [`crate::queue`].
+    /// The thread that gets it was counted as searching on its behalf; see [`crate::queue`].
     pub(crate) reserved: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Shared {
     /// Where threads wait that have nothing to do.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
-    /// Copies for who only waits or hands over. Written under the lock.
+    /// Copies for threads that only wait or hand over. Written under the lock.
     pub(crate) hints: Padded<Hints>,
     /// A thread has begun to run, or it is known that it will not.
     pub(crate) started: Condvar,
@@ -271,7 +271,7 @@ impl Shared {
             state.started - 1
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
-        // Whoever wants to wait for the thread's end waits for its handle first.
+        // A caller that wants to wait for the thread's end waits for its handle first.
         let mut handle = lock(&slot.handle);
         match (self.start)(self.clone(), slot.clone()) {
             Ok(started) => {

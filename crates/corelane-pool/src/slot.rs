@@ -6,7 +6,7 @@ use crate::sync::{Acquire, Arc, JoinHandle, Mutex, Padded, Relaxed, Release, loc
 use crate::task::Task;
 use std::collections::VecDeque;
 
-/// What a thread has counted. Written by that thread alone, so counting takes no read-modify-write; read by anyone.
+/// What a thread has counted. Written by that thread alone, so counting takes no read-modify-write; read by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Tasks begun that never were in the queue.

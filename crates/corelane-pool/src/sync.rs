@@ -50,7 +50,7 @@ impl<T> std::ops::Deref for Padded<T> {
     }
 }
 
-/// Locks; nobody's code runs under a lock of this crate, so none is ever poisoned.
+/// Locks. No user's code runs under a lock of this crate, so none is ever poisoned.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }

@@ -143,7 +143,7 @@ impl<F: FnOnce() -> R, R> Run<F, R> {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
-            // Nobody will ask: the panic is the pool's, as one of a task without a handle.
+            // No handle will ask: the panic is the pool's, as one of a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
                 panicked();

@@ -120,7 +120,7 @@ pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Shared>, &Slot) -> R) -> Optio
     CONTEXT.try_with(|context| context.borrow().as_ref().map(|(shared, slot)| f(shared, slot))).ok().flatten()
 }
 
-/// Counts a panic that somebody else takes care of.
+/// Counts a panic that is taken care of elsewhere.
 pub(crate) fn count_panic() {
     with_current(|_, slot| add(&slot.tally.panicked, 1));
 }
