@@ -22,17 +22,17 @@
 //!   side's index included.
 //! - Figure 2 compares the address of the result with NULL where it means the value, as Figure 4 has it.
 //!
-//! Left open in print: who calls `adjust_slip`, and how often. Here the consumer does, before every so many elements,
-//! the first included. "Warm-up of queues before operation" is not explained; here the constructor writes every slot.
-//! Kept: a full ring has distance 0, as an empty one has.
+//! Left open in print: which side calls `adjust_slip`, and how often. Here the consumer does, before every so many
+//! elements, the first included. "Warm-up of queues before operation" is not explained; here the constructor writes
+//! every slot. Kept: a full ring has distance 0, as an empty one has.
 //!
 //! # Synchronization
 //!
 //! - slot, store-release of a value (producer) → load-acquire (consumer): whatever the producer wrote before it sent
 //!   the value.
 //! - slot, store-release of NULL (consumer) → load-acquire (producer): what the consumer did with the values before
-//!   this one. The ring itself would do without, as both stores are to one word; but on x86 it is so, and who recycles
-//!   the memory that values point to relies on it.
+//!   this one. The ring itself would do without, as both stores are to one word; but on x86 it is so, and a producer
+//!   that recycles the memory that values point to relies on it.
 //! - `head` and `tail` order nothing: a slip may be wrong, not unsound.
 //!
 //! # What hangs, and when

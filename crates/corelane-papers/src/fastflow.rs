@@ -202,7 +202,7 @@ impl<T> ListQueue<T> {
             return null_mut();
         }
         self.head.store(next, Relaxed);
-        // SAFETY: linked, so the value is there; the old dummy is nobody's any more.
+        // SAFETY: linked, so the value is there; no thread uses the old dummy any more.
         unsafe {
             let value = (*next).value.load(Relaxed);
             if !self.cache.push(dummy) {

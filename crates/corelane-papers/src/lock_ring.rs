@@ -21,8 +21,8 @@
 //!
 //! # Synchronization
 //!
-//! - `lock`, store-release (who gives it back) → compare-exchange-acquire (who takes it next): all of one's accesses
-//!   come before the other's.
+//! - `lock`, store-release (the thread that gives it back) → compare-exchange-acquire (the thread that takes it next):
+//!   all accesses of the first come before those of the second.
 //!
 //! # What hangs, and when
 //!

@@ -37,8 +37,8 @@
 //! # What hangs, and when
 //!
 //! A ring of queues does not, as long as each thread's callback flushes each of its outgoing queues, and a batch fits
-//! into them: the paper's objection is that nobody but the program can know them. A thread that neither inserts nor
-//! polls shows nothing, so at the end of a stream the producer flushes by itself.
+//! into them: the paper's objection is that only the program can know them. A thread that neither inserts nor polls
+//! shows nothing, so at the end of a stream the producer flushes by itself.
 
 use super::{Dequeue, Enqueue, mcring};
 use corelane::error::ChannelError;

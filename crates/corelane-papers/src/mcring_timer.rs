@@ -16,7 +16,7 @@
 //!
 //! Left open in print: how many elements are injected. The signal says "whether the queue needs a flush operation", and
 //! its period is the time in which all of a queue's elements are delivered; so one signal shows all that was inserted.
-//! The paper's variable is a flag that somebody has to take back; here it counts, so that one serves all queues of a
+//! The paper's variable is a flag that some thread has to take back; here it counts, so that one serves all queues of a
 //! system.
 //!
 //! # The other methods of section 2.6
@@ -37,9 +37,9 @@
 //! # What hangs, and when
 //!
 //! What hangs with the raw ring: two threads in a ring of two queues that have each inserted less than a batch and
-//! poll. The timer goes on, but who polls does not insert, and who does not insert does not look at the signal
-//! ("deadlock remains unsolved"). For the same reason the last elements of a stream stay invisible until the producer
-//! inserts again, or [flushes](Producer::flush) by itself.
+//! poll. The timer goes on, but a thread that polls does not insert, and a thread that does not insert does not look at
+//! the signal ("deadlock remains unsolved"). For the same reason the last elements of a stream stay invisible until the
+//! producer inserts again, or [flushes](Producer::flush) by itself.
 
 use super::slots::Line;
 use super::{Dequeue, Enqueue, mcring};

@@ -49,7 +49,7 @@ impl<S> Array<S> {
         let short = u32::try_from(len).ok().filter(|&len| len <= u32::MAX / 2).ok_or(ChannelError::TooLarge)?;
         let buffer = Buffer::new(len, size_of::<S>(), align_of::<S>().max(CACHE_LINE))?;
         for i in 0..len {
-            // SAFETY: inside the buffer, which nobody else knows yet.
+            // SAFETY: inside the buffer, which no other thread knows yet.
             unsafe { buffer.start().cast::<S>().add(i).write(empty()) };
         }
         Ok(Self { buffer, len: short, slots: PhantomData })

@@ -79,7 +79,7 @@ pub struct Hanson<T> {
 unsafe impl<T: Send> Sync for Hanson<T> {}
 
 impl<T: Send> Hanson<T> {
-    /// A queue that nobody waits in.
+    /// A queue that no thread waits in.
     pub fn new() -> Self {
         let (sync, send, recv) = (Semaphore::new(0), Semaphore::new(1), Semaphore::new(0));
         Self { item: UnsafeCell::new(None), sync, send, recv }

@@ -10,12 +10,12 @@
 //! 2. Otherwise it leaves a node with the item in the list of waiting puts, leaves the lock, and sleeps until a take
 //!    has the item.
 //! 3. A take is the same with the sides exchanged.
-//! 4. A request whose time is up is marked in its node; who finds it marked looks for the next one. Then it is taken
-//!    out of its list, which is walked under the lock.
+//! 4. A request whose time is up is marked in its node; a thread that finds it marked looks for the next one. Then it
+//!    is taken out of its list, which is walked under the lock.
 //!
 //! The lists are queues in fair mode and stacks otherwise. In fair mode the lock, too, is first come first served, as a
 //! request's place is decided when it gets the lock: a thread that leaves the lock hands it to the one that has slept
-//! for it longest, and nobody can use it until that one has woken up. This is why fair mode was slow.
+//! for it longest, and no thread can use it until that one has woken up. This is why fair mode was slow.
 //!
 //! # Synchronization
 //!
@@ -159,7 +159,7 @@ pub struct JavaFive<T> {
 }
 
 impl<T: Send> JavaFive<T> {
-    /// A queue that nobody waits in.
+    /// A queue that no thread waits in.
     pub fn new(fairness: Fairness) -> Self {
         let entry =
             (fairness == Fairness::Fair).then(|| FifoLock(Mutex::new(Line { held: false, waiting: VecDeque::new() })));
@@ -237,7 +237,7 @@ impl<T: Send> JavaFive<T> {
                 Err(back) => item = back,
             }
         }
-        Err(TryPushError::Full(item.expect("nobody has taken it")))
+        Err(TryPushError::Full(item.expect("no take has it")))
     }
 
     /// Waits until the item is taken, but not longer than this.

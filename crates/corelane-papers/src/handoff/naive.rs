@@ -4,9 +4,9 @@
 //!
 //! # How it works
 //!
-//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes everybody. Then it
-//!    waits until the item is gone, says that no put is under way any more, and wakes everybody.
-//! 2. A take waits until there is an item, takes it, and wakes everybody.
+//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes all threads. Then it
+//!    waits until the item is gone, says that no put is under way any more, and wakes all threads.
+//! 2. A take waits until there is an item, takes it, and wakes all threads.
 //!
 //! # Synchronization
 //!
@@ -18,7 +18,7 @@
 //!
 //! # When to use it, and when not
 //!
-//! Never; to see what waking everybody costs.
+//! Never; to see what waking all threads costs.
 //!
 //! # Memory
 //!
@@ -50,7 +50,7 @@ struct Monitor<T> {
 }
 
 impl<T: Send> Naive<T> {
-    /// A queue that nobody waits in.
+    /// A queue that no thread waits in.
     pub fn new() -> Self {
         Self { monitor: Mutex::new(Monitor { putting: false, item: None }), changed: Condvar::new() }
     }
