@@ -11,7 +11,7 @@ use super::step::LONGEST;
 
 /// Bytes of a block. Only for a record that does not fit there is a larger one.
 const BLOCK: usize = 1 << 20;
-/// Blocks that are remembered, to be filled again when whom they were lent to has given them back.
+/// Blocks that are remembered, to be filled again when all that they were lent to have given them back.
 const REMEMBERED: usize = 16;
 /// Bytes read at once from the source of a packed stream.
 const PACKED_BUFFER: usize = 128 << 10;
@@ -122,7 +122,7 @@ impl Input {
         }
     }
 
-    /// The memory that the window lies in, if it holds as much as it can. Then a longer window keeps nobody waiting.
+    /// The memory that the window lies in, if it holds as much as it can. Then a longer window keeps no reader waiting.
     pub(super) fn memory(&self) -> Option<&Memory> {
         match self {
             Self::Whole { bytes, .. } => Some(bytes),
@@ -205,8 +205,8 @@ impl Input {
 
 /// A stream, of which one block after the other is filled.
 ///
-/// A block that nobody else holds is filled again; one that is held by others stays as it is, and the next is another
-/// one. What is left of a block, the beginning of a record, is moved to the front of the next.
+/// A block that no other handle holds is filled again; one that is held elsewhere stays as it is, and the next is
+/// another one. What is left of a block, the beginning of a record, is moved to the front of the next.
 #[derive(Debug)]
 pub(super) struct Stream {
     unpacker: Unpacker,
@@ -250,7 +250,7 @@ impl Stream {
             Some(block) if block.len() == room => block.copy_within(self.start..self.end, 0),
             _ => {
                 let mut next = self.take(room);
-                let front = next.get_mut().expect("nobody else holds it");
+                let front = next.get_mut().expect("this is its only handle");
                 front[..len].copy_from_slice(self.window());
                 let before = std::mem::replace(&mut self.block, next);
                 if before.len() == BLOCK && self.lent.len() < REMEMBERED {
@@ -261,7 +261,7 @@ impl Stream {
         (self.start, self.end) = (0, len);
     }
 
-    /// A block of this size that nobody else holds.
+    /// A block of this size that no other handle holds.
     fn take(&mut self, room: usize) -> Memory {
         if room > BLOCK {
             // Instead of them, not beside them.
@@ -271,10 +271,10 @@ impl Stream {
         free.map_or_else(|| Memory::with_room(room), |at| self.lent.swap_remove(at))
     }
 
-    /// Reads until the window holds so much; from a file, which keeps nobody waiting, until the block is full.
+    /// Reads until the window holds so much; from a file, which keeps no reader waiting, until the block is full.
     fn read_on(&mut self, needed: usize) {
         let least = if self.unpacker.source().is_file() { usize::MAX } else { needed };
-        let block = self.block.get_mut().expect("nobody else holds it");
+        let block = self.block.get_mut().expect("this is its only handle");
         while self.end < block.len() && self.end - self.start < least {
             match self.unpacker.read(&mut block[self.end..]) {
                 Ok(0) => self.ended = true,
@@ -333,7 +333,7 @@ pub(super) fn is_packed(file: &mut File) -> Result<bool, OpenError> {
 
 /// What can be read.
 enum Inner {
-    /// It can be read again, and keeps nobody waiting.
+    /// It can be read again, and keeps no reader waiting.
     File(File),
     Other(Box<dyn Read + Send>),
 }

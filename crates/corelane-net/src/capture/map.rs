@@ -16,9 +16,9 @@ impl Reader {
     ///
     /// # Safety
     ///
-    /// As long as this reader lives, or a clone of its [`memory`](Reader::memory), nobody may change the file or
-    /// shorten it: not this process, and no other one. A change alters bytes behind a `&[u8]`, which is undefined
-    /// behaviour; and who looks at bytes that were cut off is killed by the system (SIGBUS).
+    /// As long as this reader lives, or a clone of its [`memory`](Reader::memory), no process may change the file or
+    /// shorten it: neither this one nor another. A change alters bytes behind a `&[u8]`, which is undefined behaviour;
+    /// and the system kills a process that looks at bytes that were cut off (SIGBUS).
     pub unsafe fn open_mapped(input: &Path) -> Result<Self, OpenError> {
         let is_file = fs::metadata(input).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
         if is_file && input.as_os_str() != "-" {

@@ -45,7 +45,7 @@ impl Memory {
         Self::new(Bytes::Owned(vec![0; len]))
     }
 
-    /// The bytes to be written, if they are our own and nobody else looks at them.
+    /// The bytes to be written, if they are our own and no other handle leads to them.
     pub(super) fn get_mut(&mut self) -> Option<&mut [u8]> {
         match Arc::get_mut(&mut self.0)? {
             Bytes::Owned(bytes) => Some(bytes),

@@ -189,12 +189,12 @@ impl Reader {
         Place { record: self.records + self.skipped() + 1, offset: self.offset }
     }
 
-    /// The bytes that the next records are lent from, so that who keeps a record need not copy it, but clones these.
-    /// `None` for what comes bit by bit, as from a pipe: then there is little in each of these, and copying it takes
-    /// less memory.
+    /// The bytes that the next records are lent from, so that a caller that keeps a record need not copy it, but clones
+    /// these. `None` for what comes bit by bit, as from a pipe: then there is little in each of these, and copying it
+    /// takes less memory.
     ///
     /// Now and then a record lies elsewhere nevertheless; [`Memory::place`] tells. The reader reads on into other
-    /// memory as long as there is a clone. So who keeps many should count their bytes.
+    /// memory as long as there is a clone. So a caller that keeps many should count their bytes.
     pub fn memory(&mut self) -> Option<&Memory> {
         if self.input.memory().is_some() {
             self.settle_debt();

@@ -70,7 +70,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     /// Writes what still waits in the buffer and gives the writer back. A writer that is dropped instead tries the same
-    /// but can tell nobody of an error.
+    /// but cannot report an error.
     ///
     /// # Errors
     ///

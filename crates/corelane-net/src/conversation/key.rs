@@ -3,7 +3,7 @@
 use super::side::Side;
 use crate::decode::Packet;
 
-/// Protocol, and both ends in an order that does not depend on who sent.
+/// Protocol, and both ends in an order that does not depend on which end sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// The lesser end's address, then the other's, as two words each: a `u128` would align everything to 16 bytes.

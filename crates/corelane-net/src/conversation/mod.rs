@@ -6,7 +6,7 @@
 //! # What begins a conversation
 //!
 //! - UDP: any datagram.
-//! - TCP: a SYN-ACK, as it shows that there were both a SYN and somebody who answers it; or a segment with payload, a
+//! - TCP: a SYN-ACK, as it shows that there were both a SYN and a host that answers it; or a segment with payload, a
 //!   connection picked up in its middle.
 //! - Nothing else. A SYN leaves a trace among the last few hundred of its partition, no conversation: its time, its
 //!   sequence number and its bytes are the connection's if there comes to be one, and are overwritten by other SYNs if

@@ -1,11 +1,11 @@
-//! The seam between conversations and whoever hears of them.
+//! The seam between conversations and the code that hears of them.
 
 use super::application::Application;
 use super::entry::{Conversation, Ending};
 
 /// What is done about the conversations of a partition: which protocols look into them, and where their records go.
 pub trait Observer<A: Application> {
-    /// A conversation has brought its first payload. `None` if nobody is to look into it; then it is only counted.
+    /// A conversation has brought its first payload. `None` if it is not to be looked into; then it is only counted.
     fn begin(&mut self, conversation: &Conversation) -> Option<A>;
 
     /// A packet, or a mark, has made an application take something; so here is what it found to be fetched.

@@ -2,9 +2,9 @@
 
 /// Which end of a conversation sent.
 ///
-/// Who opened a TCP connection is known from its handshake. Of a connection whose handshake was not captured, and of
-/// UDP, the originator is who was seen first, with a guess by port numbers where that was in the middle. So a protocol
-/// that can tell by content which end is the client should go by content.
+/// Which end opened a TCP connection is known from its handshake. Of a connection whose handshake was not captured, and
+/// of UDP, the originator is the end that was seen first, with a guess by port numbers where that was in the middle. So
+/// a protocol that can tell by content which end is the client should go by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opened the conversation.

@@ -33,7 +33,7 @@
 //! come again: both need no rule of their own.
 //!
 //! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its
-//! window, and can wait for ever for a retransmission. Here both are somebody else's.
+//! window, and can wait for ever for a retransmission. Here neither is ours to decide.
 
 use super::application::Application;
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};
@@ -55,7 +55,7 @@ pub(super) struct Stream {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks(u8);
 
-/// It has sent something beside SYNs that nobody answered.
+/// It has sent something beside unanswered SYNs.
 pub(super) const SENT: u8 = 1;
 /// The next sequence number is known …
 pub(super) const STARTED: u8 = 2;
@@ -65,7 +65,7 @@ pub(super) const GUESSED: u8 = 4;
 const ACKED: u8 = 8;
 /// The application was told of the end.
 pub(super) const ENDED: u8 = 16;
-/// Nobody wants the bytes.
+/// The bytes are not wanted.
 pub(super) const UNWANTED: u8 = 32;
 /// The segments in a row that were implausible: one of them, in the number of two bits that …
 const STRIKE: u8 = 64;
@@ -144,7 +144,7 @@ impl Stream {
         !marks.has(STARTED) || is_plausible(distance(self.next, sequence))
     }
 
-    /// Where a side that nobody wants the bytes of has got to.
+    /// Where a side has got to whose bytes are not wanted.
     pub(super) fn follow(&mut self, marks: &mut Marks, end: u32) {
         if !marks.has(STARTED) || distance(self.next, end) > 0 {
             self.start(marks, end);

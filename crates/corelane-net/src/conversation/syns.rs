@@ -1,8 +1,8 @@
 //! The SYNs seen last.
 //!
 //! A SYN alone begins no conversation, or a flood of spoofed ones would be a conversation each. But when its answer
-//! comes, or data whose answer was not captured, it tells who opened, when, and where the sequence numbers start. So
-//! SYNs leave a trace in a fixed number of places: the place is a hash of the conversation, and who comes later takes
+//! comes, or data whose answer was not captured, it tells which end opened, when, and where the sequence numbers start.
+//! So SYNs leave a trace in a fixed number of places: the place is a hash of the conversation, and a later SYN takes
 //! it. A flood overwrites traces, which costs those connections the time and the count of their SYN, no more. The hash
 //! has no secret: which trace is lost must not differ from run to run.
 

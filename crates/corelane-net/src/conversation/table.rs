@@ -7,17 +7,17 @@
 //! 3. Each is in one of four lists, by class, the one heard of last at the end. A list goes by ticks of a second: a
 //!    conversation that was heard of in this tick already keeps its place, so that packets in a row do not touch their
 //!    neighbours' lines.
-//! 4. At a mark in time the lists give up from the front who is over its time.
+//! 4. At a mark in time, conversations that are over their time are evicted from the front of the lists.
 //! 5. When something has to be reserved and the budget is used up, conversations go until it fits: closed ones first;
 //!    then those only one end of which was heard, if these have more than a quarter of the budget; then of the others
-//!    whoever was not heard of for longest.
+//!    the one that was not heard of for longest.
 //!
 //! # Why a flood does not win
 //!
 //! A spoofed SYN reserves nothing, and neither does an RST, FIN or ACK of no conversation, whatever else is set. A
-//! spoofed SYN that is answered, a spoofed datagram or segment with payload begins a conversation, but nobody confirms
-//! it, so it can have a quarter of the budget at most as long as others need the rest. What one conversation holds
-//! back, [its own limits](super::stream) bound.
+//! spoofed SYN that is answered, a spoofed datagram or segment with payload begins a conversation, but the other end
+//! never confirms it, so all of these together can have a quarter of the budget at most as long as others need the
+//! rest. What one conversation holds back, [its own limits](super::stream) bound.
 //!
 //! # Why the result is always the same
 //!
@@ -184,7 +184,7 @@ impl<A: Application> Conversations<A> {
             (Class::Tcp, limits.tcp_timeout_ns),
         ];
         for (class, timeout_ns) in timeouts {
-            // A tick is over when the next one begins, so that nobody goes early.
+            // A tick is over when the next one begins, so that no conversation goes early.
             while let Some(number) = self.oldest(class)
                 && let behind = tick(self.clock) - self.entries.get(number).conversation.touched
                 && u64::from(behind.saturating_sub(1)) << 30 >= timeout_ns
@@ -409,7 +409,8 @@ impl<A: Application> Conversations<A> {
         self.join_neighbours(class, older, newer, newer, older);
     }
 
-    /// Makes who stands before a place in a list see `newer` behind it, and who stands behind it `older` before it.
+    /// Links the neighbours of a place in a list: the one before it sees `newer` behind it, and the one behind it sees
+    /// `older` before it.
     fn join_neighbours(&mut self, class: usize, before: u32, behind: u32, newer: u32, older: u32) {
         match before {
             NONE => self.lists[class].oldest = newer,
@@ -506,8 +507,8 @@ impl<A: Application> Conversations<A> {
     }
 }
 
-/// Who opened, of a packet that does not say: who sends first, unless that is from a port of a service to one of a
-/// client.
+/// Which end opened, of a packet that does not say: the one that sends first, unless that is from a port of a service
+/// to one of a client.
 fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
     const SERVICES: u16 = 1024;
     if packet.source_port < SERVICES && packet.destination_port >= SERVICES { sender.other() } else { sender }

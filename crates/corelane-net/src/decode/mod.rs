@@ -1,8 +1,8 @@
 //! One captured frame to addresses, ports and TCP flags, and to payload where that is asked for.
 //!
 //! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`]
-//! are for who looks into the packets: the one stops at the IP payload, so that fragments can be
-//! [put together](crate::defrag) in between, the other gives what TCP and UDP carry.
+//! are for code that looks into the packets: the former stops at the IP payload, so that fragments can be [put
+//! together](crate::defrag) in between, the latter gives what TCP and UDP carry.
 //!
 //! # Where things are
 //!

@@ -21,8 +21,7 @@ const UDP: u8 = 17;
 const ICMP_V6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// The Community ID of a flow of the IP protocol `protocol`, with the seed 0 that everybody uses who does not say
-/// otherwise.
+/// The Community ID of a flow of the IP protocol `protocol`, with the seed 0, which is every tool's default.
 ///
 /// For ICMP the ports are type and code, as Wireshark and Zeek have them. Addresses of two families make no flow: they
 /// are hashed as they are, IPv4 first.

@@ -1,8 +1,8 @@
-//! Who has which address.
+//! Which host has which address.
 //!
-//! Only ranges that belong to nobody: 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 198.18.0.0/15 and 2001:db8::/32. Every
-//! part is numbered by a bijection, so that two numbers never share an address, and no address has two parts: what one
-//! part does can never count for another.
+//! Only ranges that are assigned to no network: 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 198.18.0.0/15 and
+//! 2001:db8::/32. Every part is numbered by a bijection, so that two numbers never share an address, and no address has
+//! two parts: what one part does can never count for another.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,7 +21,7 @@ pub(super) fn wide(address: Address) -> u128 {
     DOCUMENTATION | u128::from(address >> 32) << 64 | u128::from(address as u32)
 }
 
-/// The address as everybody writes it.
+/// The address in its usual notation.
 pub(super) fn to_ip(v6: bool, address: Address) -> IpAddr {
     if v6 { Ipv6Addr::from(wide(address)).into() } else { Ipv4Addr::from(address as u32).into() }
 }

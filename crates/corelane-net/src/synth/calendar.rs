@@ -1,22 +1,22 @@
 //! Which conversation sends which packet.
 //!
 //! Packet number t of the capture is slot t. A conversation that wants to go on d packets later takes the first free
-//! slot from there on. A slot that nobody took when its turn comes opens something new, so the number of conversations
-//! regulates itself: there are as many as it takes to fill every slot. Since the slots are also the clock (`Clock`),
-//! the time of an answer is known when the question is sent.
+//! slot from there on. A slot that is still free when its turn comes opens something new, so the number of
+//! conversations regulates itself: there are as many as it takes to fill every slot. Since the slots are also the clock
+//! (`Clock`), the time of an answer is known when the question is sent.
 //!
 //! The slots are a ring with a bit for each that says whether it is taken. Memory is fixed, and both steps take a few
 //! instructions.
 //!
-//! A slot is always found: when slot t has its turn, all that is taken lies in t+1..=t+horizon, since by then nobody
-//! has asked for more than `horizon` or been pushed further than t+horizon+1 (induction: a turn frees one slot or
-//! finds it free, and takes at most one). So slot t+horizon+1 is free.
+//! A slot is always found: when slot t has its turn, all that is taken lies in t+1..=t+horizon, since by then no
+//! conversation has asked for more than `horizon` or been pushed further than t+horizon+1 (induction: a turn frees one
+//! slot or finds it free, and takes at most one). So slot t+horizon+1 is free.
 
 use super::random::{mix, scale};
 
 /// Slots of the ring.
 const SLOTS: u64 = 1 << 16;
-/// Nobody may sleep longer than this many packets.
+/// No conversation may sleep longer than this many packets.
 pub(super) const LONGEST: u64 = SLOTS - 2;
 
 /// The slots of the packets to come.

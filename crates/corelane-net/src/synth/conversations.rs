@@ -11,7 +11,7 @@ const ACK: u8 = 0x10;
 /// Conversations to be made, within half a minute, for what looks into payload. The same values give the same bytes.
 ///
 /// Half of the conversations are HTTP, a quarter TLS handshakes, a quarter DNS; four of five over IPv4. Checksums are
-/// zero, as nobody asks for them.
+/// zero, as no reader here checks them.
 ///
 /// ```
 /// use corelane_net::synth::Conversations;

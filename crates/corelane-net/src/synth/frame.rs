@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-/// Who talks to whom.
+/// The two ends that talk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) v6: bool,

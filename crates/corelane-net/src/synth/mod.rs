@@ -4,9 +4,9 @@
 //! of them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. It knows what a monitor has to find in
 //! them, [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
 //!
-//! The same [`Config`] gives the same bytes, on every machine. Addresses belong to nobody. The checksums of IP, TCP and
-//! UDP are right: the payload, where it is captured at all, is zeros. Traffic with payload is made by
-//! [`Conversations`].
+//! The same [`Config`] gives the same bytes, on every machine. Addresses are from ranges that are assigned to no
+//! network. The checksums of IP, TCP and UDP are right: the payload, where it is captured at all, is zeros. Traffic
+//! with payload is made by [`Conversations`].
 //!
 //! ```
 //! use corelane_net::synth::{Config, Generator, truth_json};
@@ -58,7 +58,7 @@ use truth::{Reply, SYN_TIMEOUT_NS, probe_failure};
 /// The link type of the frames: Ethernet.
 pub const LINK: LinkType = LinkType(1);
 
-/// Nobody sleeps longer than this, so every handshake is answered before the SYN timeout.
+/// No agent sleeps longer than this, so every handshake is answered before the SYN timeout.
 const LONGEST_SLEEP_NS: u64 = SYN_TIMEOUT_NS - 400_000_000;
 
 /// Makes traffic, frame by frame.
@@ -78,7 +78,7 @@ pub struct Generator {
     buffer: Box<Buffer>,
 }
 
-/// Somebody who will send a packet in a later slot.
+/// One that will send a packet in a later slot.
 #[derive(Clone, Debug)]
 enum Agent {
     Tcp(Tcp),
@@ -200,7 +200,7 @@ impl Generator {
         lengths
     }
 
-    /// The slot is nobody's: something new begins. Probes of scans go first, so that all scans get done.
+    /// The slot is free: something new begins. Probes of scans go first, so that all scans get done.
     fn open(&mut self, now: u64, time_ns: u64) -> Lengths {
         if let Some(scan) = self.scans.due(now) {
             return self.probe(scan, now, time_ns);
@@ -248,7 +248,7 @@ impl Generator {
     /// A probe of a scan.
     fn probe(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
         let probe = self.scans.probe(&self.plan, &mut self.random);
-        // Who listens drops a segment that opens nothing, and an ICMP error is not made here.
+        // A port that listens drops a segment that opens nothing, and an ICMP error is not made here.
         let is_sent = |reply: &Reply| match probe.kind {
             None => true,
             Some(Probe::Udp) => *reply == Reply::Accept,

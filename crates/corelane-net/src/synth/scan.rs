@@ -45,7 +45,7 @@ struct Manner {
 const MANNERS: [Manner; 3] = [
     // Hosts without a firewall.
     Manner { accepted: 1, rejected: 15, late: 0, again: false },
-    // A firewall that drops, or nobody there.
+    // A firewall that drops, or no host.
     Manner { accepted: 1, rejected: 0, late: 0, again: false },
     // Everything at once.
     Manner { accepted: 2, rejected: 6, late: 3, again: true },

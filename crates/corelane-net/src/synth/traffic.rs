@@ -6,7 +6,7 @@
 //! - A TCP conversation is opened only when the slot of its SYN-ACK lies inside the capture (and so within the longest
 //!   sleep, which is shorter than the SYN timeout).
 //! - Only clients reset conversations. A server's RST could meet the next SYN of the same client to the same port and
-//!   fail an attempt that nobody planned.
+//!   fail an attempt that was not planned.
 //! - Attempts that fail go to [`DEAD`] services, always the same for a client, fewer than any threshold.
 
 use super::address::Plan;
@@ -82,7 +82,7 @@ pub(super) struct Tcp {
     round_trip: u16,
     id: u16,
     stage: Stage,
-    /// Who sends the bulk of the data; the other asks for it.
+    /// The side that sends the bulk of the data; the other asks for it.
     bulk: Side,
     /// Data packets of the burst to come.
     burst: u8,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
-/// An attempt that nobody answers has failed after this time.
+/// An attempt without an answer has failed after this time.
 pub(super) const SYN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// More failures than this make a scan.
 pub(super) const THRESHOLD: usize = 20;
@@ -64,7 +64,7 @@ impl fmt::Display for Probe {
 pub struct Alert {
     /// What was sent, if not SYNs.
     pub probe: Option<Probe>,
-    /// Who scanned.
+    /// The scanner.
     pub source: IpAddr,
     /// What was scanned.
     pub scanned: Scanned,
@@ -140,9 +140,9 @@ pub fn truth_json(alerts: &[Alert]) -> String {
 /// What came back: to a UDP probe a datagram or none, to another kind an RST or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// SYN+ACK: somebody listens.
+    /// SYN+ACK: the port is open.
     Accept,
-    /// RST: nobody does.
+    /// RST: the port is closed.
     Reject,
 }
 

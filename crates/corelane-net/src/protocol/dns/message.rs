@@ -11,7 +11,7 @@ use crate::conversation::Side;
 pub struct Message {
     /// When its last byte came, nanoseconds since the epoch.
     pub time_ns: u64,
-    /// Who sent it.
+    /// The side that sent it.
     pub side: Side,
     /// A number of the transaction within its conversation, from 0: a query and its response have the same.
     pub transaction: u64,

@@ -8,7 +8,7 @@
 //!    forgotten first. A query that is sent again is the same transaction.
 //!
 //! The crate `domain` reads names and records. It follows a compression pointer only backwards and at most 255 of them
-//! a name, takes types and classes that nobody has given out yet, and allocates nothing.
+//! a name, takes types and classes that are not assigned yet, and allocates nothing.
 //!
 //! # Bounds
 //!

@@ -10,9 +10,9 @@
 //!    has no body.
 //! 4. Back to 1, for the next of the connection.
 //!
-//! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to nobody
-//! and is counted at the one that follows. After 101, and after a CONNECT that was accepted, what follows is not HTTP,
-//! and is looked at anew.
+//! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to no
+//! request and is counted at the response that follows. After 101, and after a CONNECT that was accepted, what follows
+//! is not HTTP, and is looked at anew.
 //!
 //! # Gaps
 //!

@@ -25,7 +25,7 @@ fn netbios_name(bytes: &[u8]) -> Says {
     };
     let counts: [u16; 4] = std::array::from_fn(|at| u16::from_be_bytes([header[4 + 2 * at], header[5 + 2 * at]]));
     let possible = rest.len() >= 38 && counts.iter().all(|&count| count <= 2) && counts[0] + counts[1] > 0;
-    // The name may have a scope behind it, which nobody uses.
+    // The name may have a scope behind it, which is not used in practice.
     let named = possible && rest[0] == 32 && rest[33] == 0;
     let letters = || rest[1..33].iter().all(|byte| (b'A'..=b'P').contains(byte));
     match named && (rest[34..36] == [0, 0x20] || (rest[34..36] == [0, 0x21] && letters())) {

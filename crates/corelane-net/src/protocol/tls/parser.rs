@@ -234,7 +234,7 @@ impl Half {
     }
 }
 
-/// Values that are there to be ignored, so that nobody relies on knowing all (RFC 8701).
+/// Values that are there to be ignored, so that no implementation relies on knowing all (RFC 8701).
 fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
