@@ -1,6 +1,6 @@
 //! The keyed hash of every table here.
 //!
-//! Whoever sends the packets chooses the keys, so an unkeyed hash would let them fill one chain. One 64x64 -> 128 bit
+//! The sender of the packets chooses the keys, so an unkeyed hash would let it fill one chain. One 64x64 -> 128 bit
 //! multiply of two words, each masked with a secret drawn for this run, folded to 64 bits, costs a few cycles where
 //! SipHash costs tens. No result may depend on these secrets: only positions in tables do.
 

@@ -104,7 +104,7 @@ pub use summary::Style;
 pub use talkers::{Pair, Talker, Volume};
 
 /// What `corelane-bench` may reach, to join the stages of [`inspect`](inspect()) by queues that no user is offered. No
-/// interface for anybody else: it changes without notice.
+/// interface for other crates: it changes without notice.
 #[doc(hidden)]
 pub mod seam {
     pub use crate::inspect::{Chunk, Item, ItemConsumer, ItemProducer, inspect_over};

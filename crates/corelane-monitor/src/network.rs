@@ -46,7 +46,7 @@ impl fmt::Display for Network {
 impl FromStr for Network {
     type Err = String;
 
-    /// The bits that do not count may be anything: who writes 192.168.7.1/24 means the network of that host.
+    /// The bits that do not count may be anything: 192.168.7.1/24 means the network of that host.
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -65,8 +65,8 @@ impl FromStr for Network {
     }
 }
 
-/// Whose attempts and probes are as if they had not been made: they fail for nobody, and count for no scan. Packets,
-/// bytes and flows are counted all the same.
+/// Networks whose attempts and probes are as if they had not been made: they count as no failure and for no scan.
+/// Packets, bytes and flows are counted all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// Attempts and probes from here.
@@ -76,7 +76,7 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// Nobody.
+    /// No network.
     pub const fn none() -> Self {
         Ignored { sources: Vec::new(), targets: Vec::new() }
     }

@@ -53,7 +53,7 @@ impl Pool {
         let (address, used) = self.chunks(|chunks| chunks.take(size))?;
         let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address))?;
         if used {
-            // SAFETY: the block has `size` bytes and was given back, so nobody else refers to it.
+            // SAFETY: the block has `size` bytes and was given back, so no other code refers to it.
             unsafe { start.as_ptr().write_bytes(0, size) };
         }
         Some(start)

@@ -18,9 +18,9 @@ use std::time::Duration;
 pub enum Alert {
     /// One source failed at many ports of one destination.
     Vertical {
-        /// Who scans.
+        /// The scanner.
         source: IpAddr,
-        /// Who is scanned.
+        /// The host that is scanned.
         destination: IpAddr,
         /// Distinct ports, in the whole capture.
         count: u64,
@@ -29,7 +29,7 @@ pub enum Alert {
     },
     /// One source failed at one port of many destinations.
     Horizontal {
-        /// Who scans.
+        /// The scanner.
         source: IpAddr,
         /// The port that is scanned.
         port: u16,
@@ -48,7 +48,7 @@ impl Alert {
         }
     }
 
-    /// Who scans.
+    /// The scanner.
     pub fn source(&self) -> IpAddr {
         match *self {
             Alert::Vertical { source, .. } | Alert::Horizontal { source, .. } => source,
@@ -87,7 +87,7 @@ impl Alert {
 pub struct ProbeScan {
     /// What was sent.
     pub probe: Probe,
-    /// Who, to whom, how often. The time is that of the probe which crossed the threshold.
+    /// Source, destination and count. The time is that of the probe which crossed the threshold.
     #[serde(flatten)]
     pub scan: Alert,
 }
@@ -102,7 +102,7 @@ impl ProbeScan {
 /// What a source sent and began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceCounts {
-    /// Who.
+    /// The source.
     pub source: IpAddr,
     /// Flows whose first packet it sent.
     pub connections: u64,
@@ -199,8 +199,8 @@ impl Report {
         write_line(&mut out, &Document { report: self, probe_scans: &self.probe_scans })
     }
 
-    /// Writes how long it took and who did the work, as one JSON document in one line; `dispatcher_packets` only if
-    /// there are any.
+    /// Writes how long it took and which threads did the work, as one JSON document in one line; `dispatcher_packets`
+    /// only if there are any.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {

@@ -41,7 +41,7 @@ pub struct Settings {
     /// Whether to look for scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). Without, the work for them is
     /// saved.
     pub probes: bool,
-    /// Who counts for no scan.
+    /// The networks that count for no scan.
     pub ignored: Ignored,
     /// Whether to count what each source began and sent. Without, the work for it is saved.
     pub counting: Option<Counting>,

@@ -25,7 +25,7 @@
 //! those finds the order, and one that has not still has all the slots before the place to process. It waits for both
 //! queues at once, as an order may come where no slots do.
 //!
-//! # Why nobody waits in a circle
+//! # Why no thread waits in a circle
 //!
 //! The queue of returned state has room for the one answer there can be, so a SubAnalyzer never waits to return it. The
 //! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is
@@ -178,7 +178,7 @@ pub(crate) struct Shares<D: Design<Slot> + Design<StateReport>> {
     outlets: Vec<Outlet<D>>,
     /// One for each outlet, and the last for the Dispatcher itself.
     gathered: Vec<Gathered>,
-    /// Who gets each partition's packets, by the number of the gathered slots.
+    /// The owner of each partition, which gets its packets: the number of its gathered slots.
     owners: [u16; PARTITIONS],
     own: SubAnalyzer,
     reports: Producer<StateReport, D>,
@@ -228,7 +228,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         self.outlets.len()
     }
 
-    /// Takes a slot to whoever owns its partition.
+    /// Takes a slot to the owner of its partition.
     #[inline(always)]
     pub(crate) fn push(&mut self, partition: u8, slot: Slot) {
         let owner = usize::from(self.owners[usize::from(partition)]);
@@ -282,7 +282,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         };
         match moved {
             Some(moved) => moved.into_iter().for_each(|(partition, state)| self.own.put_partition(partition, state)),
-            // The SubAnalyzer has panicked: nothing will come, and nobody will ask for what is missing.
+            // The SubAnalyzer has panicked: nothing will come, and what is missing will not be asked for.
             None if wait => {}
             None => return,
         }

@@ -12,8 +12,9 @@ pub trait Source {
     /// it goes on behind the damage, or says 0.
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
 
-    /// The memory in which the next records lie, if they stay there while it is held: then who needs their bytes for
-    /// longer need not copy them. It may be wrong, as a source may go on to another capture in the middle of a read.
+    /// The memory in which the next records lie, if they stay there while it is held: then a caller that needs their
+    /// bytes for longer need not copy them. It may be wrong, as a source may go on to another capture in the middle of
+    /// a read.
     fn memory(&mut self) -> Option<&Memory> {
         None
     }

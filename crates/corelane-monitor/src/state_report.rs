@@ -26,9 +26,9 @@ pub enum Told {
     },
 }
 
-/// One failed attempt or probe, as far as it matters to the global analysis: who tried which port, and when it failed.
-/// Which destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails at most
-/// once, and once by each kind of probe.
+/// One failed attempt or probe, as far as it matters to the global analysis: which source tried which port, and when it
+/// failed. Which destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails
+/// at most once, and once by each kind of probe.
 ///
 /// Or what a source sent and began since it was last told of, where [that is counted](crate::Counting).
 ///
@@ -97,7 +97,7 @@ impl StateReport {
         (0..4).map(|word| u128::from(self.0[word]) << (32 * word)).sum()
     }
 
-    /// Who tried, or sent.
+    /// The source that tried, or sent.
     pub fn source(&self) -> IpAddr {
         if self.is_v6() {
             Ipv6Addr::from_bits(self.source_v6()).into()

@@ -78,7 +78,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     }
 
     /// The value of `key`, which starts as the default when the key is new. Where there is [no room](crate::room) for a
-    /// new key it is one that nobody keeps.
+    /// new key it is one that is not kept.
     #[inline(always)]
     pub(crate) fn entry(&mut self, run: &Run, key: &K, hash: u64) -> &mut V {
         let mut position = self.home(hash);

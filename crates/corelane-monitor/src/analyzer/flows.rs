@@ -175,7 +175,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, new if it has to be; where there is [no room](crate::room) for it, one that nobody keeps, and
+    /// The flow of `key`, new if it has to be; where there is [no room](crate::room) for it, one that is not kept, and
     /// that is not at its beginning. `number` is what [`FlowTable::look`] said, no matter how long ago.
     #[inline(always)]
     pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {

@@ -1,4 +1,4 @@
-//! Probes other than a SYN: FIN, NULL and Xmas segments, and UDP datagrams that nobody answers.
+//! Probes other than a SYN: FIN, NULL and Xmas segments, and UDP datagrams without an answer.
 //!
 //! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port), and a key
 //! counts once, at the time of its earliest probe. Only packets of the address pair are looked at, in the order of the
@@ -9,14 +9,14 @@
 //!    3.10.7) answers it with an RST or not at all. One that comes behind any other packet of its flow is taken for a
 //!    part of that conversation.
 //! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows,
-//!    whenever: a single datagram may be lost or late, and one answer shows that somebody is there. An ICMP error is
-//!    not looked at, as refusal and silence are the same here.
+//!    whenever: a single datagram may be lost or late, and one answer shows that a host is there. An ICMP error is not
+//!    looked at, as refusal and silence are the same here.
 //! 3. Some datagrams do not ask, and their flows are not judged: those to a multicast or broadcast address, where many
 //!    may answer from elsewhere or none; those from a port below 1024 to one that is not, which look like the answer to
-//!    a question that the capture does not have (it began later, or somebody else asked in this name: backscatter);
+//!    a question that the capture does not have (it began later, or another host asked in this name: backscatter);
 //!    those with at most 30 hops left to a port from 33434 on, by which traceroute and its like make routers speak.
 //! 4. A group of UDP keys in which one of five or more was answered is no scan: resolvers and peer-to-peer programs
-//!    meet many who have gone away, but not only them.
+//!    meet many hosts that have gone away, but not only those.
 //!
 //! What is kept: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 

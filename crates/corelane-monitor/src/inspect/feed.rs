@@ -11,8 +11,8 @@
 //!    shared, with which more than [`MOST_HELD`] bytes would be held: packets may be long, and a stride of them is then
 //!    more than there is memory for.
 //! 5. A stage lets go of a chunk when it gets the next, and when it is told that nothing more may come for a while.
-//!    Only after that it says that it is done with the last packet in it: so what nobody is still to look at is given
-//!    back.
+//!    Only after that it says that it is done with the last packet in it: so a chunk is given back once no stage is
+//!    still to look at it.
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
@@ -121,7 +121,8 @@ pub(super) struct Credits {
 
 /// The output stage's end of the [`Credits`].
 pub(super) struct Creditor {
-    /// Without a bound, as the output stage must wait for nobody: it holds at most a number for each packet on its way.
+    /// Without a bound, as the output stage must not wait for any other: it holds at most a number for each packet on
+    /// its way.
     told: Producer<u64, Linked>,
     passed: u64,
 }

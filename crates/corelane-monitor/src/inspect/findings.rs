@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Findings {
     /// Conversations by protocol, over TCP and over UDP.
     pub protocols: BTreeMap<(Protocol, bool), Volume>,
-    /// Conversations with payload of which nobody could tell the protocol, over UDP and over TCP.
+    /// Conversations with payload whose protocol was not identified, over UDP and over TCP.
     pub untold: [Volume; 2],
     /// Conversations without payload, over UDP and over TCP.
     pub silent: [Volume; 2],

@@ -33,7 +33,7 @@
 //! more may come for a while: a stage whose partitions are quiet holds nothing back. So the events are the same bytes
 //! for every number of stages, every queue, capacity and batch, evictions included.
 //!
-//! # Why nobody waits in a circle
+//! # Why no stage waits in a circle
 //!
 //! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it
 //!   for ever.

@@ -34,9 +34,9 @@ const READ: usize = 4096;
 /// [`run`](crate::run()) gives.
 ///
 /// `out` gets the events of conversations, lines of JSON in their order and any number of them at a time, in a thread
-/// of its own if the plan has any; and nothing, an empty slice, when no more are at hand, so that who gathers them does
-/// not hold them back. The alerts and statistics that follow from the report are [`eve`](crate::eve)'s to write.
-/// Otherwise as [`run`](crate::run()), but that partitions stay where they are.
+/// of its own if the plan has any; and nothing, an empty slice, when no more are at hand, so that a caller that gathers
+/// them does not hold them back. The alerts and statistics that follow from the report are [`eve`](crate::eve)'s to
+/// write. Otherwise as [`run`](crate::run()), but that partitions stay where they are.
 ///
 /// # Errors
 /// If the plan cannot be carried out; then nothing was read.
