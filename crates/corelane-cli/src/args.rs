@@ -189,8 +189,8 @@ pub(crate) struct Spread {
     #[arg(long)]
     pub(crate) preload: bool,
 
-    /// Maps files instead of reading them. Nobody may write to one or shorten it meanwhile: of a file that changes the
-    /// report may be anything, and when one gets shorter the system kills the run
+    /// Maps files instead of reading them. No process may write to one or shorten it meanwhile: of a file that changes
+    /// the report may be anything, and when one gets shorter the system kills the run
     #[arg(long, conflicts_with = "preload")]
     pub(crate) mmap: bool,
 }
@@ -225,7 +225,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eve: Option<PathBuf>,
 
-    /// Which events; with `alert` alone nobody needs to look into the packets [default: all]
+    /// Which events; with `alert` alone payload is not looked into [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = events(), requires = "eve")]
     pub(crate) eve_types: Vec<Events>,
 

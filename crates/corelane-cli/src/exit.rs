@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All was done, or nobody wants to read the rest.
+    /// All was done, or the reader of the output has gone.
     Done,
     /// Something is missing: of the input, of the output, or of what the demo should have found.
     Partial,
@@ -43,7 +43,7 @@ impl Exit {
 /// Tells the user what is wrong, in one line.
 pub(crate) fn complain(what: impl Display) {
     use std::io::Write;
-    // Nobody is left to tell if this fails.
+    // If this fails there is no one left to tell.
     let _ = writeln!(std::io::stderr().lock(), "corelane: {}", one_line(&what.to_string()));
 }
 

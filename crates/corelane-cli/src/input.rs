@@ -64,7 +64,7 @@ pub(crate) enum Way {
     Read,
     /// All of it before the analysis begins.
     Preload,
-    /// Not at all: they are mapped. The user has promised that nobody changes them.
+    /// Not at all: they are mapped. The user has promised that no process changes them.
     Map,
 }
 
@@ -156,7 +156,7 @@ impl Inputs {
         let name = if is_stdin(&path) { "standard input".to_owned() } else { path.display().to_string() };
         let opened = open(&path, self.way, &self.watch);
         if self.watch.interrupt.is_set() {
-            // What is wrong with an input that was cut is nobody's fault.
+            // An error of an input that was cut is not to be reported.
             self.cut_short = true;
             return false;
         }
@@ -255,8 +255,8 @@ fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
             let file = File::open(path).map_err(OpenError::Open)?;
             Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options)
         }
-        // SAFETY: the user has asked for it by `--mmap`, whose help says that nobody may change or shorten the files
-        // meanwhile. The program itself writes to none of its inputs: `Outputs::create` refuses that.
+        // SAFETY: the user has asked for it by `--mmap`, whose help says that no process may change or shorten the
+        // files meanwhile. The program itself writes to none of its inputs: `Outputs::create` refuses that.
         Way::Map => unsafe { Reader::open_mapped(path) },
     }
 }
@@ -314,7 +314,7 @@ impl Pump {
                     Err(error) => Err(error),
                 };
                 let failed = chunk.is_err();
-                // Nobody takes chunks any more: the analysis has ended.
+                // No thread takes chunks any more: the analysis has ended.
                 if filled.push(chunk).is_err() || failed {
                     return;
                 }

@@ -268,8 +268,8 @@ impl Outputs {
         })
     }
 
-    /// Writes events while the analysis runs. When nobody reads them and there is nothing else to be read, that is to
-    /// end.
+    /// Writes events while the analysis runs. When they are not read any more, and there is nothing else to be read,
+    /// the analysis is to end.
     fn events(&mut self, lines: &[u8], progress: &Progress) {
         if let Some(eve) = &mut self.eve
             && !eve.stream.put(lines)

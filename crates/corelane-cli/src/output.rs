@@ -114,8 +114,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Takes some more; nothing means that no more is at hand, and that what there is may be wanted. Says whether there
-    /// is still somebody who reads it.
+    /// Takes some more; nothing means that no more is at hand, and that what there is may be wanted. Says whether it
+    /// still has a reader.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
         if self.failure.is_none() {
             self.pending.extend_from_slice(bytes);
