@@ -137,7 +137,7 @@ pub(crate) trait ManyToMany: Sized + 'static {
     /// Makes a queue: an end for each of so many threads that put, and so many that take.
     fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 
-    /// Puts an item, waiting if the queue has its putters wait. False if nobody will take it.
+    /// Puts an item, waiting if the queue has its putters wait. False if no taker is left.
     fn put(tx: &mut Self::Tx, item: u64) -> bool;
 
     /// Takes an item, waiting for one. `None` if none will come.
@@ -211,7 +211,7 @@ pub(crate) trait Dispatch: Sized + 'static {
     /// Makes the queues. Only for arrangements that there are.
     fn start(arrangement: Arrangement, workers: usize) -> Result<(Self::Dispatcher, Vec<Self::Worker>), Unable>;
 
-    /// Hands out a batch, waiting for room, and empties it. False if nobody will do the jobs.
+    /// Hands out a batch, waiting for room, and empties it. False if no worker is left.
     fn dispatch(dispatcher: &mut Self::Dispatcher, batch: &mut Vec<Job>) -> bool;
 
     /// Takes jobs until the dispatcher is gone and none is left, waiting for them.

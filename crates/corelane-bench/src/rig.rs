@@ -164,8 +164,8 @@ impl Side {
         }
         let now = board.start.elapsed().as_nanos() as u64;
         let post = &board.posts[self.me];
-        // Its own post is written by this thread alone. The position last: who reads it sees the time that belongs to
-        // it.
+        // Its own post is written by this thread alone. The position last: a thread that reads it sees the time that
+        // belongs to it.
         post.last.store(now, Ordering::Relaxed);
         if post.position.load(Ordering::Relaxed) != position + 1 {
             post.since.store(now, Ordering::Relaxed);

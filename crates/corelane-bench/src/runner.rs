@@ -37,7 +37,7 @@ impl Effort {
     }
 }
 
-/// Who is told how far the work has come.
+/// Told how far the work has come.
 pub(crate) trait Watcher {
     /// A measurement begins: what, how many are done of how many, about how long the rest takes.
     fn begins(&mut self, what: &str, done: usize, of: usize, left: Duration);

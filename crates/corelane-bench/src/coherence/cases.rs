@@ -110,7 +110,7 @@ fn pair<P: Pair<T>, T: Item>(capacity: usize) -> Ends<P, T> {
         .unwrap_or_else(|unable| panic!("{}: {}", P::name(), unable.0))
 }
 
-/// Turns of up to so many calls; who puts or finds nothing ends it early.
+/// Turns of up to so many calls; a side that puts or finds nothing ends its turn early.
 fn one_by_one<P: Pair<T>, T: Item>(capacity: usize, a_turn: usize, rounds: Rounds) -> u64
 where
     T::Stock: Send,
@@ -132,7 +132,7 @@ fn put<P: Pair<T>, T: Item>(tx: &mut Numbered<P::Tx, T::Stock>, most: usize) {
 
 fn take<P: Pair<T>, T: Item>(rx: &mut Numbered<P::Rx, ()>, most: usize) -> u64 {
     let first = rx.next;
-    // One call more than there may be items: who drains a queue learns that it is empty.
+    // One call more than there may be items: a thread that drains a queue learns that it is empty.
     for _ in 0..if most == 1 { 1 } else { most + 1 } {
         let Some(item) = P::try_pop(&mut rx.end) else { break };
         assert_eq!(item.says(), T::due(rx.next), "{}", P::name());
@@ -287,7 +287,7 @@ fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
         })
     };
     let mut actors = Vec::new();
-    // In the first round nobody waits yet.
+    // In the first round no thread waits yet.
     actors.extend((0..putters).map(|_| puts(move || _ = queue.try_put(7))));
     actors.extend((0..putters).map(|_| take()));
     in_turns(actors, laps(CAPACITY, putters))
@@ -475,7 +475,7 @@ fn table() -> Vec<Case> {
     }
     for (a_turn, run) in [(CAPACITY, FILL), (1, ONE)] {
         cases.push(Case::new("TransferQueue", Kind::Corelane, run, move || {
-            let push = |queue: &TransferQueue<u64>| queue.push(7).expect("nobody has closed it");
+            let push = |queue: &TransferQueue<u64>| queue.push(7).expect("it is open");
             shared(TransferQueue::new, [1, 1, a_turn], push, |queue| queue.try_take().is_ok())
         }));
     }

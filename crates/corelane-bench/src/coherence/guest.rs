@@ -29,7 +29,7 @@ fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
 }
 
 /// Whose turn it is: turns are numbered, and thread `i` of `n` has number `i`, `i + n` and so on. The threads meet here
-/// between their turns, when nobody looks.
+/// between their turns, when nothing is counted.
 #[derive(Debug, Default)]
 struct Turns {
     now: Mutex<u64>,

@@ -118,7 +118,7 @@ fn check(per_item: &[(&Case, PerItem)]) -> (String, ExitCode) {
             }
         }
     }
-    // However often a request asks, and whoever else waits.
+    // However often a request asks, and however many others wait.
     for (case, per) in per_item.iter().filter(|(case, _)| case.part == Part::FollowUps) {
         if per.out > cases::MOST_REMOTE {
             wrong.push(format!("{}, {}: {} remote accesses", case.queue, case.run, per.out));
@@ -175,7 +175,7 @@ has and others have, too, so that they lose it. In turns; x86-64, emulated; cach
     out
 }
 
-/// Who did what where, and the lines of small regions that moved most.
+/// Which thread did what where, and the lines of small regions that moved most.
 fn by_region(out: &mut String, case: &Case, reading: &Reading) {
     const MOST: usize = 8;
     let name = |region: u64| if region == 0 { "elsewhere".to_owned() } else { format!("{region} bytes") };

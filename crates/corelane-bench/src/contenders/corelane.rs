@@ -76,7 +76,7 @@ design!(
     LaneTuned,
     "lane, tuned",
     spsc::Lane,
-    *TUNING.lock().expect("nobody panics with a tuning")
+    *TUNING.lock().expect("no thread panics with a tuning")
 );
 
 /// The policy of the lanes that are made next, where it is not the default.
@@ -85,7 +85,7 @@ static TUNING: Mutex<lane::Tuning> = Mutex::new(lane::Tuning::new());
 impl LaneTuned {
     /// Sets the policy of the lanes that are made from now on.
     pub(crate) fn tuning(tuning: lane::Tuning) {
-        *TUNING.lock().expect("nobody panics with a tuning") = tuning;
+        *TUNING.lock().expect("no thread panics with a tuning") = tuning;
     }
 }
 

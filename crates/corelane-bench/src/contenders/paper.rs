@@ -123,7 +123,7 @@ impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferSane<BATCH> {
     }
 }
 
-/// MCRingBuffer with deadlock prevention method 4: who finds nothing flushes its outgoing queues.
+/// MCRingBuffer with deadlock prevention method 4: a thread that finds nothing flushes its outgoing queues.
 #[derive(Debug)]
 pub(crate) struct McRingBufferCallback<const BATCH: usize>;
 
@@ -213,7 +213,7 @@ static SLIP: Mutex<Slip> = Mutex::new(Slip::suggested(0, 64));
 impl FastForwardTuned {
     /// Sets the slip of the queues that are made from now on.
     pub(crate) fn slip(slip: Slip) {
-        *SLIP.lock().expect("nobody panics with a slip") = slip;
+        *SLIP.lock().expect("no thread panics with a slip") = slip;
     }
 }
 
@@ -227,7 +227,7 @@ impl Pair<u64> for FastForwardTuned {
     }
 
     fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-        fast_forward::tuned(capacity, *SLIP.lock().expect("nobody panics with a slip")).map_err(refused)
+        fast_forward::tuned(capacity, *SLIP.lock().expect("no thread panics with a slip")).map_err(refused)
     }
 
     #[inline(always)]

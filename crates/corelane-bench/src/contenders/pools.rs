@@ -82,7 +82,7 @@ impl Pool for Threadpool {
     }
 }
 
-/// The crate `rusty_pool`: crossbeam's channel of boxed tasks. It can grow when nobody is idle; here all are core
+/// The crate `rusty_pool`: crossbeam's channel of boxed tasks. It can grow when no thread is idle; here all are core
 /// threads.
 pub(crate) struct RustyPool(rusty_pool::ThreadPool);
 

@@ -9,7 +9,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     repeats: "no paper: today's crates, by number of threads",
     about: "Producers push numbered items, consumers pop them, each side the same number a thread; both wait by the \
             queue's default. Of lanes each producer has one, and order is its own. ArrayQueue leaves waiting to its \
-            user, who here yields. CPU time is that of all threads. \
+            user, which here yields. CPU time is that of all threads. \
             With more threads than CPUs the figures say as much about the scheduler as about the queue.",
     parameters: &[
         Parameter { name: "threads", here: "1 to 16 a side", paper: None },

@@ -13,9 +13,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "Threads put and take as fast as they can; each put waits for its take. Beside the new queues are those \
             that the paper compares with, written for threads that sleep at once, and the channels without room of \
             today's crates. Where there are more threads than CPUs, a fair queue has to wake the thread that has slept \
-            longest for every item; an unfair one serves whoever is awake. CPU time is that of all threads: spinning \
-            and yielding are fast and cost a core. flume promises only that a receiver waits, not that it has the \
-            item.",
+            longest for every item; an unfair one serves a thread that is awake. CPU time is that of all threads: \
+            spinning and yielding are fast and cost a core. flume promises only that a receiver waits, not that it has \
+            the item.",
     parameters: &[
         Parameter { name: "threads", here: "1 to 64 a side", paper: Some("levels of concurrency 2 to 64") },
         Parameter { name: "item", here: "8 bytes", paper: Some("not said") },

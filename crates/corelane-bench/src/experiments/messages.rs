@@ -10,9 +10,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "messages",
     title: "messages of 5 bytes to 4 KiB, data or pointers",
     repeats: "no paper: the question of the case study on FastFlow's queue, with today's crates",
-    about: "One thread pushes messages out of a stock, another pops them and checks length, order and both ends. Who \
-            has the bytes in the queue copies them in and reads them there; who has pointers copies them into a box of \
-            their own and frees it at the other end. Unbounded: stream, linked, SegQueue, crossbeam unbounded, std \
+    about: "One thread pushes messages out of a stock, another pops them and checks length, order and both ends. With \
+            the bytes in the queue they are copied in and read there; with pointers each message is copied into a box \
+            of its own, which is freed at the other end. Unbounded: stream, linked, SegQueue, crossbeam unbounded, std \
             mpsc. Bounded: lane, stream within 64 KiB, rtrb, bbqueue.",
     parameters: &[
         Parameter { name: "message", here: "5 to 20 bytes mixed; 5 bytes to 4 KiB", paper: None },

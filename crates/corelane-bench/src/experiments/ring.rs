@@ -11,9 +11,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "messages round a ring of threads, data or pointers",
     repeats: "the case study on FastFlow's queue, its benchmark",
     about: "A main thread emits messages, the last one END; workers check each and pass it on; the main thread takes \
-            it back. fastflow and linked pass pointers to boxes, allocated by who emits or passes and freed by who \
-            takes; stream has the bytes in the queue. The text's queue for pointers is linked of boxes, its queue for \
-            data is stream. Where there are more threads than CPUs, they share them, and yield.",
+            it back. fastflow and linked pass pointers to boxes, which the thread that emits or passes allocates and \
+            the one that takes frees; stream has the bytes in the queue. The text's queue for pointers is linked of \
+            boxes, its queue for data is stream. Where there are more threads than CPUs, they share them, and yield.",
     parameters: &[
         Parameter { name: "message", here: "a 4-byte length and payload, 5 to 20 bytes", paper: Some("the same") },
         Parameter { name: "messages", here: "about 150 ms a sample, at most 13 M", paper: Some("50 M") },

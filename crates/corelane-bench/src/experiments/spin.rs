@@ -9,11 +9,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "spin",
     title: "how long to spin before sleeping, by arrival rate",
     repeats: "no paper: the question that Per-Thread Batch Queues leaves open",
-    about: "Every wait is a guess. Who spins pays for the whole gap between two items; who sleeps pays for a sleep and \
-            a wake-up, and the item waits for the wake-up. Adaptive should be near the better of the two at each rate: \
-            as fast as spinning while gaps are shorter than a wake-up, as cheap as sleeping when they are longer. \
-            Beside a thread that computes on the same CPU, spinning takes half of that CPU, and a thread that gives \
-            way waits for the other's slice to end; a thread that sleeps is run when it is woken.",
+    about: "Every wait is a guess. A thread that spins pays for the whole gap between two items; one that sleeps pays \
+            for a sleep and a wake-up, and the item waits for the wake-up. Adaptive should be near the better of the \
+            two at each rate: as fast as spinning while gaps are shorter than a wake-up, as cheap as sleeping when \
+            they are longer. Beside a thread that computes on the same CPU, spinning takes half of that CPU, and a \
+            thread that gives way waits for the other's slice to end; a thread that sleeps is run when it is woken.",
     parameters: &[
         Parameter { name: "queue", here: "a lane of 1024 items of 8 bytes", paper: None },
         Parameter { name: "gaps", here: "exponentially distributed, 0.5 us to 1 ms in the mean", paper: None },

@@ -9,7 +9,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     repeats: "no paper: section 5 of Scalable Synchronous Queues names transfer queues and has no figures of them",
     about: "Left behind: producers push and go on, consumers wait for items, in unbounded queues. Handed over: each \
             producer waits until its item is taken, as in a fair synchronous queue, which the transfer queue is then. \
-            concurrent-queue leaves waiting to its user, who here yields. CPU time is that of all threads.",
+            concurrent-queue leaves waiting to its user, which here yields. CPU time is that of all threads.",
     parameters: &[
         Parameter { name: "threads", here: "1 to 16 a side", paper: None },
         Parameter { name: "item", here: "8 bytes", paper: None },

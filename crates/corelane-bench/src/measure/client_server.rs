@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Who sends what.
+/// How many clients there are, and what each sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients {
     pub(crate) clients: usize,
@@ -60,7 +60,7 @@ impl Client {
     /// A job of its request is done. The last one is followed by the acknowledgement.
     #[inline(always)]
     fn is_done(&self) -> bool {
-        // Who does the last one has seen the others done, and the request.
+        // The worker that does the last one has seen the others done, and the request.
         self.left.fetch_sub(1, AcqRel) == 1
     }
 
@@ -77,7 +77,7 @@ type Requests = mpmc::Queue<(u32, Vec<u32>)>;
 /// The threads that read them.
 type Readers = Vec<JoinHandle<()>>;
 
-/// Closes the queue when the last of those who have it is gone.
+/// Closes the queue when the last handle to it is gone.
 #[derive(Debug)]
 struct Closing(Arc<Requests>);
 
@@ -254,7 +254,7 @@ fn too_few_files(clients: usize) -> Option<String> {
     lacks(&limits, 2 * clients + OTHER_FILES)
 }
 
-/// What is wrong with these limits, as Linux writes them, for one who needs so many files.
+/// What is wrong with these limits, as Linux writes them, for a process that needs so many files.
 fn lacks(limits: &str, files: usize) -> Option<String> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let limit: usize = line.split_whitespace().next()?.parse().ok()?;

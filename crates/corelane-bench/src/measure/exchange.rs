@@ -20,9 +20,9 @@ struct Swaps {
     count: u64,
 }
 
-/// Has threads swap numbers with whomever they meet. The one that sees that enough swaps were made closes the
-/// exchanger: no thread can be left with a swap to make and nobody to make it with. What counts is meetings, of two
-/// swaps each.
+/// Has threads swap numbers with any partner that they meet. The one that sees that enough swaps were made closes the
+/// exchanger: no thread can be left with a swap to make and no partner for it. What counts is meetings, of two swaps
+/// each.
 pub(crate) fn exchange(setting: &Setting, threads: usize) -> Outcome {
     let exchanger = Arc::new(Exchanger::new());
     let enough = 2 * setting.count_up_to(u64::MAX);

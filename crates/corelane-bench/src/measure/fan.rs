@@ -8,7 +8,7 @@ use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 
-/// Who drains the queues.
+/// How many threads drain the queues, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
     /// One thread, queue by queue in turn, an item at a time.

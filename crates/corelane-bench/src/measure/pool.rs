@@ -21,7 +21,7 @@ const WARM: u64 = 64;
 /// What a sample runs at most: a pool without a bound takes in all that its threads have not run yet.
 const MOST: u64 = 1_000_000;
 
-/// The tasks of one submitter that are not done, and who waits for that.
+/// The tasks of one submitter that are not done, and the thread that waits for them.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Pending {

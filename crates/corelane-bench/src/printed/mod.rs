@@ -20,7 +20,7 @@
 //! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher
 //! read nothing either, gives up, and all others with it. That happens where a stage gets less than a batch of items in
 //! 8 strides of packets, or in 16 MiB of them, which is when the Dispatcher waits until all stages have come to its
-//! mark; it also happens where a source, or who takes the events, blocks for so long.
+//! mark; it also happens where a source, or the caller that takes the events, blocks for so long.
 
 use corelane::error::{ChannelError, Closed};
 use corelane::spsc::linked;
@@ -138,7 +138,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    // Relaxed: who sees it later waits a little longer.
+    // Relaxed: an end that sees it later waits a little longer.
     fn hangs(&self) -> bool {
         self.hangs.load(Ordering::Relaxed)
     }
@@ -188,7 +188,7 @@ struct Producer<'a> {
 }
 
 impl Producer<'_> {
-    /// Inserts an item that was refused; false if nobody will make room for it.
+    /// Inserts an item that was refused; false if no end will make room for it.
     #[cold]
     fn insert_later(&mut self, item: Item<()>) -> bool {
         let mut wait = Wait::new(self.watch);
@@ -204,7 +204,7 @@ impl Producer<'_> {
 impl ItemProducer for Producer<'_> {
     fn push_all(&mut self, items: &mut Vec<Item>) {
         for item in items.drain(..) {
-            // One that is refused goes to nobody, and neither does its mark.
+            // One that is refused goes to no stage, and neither does its mark.
             let item = item.map_chunk(|chunk| drop(self.chunks.push(chunk)));
             if self.ring.enqueue(item).is_err() && !self.insert_later(item) {
                 return;
@@ -252,7 +252,7 @@ impl Consumer<'_> {
         }
         let mut wait = Wait::new(self.watch);
         loop {
-            // Before the look: what was inserted last is visible to who sees this.
+            // Before the look: what was inserted last is visible to an end that sees this.
             let closed = self.closed.load(Ordering::Acquire);
             if !self.is_empty() {
                 return Ok(());
