@@ -216,7 +216,7 @@ fn an_unreadable_file() {
     } else {
         skipped("a file without permissions: this user may read everything");
     }
-    // It opens, and reading fails for everyone.
+    // It opens, and reading fails for every user.
     let memory = Path::new("/proc/self/mem");
     if File::open(memory).is_ok_and(|mut file| file.read(&mut [0]).is_err()) {
         unreadable(memory, "cannot be read");

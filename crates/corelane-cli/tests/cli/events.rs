@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A connection with one request and its response, and a DNS query that nobody answers. Link type 101, raw IP.
+/// A connection with one request and its response, and a DNS query without an answer. Link type 101, raw IP.
 fn conversations() -> Vec<u8> {
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
     let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);

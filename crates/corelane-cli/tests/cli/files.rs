@@ -93,7 +93,7 @@ fn a_file_that_is_shortened_meanwhile_ends_early() {
         let trace = folder.file("trace.pcap", &generated(400_000).0);
         let mut command = corelane(["monitor", "--eve", "-", "--analyzers", analyzers]);
         let mut child = command.arg(&trace).spawn().unwrap();
-        // While nobody takes the events it does not get far.
+        // While the events are not taken it does not get far.
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

@@ -119,7 +119,7 @@ fn a_named_pipe_is_read() {
 
 #[test]
 fn the_second_one_ends_at_once() {
-    // Nobody reads on, so it waits in the middle of writing.
+    // Its output is not read on, so it waits in the middle of writing.
     let mut child = corelane(["gen", "-"]).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();

@@ -174,7 +174,7 @@ fn the_summary_has_no_escape_sequences_in_a_pipe_and_no_progress_beside_it() {
 
 #[test]
 fn two_runs_do_not_wait_for_each_other() {
-    // A run ends also when nobody has ever read its output.
+    // A run ends even if its output is never read.
     let mut child = corelane(["monitor", "--demo", "--format", "json"]).stdout(Stdio::null()).spawn().unwrap();
     assert!(wait(&mut child).success());
 }
