@@ -132,7 +132,7 @@ fn what_is_refused_is_the_same_everywhere() {
     };
     let alone = found(&Plan { analyzers: 0, ..Plan::default() });
     assert!(alone.refused.flow_packets > 1000 && alone.refused.attempts > 100, "{:?}", alone.refused);
-    // A flow that is not kept is no probe, and its packets are counted once whoever looks at them.
+    // A flow that is not kept is no probe, and its packets are counted once, whichever thread looks at them.
     assert_eq!(alone.probe_scans, []);
     let reader = Reader::from_bytes(capture.clone()).expect("a capture");
     let without = Settings { probes: false, ..settings.clone() };

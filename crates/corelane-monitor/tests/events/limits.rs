@@ -74,7 +74,7 @@ impl Source for Long {
     }
 }
 
-/// While nobody takes the first event, the bytes of packets that are on their way are bounded, however long these are.
+/// While the first event is not taken, the bytes of packets that are on their way are bounded, however long these are.
 #[test]
 fn packets_that_wait_are_limited_in_bytes() {
     const PACKETS: usize = 1500;

@@ -186,7 +186,7 @@ fn what_was_found_is_out_before_more_comes() {
             &Progress::new(),
             |_, never| match never {},
             move |bytes: &[u8]| {
-                // What comes at the end nobody waits for.
+                // What comes at the end is not waited for.
                 let _ = lines.send(bytes.iter().filter(|&&byte| byte == b'\n').count());
             },
         );

@@ -44,8 +44,8 @@ fn every_capture_gives_the_expected_report() {
     assert!(checked >= 30, "only {checked} captures");
 }
 
-/// What probed whom, by what, and when the threshold was crossed. The counts are those of TRUTH.json (and one host it
-/// does not list); an independent program found the same scans and times by the same rules.
+/// Which host probed which, by what, and when the threshold was crossed. The counts are those of TRUTH.json (and one
+/// host it does not list); an independent program found the same scans and times by the same rules.
 #[test]
 fn scans_by_other_probes_are_named_for_what_they_are() {
     let Some(folder) = captures() else { return };

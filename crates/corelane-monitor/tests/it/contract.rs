@@ -226,7 +226,7 @@ fn a_flow_is_bidirectional_and_of_one_protocol() {
     assert_eq!((report.flows, report.pairs), (3, 1));
 }
 
-/// SYNs of one source, one a second, that nobody answers.
+/// SYNs of one source, one a second, without an answer.
 fn unanswered(targets: impl IntoIterator<Item = String>) -> Vec<Packet> {
     (0..).zip(targets).map(|(i, target)| tcp(START + i * SECOND, "10.9.9.9 5000", &target, SYN)).collect()
 }
@@ -331,7 +331,7 @@ fn ignored_sources_and_targets_count_for_nothing() {
     // A scan that also met others has fewer targets: 21 of them, and then 19.
     assert_eq!(counts(ignoring(&[], &["10.0.7.1", "10.0.7.2", "10.0.7.24/31"])), (92, all(), vec![21; 4]));
     assert_eq!(counts(ignoring(&[], &["10.0.7.20/30", "10.0.7.24/31"])), (88, all(), vec![]));
-    // Who scans and is scanned: a source is no target.
+    // A host that scans and is scanned: a source is no target.
     assert_eq!(counts(ignoring(&["10.0.0.0/16"], &["10.9.9.0/24"])), (100, all(), all()));
     assert_eq!(counts(ignoring(&["10.9.9.9"], &["10.0.7.0/24"])), (25, vec![25; 2], vec![]));
 }

@@ -94,7 +94,7 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
                 now = now + step * 100 - 250;
                 let address = |host: u32| -> IpAddr {
                     if host == 5 {
-                        // Everybody.
+                        // All hosts.
                         if v6 { Ipv6Addr::from_bits(0xff02 << 112 | 1).into() } else { Ipv4Addr::BROADCAST.into() }
                     } else if v6 {
                         Ipv6Addr::from_bits(u128::from(host) << 64 | 0xfe80 << 112 | u128::from(host % 2)).into()

@@ -245,7 +245,7 @@ fn the_rule_of_attempts_and_its_time_out_are_for_syns() {
 fn backscatter_is_no_scan() {
     let mut packets = Vec::new();
     for i in 1..200_u64 {
-        // Somebody has used the address 10.9.9.9, and the answers come to it.
+        // Another host has used the address 10.9.9.9, and the answers come to it.
         let (host, port) = (format!("10.0.7.{i}"), 1024 + i * 37);
         let at = |port| format!("10.9.9.9 {port}");
         packets.push(packet(i, &format!("{host} 80"), &at(port), Some(SYN | ACK)));
