@@ -21,7 +21,7 @@ fn what_no_conversation_has_begun_with_is_a_stray() {
     {
         bench.take(&tcp.at(Originator, 0, 0, flags, b""));
     }
-    // With payload: without ACK nobody sends it, and RST and SYN begin nothing by it.
+    // With payload: without ACK no host sends it, and RST and SYN begin nothing by it.
     for flags in [0, FIN, FIN | 0x28, RST | ACK, SYN | FIN | ACK] {
         bench.take(&tcp.at(Originator, 0, 0, flags, b"probe"));
     }
@@ -439,7 +439,7 @@ fn a_stray_number_is_left_out_and_four_in_a_row_are_right() {
     for at in 0..3 {
         bench.take(&tcp.send(Originator, far + at, b"x"));
     }
-    // One that fits: the three were somebody else's.
+    // One that fits: the three were another connection's.
     bench.take(&tcp.send(Originator, 2, b"cd"));
     for at in 0..4 {
         bench.take(&tcp.send(Originator, far + 4 + at, b"y"));
@@ -608,12 +608,12 @@ fn a_new_connection_may_have_the_ports_of_a_closed_one() {
 fn a_new_connection_may_have_the_ports_of_one_that_is_forgotten() {
     let (mut bench, mut tcp) = opened();
     bench.take(&tcp.send(Originator, 0, b"old"));
-    // A SYN says nothing yet: anybody can send one.
+    // A SYN says nothing yet: any host can send one.
     let mut anew = tcp.clone();
     anew.first = [77_777, 88_888];
     bench.take(&anew.syn());
     bench.take(&tcp.send(Originator, 3, b"er"));
-    // Neither does its answer where nobody asked.
+    // Neither does its answer where there was no SYN.
     tcp.time_ns += SECOND;
     let mut nobody = tcp.clone();
     nobody.first = [99, 99];

@@ -139,7 +139,7 @@ fn datagrams_are_known_one_by_one() {
         (b"\x12\x34\x10\0\0\0\0\0\0\0\0\0", Dns, "DNS query", Some(C)),
         // Its pointer leads forward, to a byte that happens to be a root.
         (b"\x0a\xb1\x01 \0\x01\0\0\0\0\0\0\x07version\x04bind\xc0\x1b\0\x10\0\x03", Dns, "DNS query", Some(C)),
-        // Multicast DNS: nobody asked.
+        // Multicast DNS: no host asked.
         (b"\0\0\x84\0\0\0\0\x01\0\0\0\0\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\x0a\0\0\x01", Dns, "DNS response", Some(S)),
     ];
     for &(bytes, protocol, evidence, client) in table {
@@ -166,7 +166,7 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
     dhcp[..4].copy_from_slice(&[3, 1, 6, 0]);
     dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
     assert_eq!(datagram(&dhcp), None, "neither request nor reply");
-    assert_eq!(datagram(quic(0xc3, 0x0a0a_0a0a, 1200)), None, "a version that nobody speaks");
+    assert_eq!(datagram(quic(0xc3, 0x0a0a_0a0a, 1200)), None, "a version that is not in use");
     assert_eq!(datagram(&quic(0xc3, 1, 1200)[..1199]), None, "longer than it is");
     assert_eq!(datagram(quic(0x83, 1, 1200)), None, "the fixed bit");
     assert_eq!(datagram(b"d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:q"), None, "not closed");

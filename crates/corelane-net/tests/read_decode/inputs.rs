@@ -66,7 +66,7 @@ fn every_input_gives_the_same() {
         };
         same(open(&path, false), "file");
         same(open(&path, true), "preloaded");
-        // SAFETY: nobody else knows the file.
+        // SAFETY: no other process knows the file.
         same(unsafe { Reader::open_mapped(&path) }, "mapped");
         same(Reader::from_bytes(bytes.clone()), "bytes");
     }
@@ -350,7 +350,7 @@ fn an_unreadable_file() {
     let path = file(&folder, "capture", &Pcap::usual().bytes);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: this user may read files that nobody may read");
+        let _ = writeln!(std::io::stderr(), "SKIPPED: this user may read files that no user may read");
     } else {
         assert_eq!(open(&path, false).unwrap_err().to_string(), "permission denied");
     }
@@ -386,7 +386,7 @@ fn damaged_packing_keeps_what_came_before() {
     }
 }
 
-/// The unpackers notice late, or leave it to the reader to find nonsense; but never nobody.
+/// The unpackers notice late, or leave it to the reader to find nonsense; but one of the two always notices.
 #[test]
 fn corrupt_packing_is_noticed() {
     let capture = large();
