@@ -40,7 +40,7 @@ fn b_queue_without_backtracking_hangs() {
     hangs_at_once(|| b_queue::channel::<NoBacktracking>(SLOTS, parameters()).unwrap());
 }
 
-/// A single item is stuck before anybody looks at the signal again, however often it is raised.
+/// A single item is stuck before either end looks at the signal again, however often it is raised.
 #[test]
 fn mcring_with_a_timer_hangs_with_one_item() {
     watchdog::guard(|| {

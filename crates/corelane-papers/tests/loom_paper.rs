@@ -1,9 +1,10 @@
 //! The paper forms under every interleaving of small cases. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-papers --test loom_paper`.
 //!
-//! Where elements lie in the queue's own slots, loom sees who accesses them. The forms whose slots are words carry the
-//! number of a parcel, memory that the producer writes before it sends the number and the consumer reads when it gets
-//! it. Parcels are used again as soon as the queue says that theirs was read: that is what the order of a NULL is for.
+//! Where elements lie in the queue's own slots, loom sees which thread accesses them. The forms whose slots are words
+//! carry the number of a parcel, memory that the producer writes before it sends the number and the consumer reads when
+//! it gets it. Parcels are used again as soon as the queue says that theirs was read: that is what the order of a NULL
+//! is for.
 //!
 //! A form that hangs has no model, as it has no end: see `tests/deadlock.rs`.
 #![cfg(loom)]
@@ -76,7 +77,7 @@ where
         let read = written.clone();
         let pusher = thread::spawn(move || {
             for word in 1..=words {
-                // SAFETY: loom checks that nobody else accesses it now.
+                // SAFETY: loom checks that no other thread accesses it now.
                 written[word % written.len()].with_mut(|parcel| unsafe { *parcel = word });
                 enqueue(&mut producer, Word::new(word).unwrap());
             }
@@ -84,7 +85,7 @@ where
         });
         for word in 1..=words {
             assert_eq!(dequeue(&mut consumer).get(), word);
-            // SAFETY: loom checks that nobody writes it now.
+            // SAFETY: loom checks that no thread writes it now.
             assert_eq!(read[word % read.len()].with(|parcel| unsafe { *parcel }), word);
         }
         assert_eq!(consumer.dequeue(), None);

@@ -313,7 +313,7 @@ mod mcrings {
         a_stream_arrives_in_order::<[u64; 128]>(mcring::channel(7, 3).unwrap());
     }
 
-    /// Late publication: the elements are accepted, and nobody can have them.
+    /// Late publication: the elements are accepted, and no consumer can have them.
     #[test]
     fn strand_all_but_whole_batches() {
         let (mut producer, mut consumer) = mcring::channel(2000, 50).unwrap();
@@ -374,7 +374,7 @@ mod mcrings_with_a_timer {
             }
             signal.raise();
             signal.raise();
-            assert_eq!(consumer.dequeue(), None, "nobody has looked at the signal");
+            assert_eq!(consumer.dequeue(), None, "no end has looked at the signal");
             producer.enqueue(4 * round + 3).unwrap();
             for element in 0..3 {
                 assert_eq!(consumer.dequeue(), Some(4 * round + element));
