@@ -52,7 +52,7 @@ fn calls_for<const N: usize>(pool: &ThreadPool, tasks: usize) -> usize {
     CALLS.get() - before
 }
 
-/// Who queues the first tasks does not pay for the queue.
+/// A caller that queues the first tasks does not pay for the queue.
 #[test]
 fn the_first_tasks_need_no_memory() {
     for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 64).expect("a thread")] {

@@ -2,8 +2,8 @@
 //! promises. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-pool --test loom`.
 //!
-//! Nobody spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may be
-//! over at any moment after the thread has registered its take. A thread that nobody wakes is a deadlock, which loom
+//! No thread spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may
+//! be over at any moment after the thread has registered its take. A thread that is not woken is a deadlock, which loom
 //! reports; so a model whose pool is joined shows that no task and no thread was forgotten.
 #![cfg(loom)]
 
@@ -179,7 +179,7 @@ fn fails_at(number: usize) -> impl Fn(Worker) -> io::Result<JoinHandle<()>> + Se
     }
 }
 
-/// P27. The first start fails: its task comes back. Who relied on that thread starts another one.
+/// P27. The first start fails: its task comes back. A caller that relied on that thread starts another one.
 #[test]
 fn p27_a_start_fails() {
     for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
@@ -199,8 +199,8 @@ fn p27_a_start_fails() {
     }
 }
 
-/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, who waits starts
-/// another one.
+/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, the caller that
+/// waits starts another one.
 #[test]
 fn p27_a_caller_waits_for_a_start_that_fails() {
     for queueing in [HAND_OFFS[0], Queueing::Bounded(1)] {
@@ -235,7 +235,7 @@ fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
     });
 }
 
-/// Something that somebody waits for.
+/// Something that a thread waits for.
 #[derive(Clone, Default)]
 struct Signal(Arc<(Mutex<bool>, Condvar)>);
 
@@ -253,7 +253,7 @@ impl Signal {
     }
 }
 
-/// A task waits for one that came after it, and there are two threads: wherever the second one lies, somebody free
+/// A task waits for one that came after it, and there are two threads: wherever the second one lies, a free thread
 /// finds it.
 #[test]
 fn a_task_waits_for_the_next() {
@@ -271,7 +271,7 @@ fn a_task_waits_for_the_next() {
     }
 }
 
-/// Awaits a task of a pool of one thread before the end of the pool, which wakes everybody.
+/// Awaits a task of a pool of one thread before the end of the pool, which wakes all.
 fn is_woken_by_a_task(before: fn(&ThreadPool)) {
     explore(2, move || {
         let pool = one_thread(Queueing::Unbounded);
@@ -323,7 +323,7 @@ fn a_scope_ends_when_its_tasks_do() {
     });
 }
 
-/// A task of the scope adds another one, which nobody else may run, while the scope waits.
+/// A task of the scope adds another one, which no other thread may run, while the scope waits.
 #[test]
 fn a_scope_runs_what_its_tasks_add() {
     explore(2, || {

@@ -4,7 +4,7 @@
 //! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
 //!
 //! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A
-//! thread that nobody wakes is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task
+//! thread that is not woken is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task
 //! and no thread was forgotten. What shuttle cannot show is said in `crates/corelane/tests/shuttle`.
 #![cfg(shuttle)]
 
@@ -209,7 +209,7 @@ fn limits_change_in_midstream() {
     });
 }
 
-/// Tasks wait for a task that comes last, and there is a thread for each: wherever it lies, somebody free finds it.
+/// Tasks wait for a task that comes last, and there is a thread for each: wherever it lies, a free thread finds it.
 #[test]
 fn tasks_wait_for_the_last() {
     explore(|| {

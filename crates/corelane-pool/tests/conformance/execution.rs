@@ -59,7 +59,7 @@ pub(crate) fn p1_a_panic_nobody_asks_for_goes_to_the_handler() {
         assert_eq!(receiver.recv(), Ok(1));
         let gate = occupy_one(&pool);
         let handle = retry(|| pool.spawn(|| std::panic::panic_any(2_u8)));
-        // The second thread may have it already: then the handle has it, or the handler, but somebody.
+        // The second thread may have it already: then the handle has it, or the handler, but it is not lost.
         drop(handle);
         gate.open();
         pool.join();
@@ -91,7 +91,7 @@ pub(crate) fn p1_handlers_and_payloads_may_panic() {
     }
 }
 
-/// What nobody is told of is dropped all the same; what never ends is left alone.
+/// A payload that is never fetched is dropped all the same; what never ends is left alone.
 pub(crate) fn p1_payloads_that_nobody_gets_are_dropped() {
     // Without memory of its own: the last one is leaked.
     struct Endless;

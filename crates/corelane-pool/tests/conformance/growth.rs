@@ -38,8 +38,8 @@ pub(crate) fn p2_a_thread_is_started_only_when_none_waits() {
     }
 }
 
-/// Whoever starts a thread is stopped for a while with its own task in hand. That is no work for others: if they took
-/// it from each other, each would have one more thread started.
+/// A caller that starts a thread is stopped for a while with its own task in hand. That is no work for others: if they
+/// took it from each other, each would have one more thread started.
 pub(crate) fn p2_a_slow_start_starts_no_others() {
     for queueing in ALL {
         let start = |worker: Worker| {
@@ -115,7 +115,7 @@ pub(crate) fn p10_bad_settings_are_refused() {
 
 pub(crate) fn p11_a_pool_grows_and_shrinks_at_work() {
     for queueing in ALL {
-        // Nobody leaves for any other reason.
+        // No thread leaves for any other reason.
         let pool = builder(queueing, 2, 2).keep_alive(10 * LONG).build().unwrap();
         let gate = occupy(&pool, 2);
         pool.set_threads(5).unwrap();

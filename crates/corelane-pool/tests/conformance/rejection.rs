@@ -84,7 +84,7 @@ pub(crate) fn p4_block_until_the_time_is_up() {
     }
 }
 
-/// The only thread there may be is being started by another caller, who is in no hurry.
+/// The only thread there may be is being started by another caller, which is in no hurry.
 pub(crate) fn p4_block_until_the_time_is_up_beside_a_start() {
     for queueing in ALL {
         let gate = Gate::new();

@@ -132,7 +132,7 @@ pub(crate) fn a_panic_comes_out_when_all_is_over() {
     }
 }
 
-/// The pool keeps a reference to a task whose closure the scope has taken. It does nothing, whoever runs it.
+/// The pool keeps a reference to a task whose closure the scope has taken. It does nothing, whichever thread runs it.
 pub(crate) fn what_is_left_of_a_scope_does_nothing() {
     let pool = builder(corelane_pool::Queueing::Unbounded, 1, 1).build().unwrap();
     let gate = occupy(&pool, 1);
