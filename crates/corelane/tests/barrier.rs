@@ -1,5 +1,5 @@
-//! Who is about to sleep, or closes, passes the heavy half of the asymmetric barrier: the calls of membarrier are
-//! counted. And a thread that is stopped in that call keeps nobody waiting.
+//! An end that is about to sleep, or closes, executes the heavy half of the asymmetric barrier: the calls of membarrier
+//! are counted. And a thread that is stopped in that call keeps no other waiting.
 //!
 //! Without that call a wake-up is lost once in a long time, on some processors. Loom models the barrier by fences,
 //! beside which those of an attempt that finds nothing hide that it is missing.
@@ -17,10 +17,10 @@ use std::thread;
 use std::time::Duration;
 use trap::{Trap, skipped};
 
-/// Time to come to the barrier. Who is not there by then, on a busy machine, gets another attempt.
+/// Time to come to the barrier. A thread that is not there by then, on a busy machine, gets another attempt.
 const MOMENT: Duration = Duration::from_millis(20);
 const ATTEMPTS: usize = 200;
-/// Nobody waits so long but for somebody who is stopped.
+/// No thread waits so long but for one that is stopped.
 const LONG: Duration = Duration::from_secs(20);
 
 /// Calls something, in a thread of its own, that must come to the barrier. To be called with the queue made.

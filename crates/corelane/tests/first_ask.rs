@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 use trap::{Trap, skipped};
 
-/// Nobody waits so long but for somebody who is stopped.
+/// No thread waits so long but for one that is stopped.
 const LONG: Duration = Duration::from_secs(20);
 
 #[test]

@@ -42,7 +42,7 @@ fn client(server: &Server) -> (TcpStream, Frames<TcpStream>) {
     (stream.try_clone().unwrap(), Frames::new(stream))
 }
 
-/// Until something has happened that nobody can wait for.
+/// Until something has happened for which there is no wait.
 fn until(mut happened: impl FnMut() -> bool) {
     while !happened() {
         thread::sleep(Duration::from_millis(1));
@@ -93,7 +93,7 @@ fn the_load_is_done_and_counted() {
     });
 }
 
-/// Each is refused with one line that names the client and the place, and nobody else notices.
+/// Each is refused with one line that names the client and the place, and no other client notices.
 #[test]
 fn bad_frames_are_refused() {
     guard(|| {
@@ -190,7 +190,7 @@ fn a_client_may_close_its_half_and_gets_its_answers() {
         (0..5).for_each(|number| write_request(&mut to, &batch(number, &[1_000_000; 5])).unwrap());
         to.shutdown(Shutdown::Write).unwrap();
         (0..5).for_each(|_| assert!(matches!(from.answer().unwrap(), Answer::Done { jobs: 5, .. })));
-        // And then the connection is over: nobody keeps it.
+        // And then the connection is over: no thread keeps it.
         assert!(matches!(from.answer(), Err(End::Closed)));
         assert_eq!(stop(server).batches, 5);
         assert!(lines.lock().unwrap().is_empty());
@@ -219,7 +219,7 @@ fn a_stop_under_load_drains() {
                         assert!(seen.insert(number));
                         began.store(true, SeqCst);
                     }
-                    // Who sees the end sends no more.
+                    // A client that sees the end sends no more.
                     let _ = connection.shutdown(Shutdown::Both);
                     seen.len() as u64
                 })

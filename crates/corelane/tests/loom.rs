@@ -30,14 +30,14 @@ use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Order
 use loom::thread;
 use std::sync::Arc;
 
-/// Explores a model in which somebody parks or closes, with so many preemptions: once with fences in the membarrier's
+/// Explores a model in which an end parks or closes, with so many preemptions: once with fences in the membarrier's
 /// place, and once with less, which hides less.
 fn explore(preemptions: usize, model: fn()) {
     explore_with(Barrier::Fences, preemptions, model);
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
 }
 
-/// Explores a model in which nobody parks, and nobody closes before the other side is done.
+/// Explores a model in which no end parks, and none closes before the other side is done.
 fn explore_without_barrier(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     explore_with(Barrier::Nothing, preemptions, model);
 }
@@ -344,7 +344,7 @@ mod models {
         });
     }
 
-    /// Whoever was told Closed is told so for ever, though the consumer freed a slot just before.
+    /// An end that was told Closed is told so for ever, though the consumer freed a slot just before.
     pub(super) fn closed_is_final<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(1);
@@ -1246,7 +1246,7 @@ mod streams {
         one_by_one(1, usize::MAX - 3, Some(32), &[8, 16, 8]);
     }
 
-    /// Who finds room sees what was done before the pop that made it.
+    /// A producer that finds room sees what was done before the pop that made it.
     #[test]
     fn room_within_a_limit_brings_news() {
         explore_without_barrier(3, || {

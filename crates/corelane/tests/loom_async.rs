@@ -2,9 +2,9 @@
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
 //! cargo test --release -p corelane --features async --test loom_async`.
 //!
-//! What a design does with items is the business of `loom.rs`. Here it is who wakes whom: loom reports a lost wake-up
-//! as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any only where
-//! nobody parks.
+//! What a design does with items is the business of `loom.rs`. Here it is which side wakes which task: loom reports a
+//! lost wake-up as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any
+//! only where no end parks.
 #![cfg(all(loom, feature = "async"))]
 
 #[path = "support/explore.rs"]
@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use task::{Task, block_on, poll};
 
-/// Explores a model in which nobody parks.
+/// Explores a model in which no end parks.
 fn explore(preemptions: usize, model: fn()) {
     explore_with_parks(preemptions, model);
     explore_with(Barrier::Absent, preemptions, model);
@@ -246,7 +246,7 @@ mod models {
         });
     }
 
-    /// Loom checks who touches the waker, and the count that it is let go.
+    /// Loom checks which thread touches the waker, and the count that it is let go.
     pub(super) fn an_end_goes_while_it_is_woken<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = async_queue::<usize, D>(2);
@@ -511,7 +511,7 @@ mod fanning {
         });
     }
 
-    /// Its end is the dispatcher's then, and nobody holds the waker.
+    /// Its end is the dispatcher's then, and no end holds the waker.
     #[test]
     fn a_worker_leaves_while_it_is_woken() {
         explore(3, || {

@@ -1,9 +1,9 @@
 //! The synchronous queues under every interleaving of small cases, each of them. Runs with
 //! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_handoff`.
 //!
-//! Under loom a pool begins with two nodes, so nodes are used again in almost every model; nobody spins, so every wait
-//! goes through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that may
-//! come at any moment after the request was registered. See `loom.rs` for what loom cannot show.
+//! Under loom a pool begins with two nodes, so nodes are used again in almost every model; no thread spins, so every
+//! wait goes through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that
+//! may come at any moment after the request was registered. See `loom.rs` for what loom cannot show.
 #![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
@@ -62,7 +62,7 @@ fn spawn<R: 'static>(queue: &Arc<Queue>, f: impl FnOnce(&Queue) -> R + 'static) 
 /// Lends a queue to several threads, so that their tickets can go from one to another. `f` ends what it begins.
 fn lend(queue: Arc<Queue>, f: impl FnOnce(&'static Queue)) {
     let queue = Arc::into_raw(queue);
-    // SAFETY: it lives until it is an `Arc` again, and nobody has borrowed it then.
+    // SAFETY: it lives until it is an `Arc` again, and it is not borrowed then.
     f(unsafe { &*queue });
     // SAFETY: made by `into_raw`.
     drop(unsafe { Arc::from_raw(queue) });
@@ -197,7 +197,7 @@ mod models {
         });
     }
 
-    /// Whoever comes first, nobody stays behind, and the item is in one place.
+    /// Whichever thread comes first, none stays behind, and the item is in one place.
     pub(super) fn close_against_put_and_take(mode: Mode) {
         explore([0, 2], move || {
             let (queue, ledger) = queue(mode);
@@ -247,7 +247,7 @@ mod models {
             let accepted = other.join().unwrap();
             let kept = keep.try_followup().map(|item| item.unwrap().read());
             assert_eq!(accepted, given + usize::from(kept.is_some()));
-            assert!(accepted >= 1, "somebody waited all the time");
+            assert!(accepted >= 1, "a request waited all the time");
             if kept.is_none() {
                 assert!(queue.try_put(ledger.item(2)).is_ok(), "it waits still");
                 assert_eq!(keep.try_followup().unwrap().unwrap().read(), 2);
@@ -779,7 +779,7 @@ mod exchanger {
         });
     }
 
-    /// Two that do not wait, and one that does until a close: whoever has an item has given its own for it.
+    /// Two that do not wait, and one that does until a close: a thread that has an item has given its own for it.
     #[test]
     fn two_try_exchanges_against_a_close() {
         explore_with(Barrier::ReadModifyWrite, 2, || {

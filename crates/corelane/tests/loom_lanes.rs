@@ -20,7 +20,7 @@ use ledger::{Item, Ledger};
 use loom::thread;
 use std::time::Duration;
 
-/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which
+/// Explores a model in which a thread parks: once with fences in the membarrier's place, and once with less, which
 /// hides less, and takes ten times as long: with one preemption less.
 fn explore(preemptions: usize, model: impl Fn() + Clone + Send + Sync + 'static) {
     explore_with(Barrier::Fences, preemptions, model.clone());

@@ -55,7 +55,7 @@ impl Tested for BusyWait {
     const PREEMPTIONS: usize = 3;
 }
 
-/// Explores a model in which somebody parks: once with fences in the membarrier's place, and once with less, which
+/// Explores a model in which a thread parks: once with fences in the membarrier's place, and once with less, which
 /// hides less.
 fn explore<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
     let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
@@ -63,7 +63,7 @@ fn explore<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'sta
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
 }
 
-/// Explores a model in which nobody parks.
+/// Explores a model in which no thread parks.
 fn explore_try_calls<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
     let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
     explore_with(Barrier::Nothing, preemptions, model.clone());
@@ -117,7 +117,7 @@ fn try_pop<T: Send, D: Design<T>>(queue: &Queue<T, D, Park>) -> Result<T, TryPop
 mod models {
     use super::*;
 
-    /// One producer and one consumer, who wait for each other, lap after lap.
+    /// One producer and one consumer, which wait for each other, lap after lap.
     pub(super) fn items_are_handed_over_with_their_memory<D: Tested>() {
         explore::<D>(-1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
@@ -147,7 +147,7 @@ mod models {
         });
     }
 
-    /// The same, and nobody waits for room.
+    /// The same, and no producer waits for room.
     pub(super) fn two_producers_with_room_and_one_consumer<D: Tested>() {
         explore::<D>(-1, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
@@ -362,7 +362,8 @@ mod models {
         });
     }
 
-    /// The last item may still be on its way when both find the queue closed: who takes it tells the other.
+    /// The last item may still be on its way when both find the queue closed: the consumer that takes it tells the
+    /// other.
     pub(super) fn close_against_two_parked_pops<D: Tested>() {
         explore::<D>(-1, || {
             let queue = queue::<usize, D>(2);

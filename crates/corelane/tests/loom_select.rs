@@ -8,7 +8,7 @@
 #[path = "support/explore.rs"]
 mod explore;
 #[cfg(feature = "async")]
-#[allow(dead_code, reason = "nobody looks into the task")]
+#[allow(dead_code, reason = "no test here looks into the task")]
 #[path = "support/task.rs"]
 mod task;
 
@@ -150,7 +150,7 @@ fn two_that_become_ready_are_both_found() {
     });
 }
 
-/// A thread selects and takes nothing; another one pops, and gets the item whoever of them is woken.
+/// A thread selects and takes nothing; another one pops, and gets the item, whichever of them is woken.
 fn passed_on<D: Design<usize>>() {
     let queue: Queue<usize, D, _, NoStats> = mpmc::any_queue(1, Options::new().wait(Park)).unwrap();
     let queue = Arc::new(queue);

@@ -260,7 +260,7 @@ impl Stream {
     /// To be called when the consumer has found nothing.
     fn is_empty(&self) {
         assert!(self.model.is_empty());
-        assert!(self.tx.is_empty() && self.tx.bytes() == 0, "who says Empty has told of all that was popped");
+        assert!(self.tx.is_empty() && self.tx.bytes() == 0, "an end that says Empty has told of all that was popped");
         assert!(LIVE.get() <= most_when_empty(self.cached), "{} segments are kept", LIVE.get());
     }
 
@@ -408,7 +408,7 @@ impl<const N: usize> Linked<N> {
     /// To be called when the consumer has found nothing.
     fn is_empty(&mut self) {
         assert!(self.model.is_empty());
-        assert!(self.tx.is_empty(), "who says Empty has told of all that was popped");
+        assert!(self.tx.is_empty(), "an end that says Empty has told of all that was popped");
         assert!(LIVE.get() <= most_when_empty(self.cached), "{} segments are kept", LIVE.get());
     }
 

@@ -30,7 +30,7 @@ use std::{mem, thread};
 
 /// Long enough for the other thread to fall asleep.
 const NAP: Duration = Duration::from_millis(8);
-/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+/// Tells late from never: there is no telling how late a call may end on a busy machine. The watchdog is more patient.
 const SLACK: Duration = Duration::from_secs(30);
 const STARTS: [usize; 2] = [0, usize::MAX - 30];
 

@@ -51,7 +51,7 @@ pub fn run(address: SocketAddr, load: Load) -> io::Result<Outcome> {
     let gate = RwLock::new(true);
     let (connected, connections) = mpsc::channel();
     thread::scope(|scope| {
-        let mut open = gate.write().expect("nobody panics with it");
+        let mut open = gate.write().expect("no thread panics with it");
         let mut threads = Vec::with_capacity(load.clients);
         for _ in 0..load.clients {
             let (gate, connected) = (&gate, connected.clone());
@@ -59,7 +59,7 @@ pub fn run(address: SocketAddr, load: Load) -> io::Result<Outcome> {
                 let stream = connect(address);
                 let _ = connected.send(());
                 let mut latencies = Vec::with_capacity(load.requests);
-                if !*gate.read().expect("nobody panics with it") {
+                if !*gate.read().expect("no thread panics with it") {
                     return (latencies, None);
                 }
                 let done = stream.and_then(|stream| client(&stream, load, &mut latencies));

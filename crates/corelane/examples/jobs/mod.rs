@@ -1,5 +1,5 @@
 //! The parts of `job_server` and `job_client`: what they say to each other, the server, the load. A folder of the
-//! examples and no crate, as nobody else needs it; the tests include it, too.
+//! examples and no crate, as no other crate needs it; the tests include it, too.
 
 #![allow(dead_code, unreachable_pub)] // Each program uses its half.
 

@@ -1,15 +1,15 @@
-//! The server: who reads, who dispatches, who works, and how it ends.
+//! The server: which thread reads, which dispatches, which work, and how it ends.
 //!
 //! 1. A thread for each client reads its frames and checks them. It waits in `read` and needs little: 900 of them are
 //!    no burden, and none needs an event loop. A batch goes to the dispatcher through one bounded queue ([`mpmc`]):
 //!    when that is full the thread waits, and TCP holds the client back.
 //! 2. The dispatcher cuts batches into pieces and hands them to the workers ([`dispatch`](corelane::dispatch)), to the
 //!    one with the least to do.
-//! 3. A worker does the jobs of a piece. Whoever does the last piece of a batch acknowledges the batch.
+//! 3. A worker does the jobs of a piece. The worker that does the last piece of a batch acknowledges the batch.
 //! 4. To stop, the queue is closed: what is read from now on goes nowhere. The dispatcher drains it and joins the
 //!    workers, and what was in it is acknowledged. Only then does the server close its half of each connection, and
-//!    reads on until the client has closed its own: where something has come that nobody reads, TCP ends a connection
-//!    by a reset, and throws away what has not reached the client. After half a second it does not wait for clients any
+//!    reads on until the client has closed its own: where something has come that is not read, TCP ends a connection by
+//!    a reset, and throws away what has not reached the client. After half a second it does not wait for clients any
 //!    more.
 
 use super::protocol::{Answer, End, Frames, Request, write_answer};
@@ -64,7 +64,7 @@ const STACK: usize = 128 * 1024;
 
 struct Client {
     address: SocketAddr,
-    /// To be written to by whoever acknowledges.
+    /// To be written to by the thread that acknowledges.
     answers: Mutex<TcpStream>,
     /// The same connection, to be shut down at any time.
     connection: TcpStream,
@@ -372,7 +372,7 @@ fn work(shared: &Shared, piece: &Piece) {
             black_box(turn);
         });
     }
-    // Who does the last piece has seen the others done.
+    // The worker that does the last piece has seen the others done.
     if piece.batch.left.fetch_sub(1, AcqRel) == 1 {
         let batch = &piece.batch;
         let jobs = batch.jobs.len() as u32;

@@ -1,4 +1,4 @@
-//! What is pushed arrives, in order, whoever waits on either side.
+//! What is pushed arrives, in order, whether threads or tasks wait on either side.
 
 use crate::executors::Executor;
 use crate::support::{Carries, Random, async_queue, queue};

@@ -111,7 +111,7 @@ pub(crate) fn a_worker_that_waits_gets_a_turn<Q: Fans>() {
     assert_eq!(poll(&task, &mut workers[1].pop()), Poll::Ready(Ok(1)));
 }
 
-/// Its end is the dispatcher's from then on: nobody holds the task's waker, and nothing wakes it.
+/// Its end is the dispatcher's from then on: no end holds the task's waker, and nothing wakes it.
 pub(crate) fn a_worker_that_leaves_lets_go_of_its_task<Q: Fans>() {
     let (mut dispatcher, mut workers) = fan_out::<u64, Q>(2, 4);
     let task = Task::new();
@@ -221,7 +221,7 @@ pub(crate) fn reserved_room_stays<Q: Fans>() {
 }
 
 pub(crate) fn a_leave_wakes_a_dispatcher_that_waits<Q: Fans>() {
-    // The last worker: nobody is left for the job.
+    // The last worker: none is left for the job.
     let (mut dispatcher, mut workers) = fan_out::<u64, Q>(1, 2);
     let task = Task::new();
     fill(&mut dispatcher);
@@ -360,14 +360,15 @@ pub(crate) fn a_key_waits_for_its_worker<Q: Fans>() {
     let mut done = Vec::new();
     let mut polls = 0;
     while poll(&task, &mut dispatch).is_pending() {
-        // Whoever has a job takes one, if that is what the dispatcher waits for; or else somebody does who has one.
+        // A worker that has a job takes one, if that is what the dispatcher waits for; or else another does that has
+        // one.
         let wakes = task.wakes();
         for worker in &mut workers {
             if task.wakes() == wakes {
                 done.extend(worker.try_pop());
             }
         }
-        assert_ne!(task.wakes(), wakes, "it waits for nobody who has a job");
+        assert_ne!(task.wakes(), wakes, "it waits for no worker that has a job");
         polls += 1;
         assert!(polls < 10);
     }
@@ -519,7 +520,7 @@ pub(crate) fn a_sink_and_a_stream<Q: Fans>() {
 
     let (mut dispatcher, workers) = fan_out::<u64, Q>(1, 1);
     assert_eq!(dispatcher.start_send_unpin(1), Ok(()));
-    // Nobody has said ready.
+    // No worker has said ready.
     assert_eq!(dispatcher.start_send_unpin(2), Err(DispatchError::Full(Some(2))));
     drop(workers);
     assert_eq!(futures_executor::block_on(dispatcher.send(3)), Err(DispatchError::NoWorker(None)));
@@ -721,7 +722,7 @@ fn futures_channel<T>() -> (Hired<T>, Hired<T>) {
 async fn counted<F: Future + Unpin>(mut future: F, polls: &AtomicUsize) -> F::Output {
     poll_fn(|context| {
         let output = Pin::new(&mut future).poll(context);
-        // Only now: who sees the count knows that the task waits.
+        // Only now: a thread that sees the count knows that the task waits.
         polls.fetch_add(1, SeqCst);
         output
     })

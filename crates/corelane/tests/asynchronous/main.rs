@@ -1,5 +1,5 @@
-//! Ends that tasks wait for, over every design and on every executor at hand: what arrives, who is woken how often, and
-//! what a dropped future loses.
+//! Ends that tasks wait for, over every design and on every executor at hand: what arrives, which task is woken how
+//! often, and what a dropped future loses.
 //!
 //! A new design is one more line in the lists at the end of this file. A test that hangs ends the process and is named.
 
@@ -23,7 +23,7 @@ mod suite;
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
-/// Tests of a design on each executor: what crosses, who loses a race.
+/// Tests of a design on each executor: what crosses, which side loses a race.
 macro_rules! on_executors {
     ($($executor:ident)+) => {
         tests_on_executors! { $($executor)+ => {

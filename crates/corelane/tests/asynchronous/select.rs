@@ -47,7 +47,7 @@ fn an_idle_task_is_woken_once() {
         }
         assert_eq!(poll(&task, &mut pin!(select.wait_async())), Poll::Pending);
         tx.push(3).unwrap();
-        assert_eq!(task.wakes(), 6, "nobody waits any more");
+        assert_eq!(task.wakes(), 6, "no task waits any more");
     });
 }
 

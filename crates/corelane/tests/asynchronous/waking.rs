@@ -1,4 +1,4 @@
-//! Who is woken, and how often: counts, no times.
+//! Which task is woken, and how often: counts, no times.
 
 use crate::executors::Executor;
 use crate::support::{Carries, Task, async_queue, fill, holders, poll, queue};
@@ -25,7 +25,7 @@ pub(crate) fn one_wait_costs_one_wake_up<D: Carries>() {
             assert_eq!(poll(&task, &mut consumer.pop()), Poll::Ready(Ok(item)));
         }
     }
-    // Who does not wait is not woken.
+    // A task that does not wait is not woken.
     producer.try_push(9).unwrap();
     drop(producer);
     assert_eq!((task.wakes(), holders(&task)), (3, 0));
@@ -220,7 +220,7 @@ pub(crate) fn only_waits_are_counted<D: Carries>() {
 async fn counted<F: Future + Unpin>(mut future: F, polls: &AtomicUsize) -> F::Output {
     poll_fn(|context| {
         let output = Pin::new(&mut future).poll(context);
-        // Only now: who sees the count knows that the task waits.
+        // Only now: a thread that sees the count knows that the task waits.
         polls.fetch_add(1, SeqCst);
         output
     })

@@ -207,7 +207,7 @@ impl Participant<'_> {
 
 impl Drop for Participant<'_> {
     fn drop(&mut self) {
-        // Nobody waits for one that failed.
+        // No thread waits for one that failed.
         self.meeting.0[self.me].store(usize::MAX, Release);
     }
 }

@@ -1,4 +1,4 @@
-//! What nobody pops is dropped exactly once.
+//! An item that is never popped is dropped exactly once.
 
 use crate::case::{Case, Ledger, Random, STARTS, queue_from};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -133,7 +133,7 @@ pub(crate) fn a_peeked_item_is_changed_in_place<C: Case>() {
     }
 }
 
-/// Nobody waits for an open guard, which may be kept for ever: each end goes on while the other has one open.
+/// No thread waits for an open guard, which may be kept for ever: each end goes on while the other has one open.
 pub(crate) fn an_open_guard_keeps_nobody_out<C: Case>() {
     let (mut tx, mut rx) = queue_from::<u64, C>(3, usize::MAX - 3);
     for item in 0..50 {

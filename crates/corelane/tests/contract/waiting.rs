@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Long enough for the other thread to fall asleep.
 const NAP: Duration = Duration::from_millis(8);
-/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+/// Tells late from never: there is no telling how late a call may end on a busy machine. The watchdog is more patient.
 pub(crate) const SLACK: Duration = Duration::from_secs(30);
 
 fn parking<C: Case>(capacity: usize) -> (Tx<u64, C, Park>, Rx<u64, C, Park>) {

@@ -1,4 +1,4 @@
-//! Each job is done once, or comes back, whoever comes and goes.
+//! Each job is done once, or comes back, whichever workers come and go.
 
 use crate::{Case, Drops, Rx, build};
 use corelane::dispatch::{Builder, ByKey, LeastLoaded};
@@ -88,7 +88,7 @@ pub(crate) fn each_job_is_done_once_while_workers_come_and_go<C: Case>() {
             scope.spawn(move || work::<C>(worker, 300 * number, tally));
         }
         for job in 0..JOBS {
-            // Somebody comes, stays for a while and goes, all the time; one at least is there.
+            // Workers come, stay for a while and go, all the time; one at least is there.
             if job % 211 == 0 {
                 let worker = dispatcher.add_worker().unwrap();
                 scope.spawn(move || work::<C>(worker, 150 + job % 97, tally));
@@ -121,7 +121,7 @@ pub(crate) fn keys_keep_their_order_under_load<C: Case>() {
         for mut worker in workers {
             scope.spawn(move || {
                 for (key, count) in &mut worker {
-                    // Nobody else does this key's jobs.
+                    // No other worker does this key's jobs.
                     let mut next = next[key as usize].try_lock().unwrap();
                     assert_eq!(*next, count);
                     *next += 1;

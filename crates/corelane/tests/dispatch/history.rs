@@ -1,11 +1,11 @@
 //! Recorded histories of a dispatcher and its workers, judged by a checker of linearizability.
 //!
-//! A worker's queue is first-in first-out, of its own, and which one a job went to is known from who took it. So the
-//! dispatcher's calls are steps at those queues: a job enters one of them, in the order of the jobs; `Full` has found
-//! each of them full, one after the other, and the dispatcher's end closes them one after the other. `Full` counts what
-//! the dispatcher has put there, seen by the worker or not: a publication is a store and the look for room a load, with
-//! no fence in between. No worker leaves here: a job that comes back stands in two queues in turn, and nobody can tell
-//! which the first was. That each job is taken once then, and in which order, is what
+//! A worker's queue is first-in first-out, of its own, and which one a job went to is known from which worker took it.
+//! So the dispatcher's calls are steps at those queues: a job enters one of them, in the order of the jobs; `Full` has
+//! found each of them full, one after the other, and the dispatcher's end closes them one after the other. `Full`
+//! counts what the dispatcher has put there, seen by the worker or not: a publication is a store and the look for room
+//! a load, with no fence in between. No worker leaves here: a job that comes back stands in two queues in turn, and it
+//! cannot be told which the first was. That each job is taken once then, and in which order, is what
 //! [`membership`](crate::membership), [`accounting`](crate::accounting) and [`sequences`](crate::sequences) say.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};

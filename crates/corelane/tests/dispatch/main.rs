@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+/// Tells late from never: there is no telling how late a call may end on a busy machine. The watchdog is more patient.
 const SLACK: Duration = Duration::from_secs(30);
 
 /// A kind of queue under test.

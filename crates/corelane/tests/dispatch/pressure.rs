@@ -46,7 +46,7 @@ pub(crate) fn a_dispatch_waits_for_room<C: Case>() {
     }
 }
 
-/// Where nobody is woken there is no need to wait for half a queue, and none to wait for more.
+/// Where no thread is woken there is no need to wait for half a queue, and none to wait for more.
 pub(crate) fn a_dispatch_that_never_parks_waits_for_a_batch<C: Case>() {
     for (capacity, batch) in [(32, 4), (8, 32)] {
         let builder = Builder::new(1).capacity(capacity as usize).batch(batch).wait(Yield);

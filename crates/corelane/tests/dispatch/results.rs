@@ -81,7 +81,7 @@ pub(crate) fn a_collector_waits<C: Case>() {
 
 pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
     let mut results = Collector::<u64>::new(4);
-    assert_eq!(results.try_collect(), Err(TryPopError::Closed), "nobody was added");
+    assert_eq!(results.try_collect(), Err(TryPopError::Closed), "no worker was added");
     let mut producers = (0..4).map(|_| results.add().unwrap()).collect::<Vec<_>>();
     producers[2].push(2).unwrap();
     drop(producers.remove(2));
@@ -98,7 +98,7 @@ pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
     assert_eq!(results.try_collect(), Err(TryPopError::Closed));
 }
 
-/// With room for one job and one result everybody waits for the thread in the middle, which waits for them.
+/// With room for one job and one result all threads wait for the one in the middle, which waits for them.
 pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
     const JOBS: u64 = 5_000;
     for capacity in [1, 3, 70] {

@@ -1,4 +1,4 @@
-//! Who gets which job.
+//! Which worker gets which job.
 
 use crate::{Case, Rx, build, drain};
 use corelane::dispatch::{Builder, ByKey, LeastLoaded};

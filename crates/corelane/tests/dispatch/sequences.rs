@@ -257,7 +257,7 @@ impl<C: Case, R: Route<u64>> Run<C, R> {
         for (at, mut worker) in self.workers.into_iter().enumerate() {
             let line = self.lines.iter_mut().find(|line| line.number == worker.number()).expect("it has not left");
             if at % 2 == 0 {
-                // Nobody is there to give it to.
+                // No dispatcher is left to give it to.
                 let undone = Vec::from_iter(line.jobs.drain(..));
                 assert_eq!(worker.leave(), if undone.is_empty() { Ok(()) } else { Err(undone) });
             } else {

@@ -48,7 +48,7 @@ pub(crate) fn a_partial_batch_reaches_a_worker_that_was_busy<C: Case>() {
         partial_batches::<C, _>(Park, Duration::ZERO);
     }
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1).batch(50).wait(Spin));
-    // It has a job while the rest comes, and then nobody calls the dispatcher again.
+    // It has a job while the rest comes, and then the dispatcher is not called again.
     dispatcher.dispatch(0).unwrap();
     assert_eq!(workers[0].pop(), Ok(0));
     dispatcher.dispatch(1).unwrap();

@@ -39,7 +39,7 @@ impl Book {
         self.0.received[id].load(Relaxed) == 1
     }
 
-    /// The items that nobody received.
+    /// The items that no thread received.
     pub(crate) fn missing(&self) -> Vec<usize> {
         (0..self.made()).filter(|&id| !self.received(id)).collect()
     }

@@ -92,8 +92,8 @@ pub(crate) fn a_thread_ends_anywhere<C: Meeting>() {
         assert_eq!((queue.waiting_puts(), queue.waiting_takes()), (0, 0));
         // A pair meets as if nothing had been.
         thread::scope(|scope| {
-            scope.spawn(|| queue.put(book.item()).expect("nobody has closed it"));
-            queue.take().expect("nobody has closed it").receive();
+            scope.spawn(|| queue.put(book.item()).expect("it is open"));
+            queue.take().expect("it is open").receive();
         });
         drop(queue);
         book.assert_each_dropped_once();
@@ -139,8 +139,8 @@ fn a_thread_of_a_transfer_queue_ends_anywhere() {
             });
             for i in 0..60 {
                 match i % 2 {
-                    0 => queue.push(book.item()).expect("nobody has closed it"),
-                    _ => queue.put(book.item()).expect("nobody has closed it"),
+                    0 => queue.push(book.item()).expect("it is open"),
+                    _ => queue.put(book.item()).expect("it is open"),
                 }
             }
             let blown = victim.join().unwrap();
@@ -184,8 +184,8 @@ fn a_thread_of_an_exchanger_ends_anywhere() {
             blown
         });
         thread::scope(|scope| {
-            scope.spawn(|| exchanger.exchange(book.item()).expect("nobody has closed it").receive());
-            exchanger.exchange(book.item()).expect("nobody has closed it").receive();
+            scope.spawn(|| exchanger.exchange(book.item()).expect("it is open").receive());
+            exchanger.exchange(book.item()).expect("it is open").receive();
         });
         drop(exchanger);
         book.assert_each_dropped_once();

@@ -1,5 +1,5 @@
 //! A thread of a shared queue panics: at every place where a call runs the user's code, and between any two. The others
-//! go on, and the queue is whole: it holds as much as before, and nobody sleeps over an item.
+//! go on, and the queue is whole: it holds as much as before, and no thread sleeps over an item.
 
 use crate::Shared;
 use crate::book::{Book, Item};
@@ -53,7 +53,7 @@ fn work<C: Shared>(queue: &Under<C, Item>, book: &Book) {
                     tick();
                     book.item()
                 });
-                queue.push_batch(&mut items.collect()).expect("nobody has closed it");
+                queue.push_batch(&mut items.collect()).expect("it is open");
             }
             5 => match queue.pop_timeout(MOMENT) {
                 Ok(item) => item.receive(),
@@ -86,12 +86,12 @@ pub(crate) fn a_thread_ends_anywhere<C: Shared>() {
                 }
             });
             for _ in 0..OTHERS {
-                queue.push(book.item()).expect("nobody has closed it");
+                queue.push(book.item()).expect("it is open");
             }
             let blown = victim.join().unwrap();
-            // Whom the victim should have woken, and did not, would sleep now.
+            // A thread that the victim should have woken, and did not, would sleep now.
             for _ in 0..OTHERS {
-                queue.push(book.item()).expect("nobody has closed it");
+                queue.push(book.item()).expect("it is open");
             }
             queue.close();
             consumer.join().unwrap();
@@ -138,7 +138,7 @@ pub(crate) fn a_vector_that_cannot_grow_takes_nothing<C: Shared>() {
     assert_eq!(std::iter::from_fn(|| queue.pop().ok()).take(1000).count(), capacity + usize::from(!C::BOUNDED));
 }
 
-/// Who is woken for an item and cannot take it must not be the only one who knows of it.
+/// A thread that is woken for an item and cannot take it must not be the only one that knows of it.
 pub(crate) fn a_woken_thread_that_panics_wakes_another<C: Shared>() {
     const NAP: Duration = Duration::from_millis(3);
     for _ in 0..10 {

@@ -1,6 +1,6 @@
 //! What the other files of this suite need of the system, and its one file with `unsafe` code: a thread that is stopped
-//! in the middle of whatever it does, by a signal whose handler does not return until it is told to; two CPUs for
-//! everybody; a limit of memory.
+//! in the middle of whatever it does, by a signal whose handler does not return until it is told to; two CPUs for all
+//! threads; a limit of memory.
 
 use std::cell::Cell;
 use std::ptr::null;

@@ -265,7 +265,7 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
     });
 }
 
-/// The stopped thread makes `try_` calls, as the others do: nobody is asleep, so nobody is to be woken.
+/// The stopped thread makes `try_` calls, as the others do: no thread is asleep, so none is to be woken.
 pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
     // Memory for so many items is there from the start, and no more are in it, even without a bound.
     const MOST: usize = 2_000;
@@ -346,7 +346,7 @@ pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
                 let pushed = push(item + 1);
                 assert!(pushed || !C::LOCK_FREE);
                 let popped = pop();
-                assert!(popped || !C::LOCK_FREE, "an item was pushed, and nobody else is awake");
+                assert!(popped || !C::LOCK_FREE, "an item was pushed, and no other thread is awake");
             }
             stop.resume();
         }

@@ -188,7 +188,7 @@ fn try_exchanges_beside_others_are_in_pairs() {
     });
 }
 
-/// Who got whose item says the same from both sides, and each item is with one thread.
+/// Both sides say the same of which thread got whose item, and each item is with one thread.
 fn is_symmetric(swaps: Vec<(u64, u64)>) {
     let partners: HashMap<u64, u64> = swaps.iter().copied().collect();
     assert_eq!(partners.len(), swaps.len());

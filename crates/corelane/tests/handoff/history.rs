@@ -9,27 +9,27 @@
 //! 2. **Order**, by a checker of linearizability. Each request is two steps, as in section 2.2 of the paper: it asks,
 //!    which matches it with one that waits or makes it wait; and it is told what became of it. Each step takes effect
 //!    at one moment of its call; both of one call that waits may be anywhere within it, the first before the second.
-//!    Partners are known from the items, so the steps have a sequential specification: who asks meets one that waits if
-//!    there is one, a `try_` call that fails has found none, a follow-up that says nothing found its own request
-//!    waiting. This says all that one operation a pair, on the intersection of the two calls, would say, and the order
-//!    of those that wait as well.
+//!    Partners are known from the items, so the steps have a sequential specification: a request that asks meets one
+//!    that waits if there is one, a `try_` call that fails has found none, a follow-up that says nothing found its own
+//!    request waiting. This says all that one operation a pair, on the intersection of the two calls, would say, and
+//!    the order of those that wait as well.
 //!
 //! Which of those that wait is met:
 //!
 //! - fair, and the transfer queue: the one that asked first, always;
-//! - unfair: any. It is no stack to those who look closely. Somebody has looked at the top and is stopped; another
-//!   request is pushed, and returns; the one below is asked and still waits; then the stopped thread meets it, below
-//!   the top. No moment for that meeting is right for a stack, and all are for a bag. Without contention it is a stack:
+//! - unfair: any. It is no stack in the strict sense. A thread has looked at the top and is stopped; another request is
+//!   pushed, and returns; the one below is asked and still waits; then the stopped thread meets it, below the top. No
+//!   moment for that meeting is right for a stack, and all are for a bag. Without contention it is a stack:
 //!   [`order`](crate::order) and [`sequences`](crate::sequences) say so. With elimination partners meet beside it in
 //!   any case.
 //!
 //! A time-out is a request that was still waiting when it was withdrawn, any time after its time. While a close is
 //! under way a call may answer as before it or as after it: a close promises that no later call succeeds, not that it
-//! sends everybody away at one moment.
+//! sends all requests away at one moment.
 //!
-//! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. That
-//! somebody waits at another place of the arena is no wrong, so there is no order, and a time-out, or a `try_exchange`
-//! that finds nobody, says nothing of others.
+//! An exchanger has less to say: pairs are symmetric, and one step each on the intersection of their calls. It is no
+//! fault that a request waits at another place of the arena, so there is no order, and a time-out, or a `try_exchange`
+//! that finds no partner, says nothing of others.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;
@@ -59,7 +59,7 @@ fn is_put(id: Id) -> bool {
 enum Otherwise {
     Fails,
     Waits,
-    /// Its item stays, and nobody waits.
+    /// Its item stays, and no thread waits.
     Leaves,
 }
 
@@ -212,7 +212,7 @@ impl State {
             self.matched.extend((otherwise == Otherwise::Waits).then_some(id));
             return Some(());
         }
-        // Nobody to meet; once all is closed only items that were left can be.
+        // No partner to meet; once all is closed only items that were left can be.
         let alone = self.partners(id).next().is_none();
         let alone_or_closed = alone || self.stage != Stage::Open && (is_put(id) || !drains);
         let holds = match fate {
@@ -667,7 +667,7 @@ enum Swap {
     /// This item for that.
     For(u64, u64),
     TimedOut,
-    /// Nobody was there, for one that does not wait.
+    /// No partner was there, for one that does not wait.
     NoPartner,
     Closed,
     Close,
@@ -818,7 +818,7 @@ fn the_judge_refuses_what_is_wrong() {
     };
     assert_eq!((meanwhile(a, b), meanwhile(b, a)), (Ok(()), Ok(())));
 
-    // One waits, as its follow-up says, and a take finds nobody; or one has been told before.
+    // One waits, as its follow-up says, and a take finds no partner; or one has been told before.
     let waits = |take| [ask(0, a), take, told(4, a, Told::Nothing), told(6, a, Told::Withdrawn)];
     assert_eq!(unfair(&waits(at_once(2, x, Told::NoPartner))), Err(Wrong::Order));
     assert_eq!(unfair(&waits(vec![])), Ok(()));

@@ -1,4 +1,4 @@
-//! Who is served first.
+//! Which request is served first.
 
 use crate::support::{Mode, until};
 use std::thread;

@@ -244,7 +244,7 @@ impl Model {
         self.waiting.insert(at, waiter);
     }
 
-    /// A put's partner, who is given the item of this number; or a take's, and its item.
+    /// A put's partner, which is given the item of this number; or a take's, and its item.
     fn meet(&mut self, is_put: bool, number: u64) -> Option<u64> {
         if self.closed && (is_put || !self.drains) || self.waiting.last()?.is_put == is_put {
             return None;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+/// Tells late from never: there is no telling how late a call may end on a busy machine. The watchdog is more patient.
 pub(crate) const SLACK: Duration = Duration::from_secs(30);
 
 pub(crate) fn s7_a_timed_put_waits_its_time(mode: Mode) {
@@ -99,5 +99,5 @@ pub(crate) fn a_timed_wait_sleeps(mode: Mode) {
     assert!(queue.take_timeout(Duration::from_millis(200)).is_err());
     let used = cpu_time().unwrap() - before;
     assert!(used < Duration::from_millis(40), "{used:?} of CPU time for 400 ms of waiting");
-    until("nobody waits", || queue.waiting_takes() == 0);
+    until("no take waits", || queue.waiting_takes() == 0);
 }

@@ -177,7 +177,7 @@ pub(crate) fn s30_what_came_before_is_visible_on_both_sides(mode: Mode) {
             for i in 1..=5_000 {
                 before_put.store(i, Relaxed);
                 queue.put(()).unwrap();
-                // The take began behind the other thread's store, whoever of the two waited.
+                // The take began behind the other thread's store, whichever of the two waited.
                 assert!(before_take.load(Relaxed) >= i);
             }
         });

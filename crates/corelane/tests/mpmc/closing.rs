@@ -1,4 +1,4 @@
-//! Closing: each item is popped or comes back, and nobody waits for ever.
+//! Closing: each item is popped or comes back, and no thread waits for ever.
 
 use crate::case::{Case, NAP, Random, queue};
 use corelane::error::{Closed, TryPopError, TryPushError};
@@ -106,7 +106,7 @@ fn race<C: Case>(push: impl Fn(&crate::case::Under<C, u64>, u64) -> u64 + Sync) 
             queue.close();
             poppers.into_iter().map(|popper| popper.join().unwrap()).sum::<u64>()
         });
-        // Who pops has the end only when nothing is inside and nothing can come.
+        // A consumer has the end only when nothing is inside and nothing can come.
         assert_eq!((popped, queue.len()), (accepted.into_inner(), 0));
         assert_eq!(queue.try_pop(), Err(TryPopError::Closed));
     }

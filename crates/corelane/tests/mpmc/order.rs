@@ -144,7 +144,7 @@ pub(crate) fn singles_and_batches_mix<C: Case>() {
     }
 }
 
-/// After a push has returned, `Empty` would be a lie until somebody pops: there is one consumer, and it knows.
+/// After a push has returned, `Empty` would be a lie until a consumer pops: there is one consumer, and it knows.
 pub(crate) fn a_push_that_returned_is_found<C: Case>() {
     /// A queue without a bound would grow while the thread that pops is stopped.
     const MOST: u64 = 1_000;
@@ -212,7 +212,7 @@ pub(crate) fn len_is_never_more_than_the_capacity<C: Case>() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Relaxed) {
-                    // An unbounded queue is kept within the bound by the one who pushes.
+                    // An unbounded queue is kept within the bound by the thread that pushes.
                     if queue.len() < 3 {
                         queue.try_push(0).ok();
                     }

@@ -1,5 +1,5 @@
-//! Random sequences of calls of one thread, each answered as a deque of bounded length would. There is nobody to wait
-//! for, so no call is `Busy`.
+//! Random sequences of calls of one thread, each answered as a deque of bounded length would. There is no other thread
+//! to wait for, so no call is `Busy`.
 
 use crate::case::{CAPACITIES, Case, STARTS, Under, queue_from};
 use crate::sequences_judge::judge;

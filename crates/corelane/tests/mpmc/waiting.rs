@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Tells late from never: how late a call may end on a busy machine nobody can say. The watchdog is more patient.
+/// Tells late from never: there is no telling how late a call may end on a busy machine. The watchdog is more patient.
 const SLACK: Duration = Duration::from_secs(30);
 
 type Parking<C> = Under<C, u64, Park>;
@@ -45,8 +45,8 @@ pub(crate) fn every_strategy_hands_over<C: Case>() {
     hands_over::<C, _>(Adaptive);
 }
 
-/// What a call says that may find the one who waits in the middle of an attempt: one that waits busily makes them all
-/// the time.
+/// What a call says that may find the waiting thread in the middle of an attempt: a thread that waits busily makes them
+/// all the time.
 fn unless_busy<R, E>(busy: fn(&E) -> bool, mut call: impl FnMut() -> Result<R, E>) -> Result<R, E> {
     loop {
         match call() {

@@ -73,7 +73,7 @@ where
     thread::spawn(move || work(worker, most))
 }
 
-/// Each job is done by somebody, or comes back, wherever workers leave and join.
+/// Each job is done by a worker, or comes back, wherever workers leave and join.
 fn jobs_are_done_once<Q: Tested, R: Route<Item> + Send + 'static>(route: fn() -> R)
 where
     Rx<Item, Q>: Send,
@@ -193,7 +193,7 @@ where
         jobs.sort_unstable();
         assert!(jobs.is_sorted_by(|one, next| one < next), "a job was done twice: {jobs:?}");
         assert!(jobs.iter().all(|job| dispatched.contains(job)), "{jobs:?} of {dispatched:?}");
-        assert!(leave.contains(&true) || jobs == dispatched, "nobody has left: {jobs:?} of {dispatched:?}");
+        assert!(leave.contains(&true) || jobs == dispatched, "no worker has left: {jobs:?} of {dispatched:?}");
         ledger.assert_all_dropped();
     });
 }
@@ -238,7 +238,7 @@ queues! {
     ticket: Mpmc<Ticket>,
 }
 
-/// One thread dispatches and collects, and every queue is short: nobody waits for ever.
+/// One thread dispatches and collects, and every queue is short: no thread waits for ever.
 #[test]
 fn results_make_room_for_jobs() {
     explore(|| {

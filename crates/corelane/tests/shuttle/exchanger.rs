@@ -7,7 +7,7 @@ use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
 use shuttle::thread;
 use std::sync::Arc;
 
-/// Whoever gets an item from a partner has given the partner its own.
+/// A thread that gets an item from a partner has given the partner its own.
 #[test]
 fn partners_agree() {
     explore(|| {
@@ -52,7 +52,7 @@ fn partners_agree() {
     });
 }
 
-/// Nobody gives up: two threads, round after round.
+/// No thread gives up: two threads, round after round.
 #[test]
 fn two_swap_for_ever() {
     explore(|| {

@@ -182,7 +182,7 @@ pub(crate) fn items_come_once_and_in_order<M: Mode>() {
     });
 }
 
-/// Nobody gives up, so nothing makes a lost wake-up good.
+/// No thread gives up, so nothing makes a lost wake-up good.
 pub(crate) fn as_many_puts_as_takes<M: Mode>() {
     explore(|| {
         let (queue, ledger, items) = (queue::<M>(), Ledger::default(), draw(1..12));

@@ -179,7 +179,8 @@ fn receivers_go_in_midstream() {
     });
 }
 
-/// Questions are asked in lanes and answered in lanes, by whoever comes first: a lost wake-up is made good by nobody.
+/// Questions are asked in lanes and answered in lanes, by the thread that comes first: nothing makes a lost wake-up
+/// good.
 #[test]
 fn questions_are_answered() {
     explore(|| {
@@ -209,7 +210,7 @@ fn questions_are_answered() {
     });
 }
 
-/// Some of those who sleep give up just as they are woken, and one batch wakes as many as it is for.
+/// Some of the sleeping threads give up just as they are woken, and one batch wakes as many as it is for.
 #[test]
 fn a_wake_up_that_meets_a_time_out_is_not_lost() {
     explore(|| {

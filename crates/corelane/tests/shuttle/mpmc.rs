@@ -194,8 +194,8 @@ pub(crate) fn a_close_in_midstream<D: Tested>() {
     });
 }
 
-/// Several threads answer questions of several others, who wait for as many answers as they have sent questions: a lost
-/// wake-up is made good by nobody.
+/// Several threads answer questions of several others, which wait for as many answers as they have sent questions:
+/// nothing makes a lost wake-up good.
 pub(crate) fn questions_are_answered<D: Tested>() {
     explore(|| {
         let (ask, answer) = (queue::<usize, D>(), queue::<usize, D>());
@@ -224,7 +224,7 @@ pub(crate) fn questions_are_answered<D: Tested>() {
     });
 }
 
-/// Some of those who sleep give up just as they are woken: somebody else gets the item, then.
+/// Some of the sleeping threads give up just as they are woken: another one gets the item, then.
 pub(crate) fn a_wake_up_that_meets_a_time_out_is_not_lost<D: Tested>() {
     explore(|| {
         let queue = queue::<usize, D>();
@@ -241,7 +241,7 @@ pub(crate) fn a_wake_up_that_meets_a_time_out_is_not_lost<D: Tested>() {
     });
 }
 
-/// The same for those who wait for room.
+/// The same for threads that wait for room.
 pub(crate) fn room_that_meets_a_time_out_is_not_lost<D: Tested>() {
     explore(|| {
         let queue = queue::<usize, D>();
@@ -305,7 +305,7 @@ pub(crate) fn answers_are_true<D: Tested>() {
     });
 }
 
-/// One close wakes all who sleep at either side.
+/// One close wakes all threads that sleep at either side.
 pub(crate) fn a_close_wakes_all<D: Tested>() {
     explore(|| {
         let queue = queue::<usize, D>();
@@ -325,15 +325,14 @@ pub(crate) fn a_close_wakes_all<D: Tested>() {
         (0..draw(0..20)).for_each(|_| thread::yield_now());
         queue.close();
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-        // Who comes later learns of it at once.
+        // A thread that comes later learns of it at once.
         assert!(queue.push(0).is_err());
         assert_eq!(queue.push_timeout(0, Duration::MAX), Err(PushTimeoutError::Closed(0)));
     });
 }
 
-/// Senders and receivers go as they please, and nobody closes the queue but they: no thread waits for ever, and each
-/// item was popped, came back, or is dropped with the queue. Where a receiver stays to the end, it or another has
-/// popped all.
+/// Senders and receivers go as they please, and only they close the queue: no thread waits for ever, and each item was
+/// popped, came back, or is dropped with the queue. Where a receiver stays to the end, it or another has popped all.
 pub(crate) fn handles_go_in_midstream<D: Tested>() {
     explore(|| {
         let capacity = one_of(&[1, 2, 3, 8, 64]);

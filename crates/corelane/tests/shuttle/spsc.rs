@@ -340,7 +340,7 @@ pub(crate) fn the_consumer_closes_in_midstream<D: Tested>() {
         let pushed = ledger.clone();
         let pusher = thread::spawn(move || {
             let end = push_all(&mut producer, &pushed, 0, items, draw(0..2) == 0);
-            // Whoever was told so once is told so for ever.
+            // An end that was told so once is told so for ever.
             if end.is_err() {
                 assert!(producer.is_closed());
                 assert!(producer.try_push(pushed.item(items)).unwrap_err().is_closed());
@@ -360,7 +360,7 @@ pub(crate) fn the_consumer_closes_in_midstream<D: Tested>() {
     });
 }
 
-/// Whatever is inside is dropped once, and who waits learns of it.
+/// Whatever is inside is dropped once, and an end that waits learns of it.
 pub(crate) fn the_consumer_goes_in_midstream<D: Tested>() {
     explore(|| {
         let (mut producer, mut consumer, items) = queue::<Item, D>();

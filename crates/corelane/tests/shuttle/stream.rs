@@ -164,7 +164,7 @@ fn the_consumer_closes_in_midstream() {
         let messages = draw(1..100);
         let pusher = thread::spawn(move || {
             let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
-            // Whoever was told so once is told so for ever.
+            // An end that was told so once is told so for ever.
             if pushed < messages {
                 assert!(producer.is_closed());
                 assert_eq!(producer.try_push(&message(pushed, longest)), Err(PushError::Closed));

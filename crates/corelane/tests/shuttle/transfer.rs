@@ -140,7 +140,7 @@ fn a_close_in_midstream() {
     traffic(true);
 }
 
-/// Nobody takes, so nobody but the close can end a put: each has its item back. What was left stays.
+/// No thread takes, so only the close can end a put: each has its item back. What was left stays.
 #[test]
 fn a_close_sends_away_who_waits() {
     explore(|| {
@@ -190,7 +190,7 @@ fn no_try_take_misses_an_item() {
     });
 }
 
-/// Nobody gives up, so nothing makes a lost wake-up good.
+/// No thread gives up, so nothing makes a lost wake-up good.
 #[test]
 fn questions_are_answered() {
     explore(|| {

@@ -11,7 +11,7 @@ pub(crate) struct Ledger(Arc<[AtomicUsize; 8]>);
 impl Ledger {
     pub(crate) fn item(&self, id: usize) -> Item {
         let item = Item { id, written: Box::new(UnsafeCell::new(0)), ledger: self.clone() };
-        // SAFETY: loom checks that nobody else accesses it now.
+        // SAFETY: loom checks that no other thread accesses it now.
         item.written.with_mut(|value| unsafe { *value = id + 100 });
         item
     }
@@ -25,7 +25,7 @@ impl Ledger {
     }
 }
 
-/// An item with memory of its own, so that loom sees who reads it before it was handed over.
+/// An item with memory of its own, so that loom sees a thread that reads it before it was handed over.
 pub(crate) struct Item {
     id: usize,
     written: Box<UnsafeCell<usize>>,
@@ -34,7 +34,7 @@ pub(crate) struct Item {
 
 impl Item {
     pub(crate) fn read(&self) -> usize {
-        // SAFETY: loom checks that nobody else writes it now.
+        // SAFETY: loom checks that no other thread writes it now.
         assert_eq!(self.written.with(|value| unsafe { *value }), self.id + 100);
         self.id
     }

@@ -18,7 +18,7 @@ const SCHEDULES: usize = 20;
 const SEED: u64 = 1;
 
 /// Runs a scenario under many schedules: half of them choose a thread at each step, the others let the first by a drawn
-/// order of priority run, which they change now and then. A thread that nobody will wake is a deadlock, which shuttle
+/// order of priority run, which they change now and then. A thread that will not be woken is a deadlock, which shuttle
 /// reports, with a schedule that `shuttle::replay` runs again.
 pub(crate) fn explore(scenario: impl Fn() + Send + Sync + 'static) {
     run(Arc::new(scenario));

@@ -37,7 +37,7 @@ pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
         }
         let mut woken = task.woken.lock().unwrap();
         if *woken {
-            // It asked to be polled again: somebody else has to get on first.
+            // It asked to be polled again: another thread has to get on first.
             thread::yield_now();
         }
         while !*woken {
