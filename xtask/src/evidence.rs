@@ -216,7 +216,7 @@ const HEAD: &str = "<!-- Made for a release by `cargo xtask evidence`. Do not ed
 # Evidence
 
 Of commit `COMMIT`: what was run over each queue, and what it came to. A figure is the number of tests that passed;
-an empty cell says that there is no such test, or that nobody ran it. The commands are below the table.
+an empty cell says that there is no such test, or that it was not run. The commands are below the table.
 
 ";
 

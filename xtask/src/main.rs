@@ -45,8 +45,8 @@ enum Command {
     Evidence,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
-    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets
-    /// nobody sleep for ever
+    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets no
+    /// thread sleep for ever
     Soak(soak::Arguments),
     /// Runs everything, and prints the table of it
     Verify(verify::Arguments),

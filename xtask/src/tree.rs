@@ -1,4 +1,4 @@
-//! A copy of the sources, to be changed and built without a change to the ones that somebody works on.
+//! A copy of the sources, to be changed and built while the sources themselves stay unchanged.
 
 use crate::workspace::Result;
 use std::collections::BTreeSet;

@@ -17,7 +17,7 @@ const NODES: usize = 1024;
 /// The calls that all have, by one name.
 trait Meets: Sync {
     fn put(&self, item: Item) -> bool;
-    /// Whether it came to someone.
+    /// Whether it came to a thread.
     fn try_put(&self, item: Item) -> bool;
     fn put_timeout(&self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>>;
     fn ticket(&self, item: Item) -> bool;
@@ -27,7 +27,7 @@ trait Meets: Sync {
     fn take_ticket(&self) -> Option<Item>;
     fn close(&self);
     fn nodes(&self) -> usize;
-    /// Whether nobody waits, and nothing is inside.
+    /// Whether no thread waits, and nothing is inside.
     fn is_idle(&self) -> bool;
 }
 
@@ -179,12 +179,12 @@ fn run(episode: &mut Episode<'_>, queue: &dyn Meets) -> u64 {
     }
     assert_eq!(put_sum, taken_sum, "the sums of what was put and taken");
     assert_eq!(gone + dropped(), made, "dropped, of so many items that were made");
-    assert!(queue.is_idle(), "somebody is still waited for");
+    assert!(queue.is_idle(), "a thread still waits");
     assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
     taken_count
 }
 
-/// The sum of what came to someone, items made, dropped here.
+/// The sum of what came to a thread, items made, dropped here.
 fn put(queue: &dyn Meets, over: &AtomicBool, random: Random, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("putter");
     let mut mood = Mood::new(random);

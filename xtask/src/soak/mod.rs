@@ -6,8 +6,8 @@
 //! - no item is lost, comes twice, or out of order, and each is dropped once;
 //! - a timed call that failed has waited its time;
 //! - the process does not grow: its memory after an episode is what it was after the first rounds;
-//! - nobody sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each is
-//!   doing, and ends the run.
+//! - no thread sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each
+//!   is doing, and ends the run.
 //!
 //! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
 

@@ -33,7 +33,7 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
     let options = Options::new().wait(random.one_of(&Way::ALL)).start_at(start);
     let queue: Queue<D> = mpmc::any_queue::<Item, D, _, NoStats>(capacity, options).expect("a good capacity");
     let (producers, consumers) = (random.between(1, MOST as u64 + 1), random.between(1, MOST as u64 + 1));
-    // Somebody closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
+    // A thread closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
     let in_the_middle = random.below(2) == 0;
     let drains = random.below(4) != 0;
     let (watch, until) = (episode.watch, episode.until);

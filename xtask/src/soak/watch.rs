@@ -1,4 +1,4 @@
-//! Who does what: so that a thread that sleeps for ever is told of, and of all others beside it.
+//! What each thread does: so that a thread that sleeps for ever is reported, with all others beside it.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
