@@ -41,7 +41,7 @@ pub(crate) enum Command {
 const MONITOR_EXAMPLES: &str = "\
 Examples:
   corelane monitor --demo                     a first look, needs no capture
-  corelane monitor capture.pcap               what is in it, who scans whom
+  corelane monitor capture.pcap               what is in it, and which hosts scan
   corelane monitor mon.pcap.gz tue.pcapng     several files are one capture
   tcpdump -w - | corelane monitor -           until Ctrl-C
   corelane monitor --protocols capture.pcap   and what is said in it

@@ -43,7 +43,7 @@ impl Exit {
 /// Tells the user what is wrong, in one line.
 pub(crate) fn complain(what: impl Display) {
     use std::io::Write;
-    // If this fails there is no one left to tell.
+    // If this fails the user cannot be told.
     let _ = writeln!(std::io::stderr().lock(), "corelane: {}", one_line(&what.to_string()));
 }
 

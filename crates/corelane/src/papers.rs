@@ -1,6 +1,6 @@
 //! What the unpublished crate `corelane-papers` may reach, and no more: published queues as printed are tested and
 //! measured on the same atomics, memory and sleep as the queues that are made of them, under loom and shuttle as well.
-//! None of it is an interface for other crates: it changes without notice.
+//! None of it is an interface for any other crate: it changes without notice.
 
 #![allow(missing_debug_implementations, reason = "as little as is needed")]
 

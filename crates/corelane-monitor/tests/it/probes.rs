@@ -272,7 +272,7 @@ fn a_flood_from_spoofed_sources_is_no_scan() {
 fn clients_and_resolvers_are_no_scanners() {
     let mut packets = Vec::new();
     for i in 0..500_u64 {
-        // A client, a port for each question, and a resolver that answers it after having asked others, some of whom
+        // A client, a port for each question, and a resolver that answers it after having asked others, some of which
         // have gone.
         let client = format!("10.1.0.1 {}", 20_000 + i);
         packets.push(packet(i * 1000, &client, "10.1.0.53 53", None));
