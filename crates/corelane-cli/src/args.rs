@@ -36,6 +36,16 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Writes a man page
+    #[command(after_help = "\
+Examples:
+  corelane man > ~/.local/share/man/man1/corelane.1
+  corelane man monitor > ~/.local/share/man/man1/corelane-monitor.1")]
+    Man {
+        /// The command to describe [default: the program as a whole]
+        #[arg(value_parser = ["monitor", "gen", "completions", "man"])]
+        command: Option<String>,
+    },
 }
 
 const MONITOR_EXAMPLES: &str = "\

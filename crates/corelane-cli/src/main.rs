@@ -36,6 +36,17 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Arguments::command(), "corelane", &mut script);
             Output::stdout().write(|out| out.write_all(&script)).unwrap_or_else(exit::refused)
         }
+        Command::Man { command } => {
+            let mut program = Arguments::command().disable_help_subcommand(true);
+            // Gives each command its full name, `corelane-monitor`, which its page has as title.
+            program.build();
+            let command = match command {
+                Some(name) => program.find_subcommand(name).expect("the parser takes no other name").clone(),
+                None => program,
+            };
+            let page = clap_mangen::Man::new(command).source(concat!("corelane ", env!("CARGO_PKG_VERSION")));
+            Output::stdout().write(|out| page.render(out)).unwrap_or_else(exit::refused)
+        }
     };
     exit.into()
 }

@@ -114,7 +114,9 @@ fn wrong_usage_of_the_generator_is_refused_and_touches_nothing() {
 
 #[test]
 fn help_version_and_completions() {
-    for arguments in [&["--help"][..], &["monitor", "--help"], &["gen", "--help"], &["completions", "--help"]] {
+    for arguments in
+        [&["--help"][..], &["monitor", "--help"], &["gen", "--help"], &["completions", "--help"], &["man", "--help"]]
+    {
         let help = run(&mut corelane(arguments)).code(0).silent().stdout;
         assert!(help.contains("Usage: corelane"), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
@@ -132,6 +134,27 @@ fn help_version_and_completions() {
         let script = run(&mut corelane(["completions", shell])).code(0).silent().stdout;
         assert!(script.contains("syn-timeout"), "{shell}");
     }
+}
+
+#[test]
+fn the_program_and_each_command_have_a_man_page() {
+    let page = |arguments: &[&str]| {
+        let page = run(&mut corelane(arguments)).code(0).silent().stdout;
+        assert!(page.starts_with(".ie") || page.starts_with(".TH"), "{page}");
+        // Hyphens are escaped.
+        page.replace('\\', "")
+    };
+    let program = page(&["man"]);
+    assert!(program.contains(".TH corelane 1"), "{program}");
+    for command in ["monitor", "gen", "completions", "man"] {
+        assert!(program.contains(&format!("corelane-{command}(1)")), "{program}");
+        let page = page(&["man", command]);
+        assert!(page.contains(&format!(".TH corelane-{command} 1")), "{page}");
+    }
+    // A page for each command that is named, and for no other.
+    assert_eq!(program.matches("(1)").count(), 4, "{program}");
+    assert!(page(&["man", "monitor"]).contains("--syn-timeout"));
+    assert_eq!(run(&mut corelane(["man", "nothing"])).code, Some(2));
 }
 
 #[test]
@@ -155,9 +178,9 @@ fn every_command_of_the_documents_is_understood() {
     let mut commands = 0;
     for page in pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         let text = fs::read_to_string(page).unwrap();
-        for begin in ["corelane monitor ", "corelane gen "] {
+        for begin in ["corelane monitor ", "corelane gen ", "corelane completions ", "corelane man "] {
             for (at, _) in text.match_indices(begin) {
-                let command = text[at..].split(['\n', '`', '|', '#', '"', ')']).next().unwrap();
+                let command = text[at..].split(['\n', '`', '|', '>', '#', '"', ')']).next().unwrap();
                 let words: Vec<&str> = command.split_whitespace().skip(1).collect();
                 let outcome = run(&mut corelane(words.iter().copied().chain(["--help"])));
                 assert_eq!(outcome.code, Some(0), "{}: {command}: {}", page.display(), outcome.stderr);

@@ -20,7 +20,9 @@ fn a_closed_output_pipe_is_no_error() {
         // The files are written all the same.
         assert!(fs::metadata(&eve).unwrap().len() > 0 && fs::metadata(&timing).unwrap().len() > 0);
     }
-    for arguments in [&["monitor", "--demo"][..], &["monitor", "--help"], &["completions", "bash"], &["--version"]] {
+    for arguments in
+        [&["monitor", "--demo"][..], &["monitor", "--help"], &["completions", "bash"], &["man"], &["--version"]]
+    {
         let mut child = corelane(arguments).spawn().unwrap();
         drop(child.stdout.take());
         finish(child).code(0).silent();
