@@ -1,4 +1,4 @@
-//! The examples of README.md and docs/, as tests of documentation. What else those files have to keep is in `tests/`.
+//! The examples of the READMEs and docs/, as tests of documentation. What else those files have to keep is in `tests/`.
 //!
 //! A new page is a line here.
 
@@ -12,6 +12,10 @@ macro_rules! pages {
 
 pages! {
     Readme: "README.md",
+    Corelane: "crates/corelane/README.md",
+    Pool: "crates/corelane-pool/README.md",
+    Net: "crates/corelane-net/README.md",
+    Monitor: "crates/corelane-monitor/README.md",
     Choosing: "docs/choosing.md",
     Guarantees: "docs/guarantees.md",
     Waiting: "docs/waiting.md",
