@@ -9,8 +9,8 @@
 //! them, the next waits begin so, too. They do with twice as many pauses while that brings fewer than [`PLENTY`], and
 //! stop when one brings few. Items that come one by one are late by the pauses in one of [`PROBE`] waits.
 //!
-//! Calls that move batches have no need of it. With it `dispatch` in batches of 50 over `ticket` did 0.3 to 0.7 times as
-//! many jobs: there are many items whenever there are any, so the workers stayed away each time.
+//! Calls that move batches have no need of it. With it `dispatch` in batches of 50 over `ticket` did 0.3 to 0.7 times
+//! as many jobs: there are many items whenever there are any, so the workers stayed away each time.
 //!
 //! What is kept is a hint: threads that write it at once may lose what another one has learnt, and nothing else.
 //!
