@@ -187,6 +187,7 @@ static void await_turn(int thread) {
 
 /* Lets another one run, if this one is ahead. */
 static void go_on(int thread) {
+    crowd.now = later(crowd.now, threads[thread].clock);
     if (threads[thread].clock > threads[least()].clock + crowd.transfer / AHEAD) {
         pass();
         await_turn(thread);
@@ -414,6 +415,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
         vcpus[vcpu].inside = false;
         if (crowd.expected != 0) {
             threads[vcpus[vcpu].thread].is_in = false;
+            crowd.now = later(crowd.now, later(threads[vcpus[vcpu].thread].clock, threads[vcpus[vcpu].thread].stored));
             pass();
         }
         break;

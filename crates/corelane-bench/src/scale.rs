@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &ScaleArguments) -> Result<(String, ExitCode), Stri
         "\
 A model, not a measurement. Threads of an emulator take turns on clocks: an access costs what makes one thread alone as
 quick as it is here, a line that moves {} ns more ({}), a pause {} ns. Every
-thread has a core of its own, each core is as far from each other one, and nothing is fetched ahead.
+thread has a core of its own, each core is as far from each other one, nothing is fetched ahead, and nothing overlaps:
+figures are to be compared with each other.
 ",
         short(transfer),
         if is_measured { "a quarter of a bare round trip here" } else { "as --transfer says" },

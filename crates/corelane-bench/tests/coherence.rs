@@ -63,6 +63,7 @@ fn threads_that_lose_a_race_keep_away() {
     let rows = |printed: &str| -> Vec<String> {
         printed.lines().filter(|line| line.contains("spinning")).map(str::to_owned).collect()
     };
+    assert!(rows(&printed).len() >= 3 * 4, "{printed}");
     let again = emulated(&["scale", "--quick"]).expect("there was an emulator");
     assert_eq!(rows(&printed), rows(&text(&again.stdout)));
 }

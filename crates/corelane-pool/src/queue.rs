@@ -23,8 +23,9 @@
 //! 6. If no thread searches or sleeps, and there may be another one, it is started with the task. Only then are tasks
 //!    queued.
 //! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of
-//!    their own, which are summed only when the bound is reached by the last sum. The sum is never too large, so the
-//!    bound holds; and a caller that is told that the queue is full was told the truth at some moment of the call.
+//!    their own, which are summed when the bound is reached by the last sum, or that leaves too little room for callers
+//!    that wait. The sum is never too large, so the bound holds; and a caller that is told that the queue is full was
+//!    told the truth at some moment of the call.
 //!
 //! # Synchronization
 //!
@@ -97,6 +98,16 @@ enum PassOn {
     Nothing,
     Wake,
     Start,
+}
+
+/// So much room wakes a caller that waits for it: half of the queue.
+fn enough_room(capacity: u64) -> u64 {
+    (capacity / 2).max(1)
+}
+
+/// How many callers are woken for this room.
+fn callers(room: u64, enough: u64) -> usize {
+    if room < enough { 0 } else { 1 + (room - enough) as usize / ROOM }
 }
 
 impl State {
@@ -253,13 +264,12 @@ impl Shared {
     /// Wakes callers that wait for room once half of the queue is free: the first of them may fill it alone, and more
     /// are woken the more of it is still free when this is called again.
     fn tell_of_room(&self, state: &mut State) {
-        let room = state.room();
-        // Models have no time, so no thread looks by itself there.
-        let enough = if cfg!(loom) { 1 } else { (state.backlog.capacity / 2).max(1) };
-        if room >= enough {
-            let callers = 1 + (room - enough) as usize / ROOM;
-            (0..callers.min(self.blocked.load(Relaxed))).for_each(|_| self.room.notify_one());
-        }
+        // Models have no time, so no caller looks by itself there.
+        let enough = if cfg!(loom) { 1 } else { enough_room(state.backlog.capacity) };
+        let known = state.backlog.limit - state.backlog.accepted;
+        let room = if known >= enough { known } else { state.room() };
+        let callers = callers(room, enough);
+        (0..callers.min(self.blocked.load(Relaxed))).for_each(|_| self.room.notify_one());
     }
 
     /// Runs a task that was queued and is counted as begun.
@@ -477,5 +487,19 @@ impl Shared {
         self.hints.has_tasks.store(false, Relaxed);
         state.backlog.accepted -= tasks.len() as u64;
         tasks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_queue_wakes_a_caller_and_more_of_it_more() {
+        for (capacity, enough) in [(1, 1), (2, 1), (3, 1), (1024, 512)] {
+            assert_eq!(enough_room(capacity), enough);
+            assert_eq!((callers(enough - 1, enough), callers(enough, enough)), (0, 1), "{capacity}");
+        }
+        assert_eq!((callers(512 + 15, 512), callers(512 + 16, 512), callers(1024, 512)), (1, 2, 33));
     }
 }

@@ -11,8 +11,8 @@
 //! | dispatches a job | `DispatchError` |
 //! | makes a queue | [`ChannelError`] |
 //!
-//! All are `#[non_exhaustive]`, so a `match` has one more arm: most are Full or Empty, Timeout or Closed, and what they
-//! are besides is for a few families.
+//! All but [`Closed`] are `#[non_exhaustive]`, so a `match` has one more arm: most are Full or Empty, Timeout or
+//! Closed, and what they are besides is for a few families.
 //!
 //! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into
 //! a log. A [`Closed`] converts into each of the next four: `?` takes one where a [`TryPushError`] or a

@@ -436,9 +436,9 @@ pub(crate) fn retry() {
 }
 
 /// A growing distance between the attempts of a lock-free operation that lose to other threads': twice as many pauses
-/// each time. Each attempt moves the line that all of them need, also one in vain, and between many threads most are
-/// (`corelane-bench scale` counts them). With up to 64 pauses a push and a pop of [`ticket`](crate::mpmc::ticket) cost
-/// four producers and four consumers a seventh of the time in its model, with up to 16 a quarter.
+/// each time. Each attempt moves the line that all of them need, also one in vain, and between many threads most are.
+/// Four producers and four consumers of [`ticket`](crate::mpmc::ticket) take a fifth of the time with it, in the model
+/// of `corelane-bench scale`.
 #[derive(Debug)]
 pub(crate) struct Backoff(u32);
 

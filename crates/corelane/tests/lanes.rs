@@ -9,6 +9,8 @@ mod cpu_time;
 mod histories;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/stops.rs"]
+mod stops;
 #[allow(dead_code, reason = "no item of these panics")]
 #[path = "support/tracked.rs"]
 mod tracked;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
+use stops::Stops;
 use tracked::{Ledger, Tracked};
 use watchdog::guard;
 
@@ -367,6 +370,7 @@ mod order {
                         }
                     });
                 }
+                let _stops = Stops(&stop);
                 let mut popped = 0;
                 for _ in 0..if cfg!(miri) { 100 } else { 30_000 } {
                     let inside = pushed.load(SeqCst) > popped;
@@ -375,7 +379,6 @@ mod order {
                         Err(error) => assert!(!inside || error == TryPopError::Busy, "an item is inside"),
                     }
                 }
-                stop.store(true, Relaxed);
             });
         });
     }

@@ -53,10 +53,11 @@ pub(crate) struct Arguments {
 type Queue = (&'static str, fn(&mut Episode<'_>) -> u64);
 
 /// The queues beside the designs of `corelane::spsc`, whose list is the tests'.
-const OTHERS: [Queue; 15] = [
+const OTHERS: [Queue; 16] = [
     ("spsc::stream", stream::run),
     ("mpmc::ticket", mpmc::ticket),
     ("mpmc::scq", mpmc::scq),
+    ("mpmc::lanes", mpmc::lanes),
     ("mpmc::michael_scott", mpmc::michael_scott),
     ("mpmc::two_lock", mpmc::two_lock),
     ("mpmc::condvar", mpmc::condvar),

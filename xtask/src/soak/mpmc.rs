@@ -3,18 +3,84 @@
 use super::episode::Episode;
 use super::load::{Item, Mood, Random, Way, dropped, timed};
 use super::watch::{Doing, Watch};
-use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::mpmc::{self, Design, NoStats, Options};
+use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::mpmc::{self, Design, NoStats, Options, lanes};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type Queue<D> = mpmc::Queue<Item, D, Way>;
+type Refused<T> = Result<(), TryPushError<T>>;
+
+/// What a producer calls.
+trait Pushes: Send {
+    fn push(&mut self, item: Item) -> Result<(), Closed<Item>>;
+    fn try_push(&mut self, item: Item) -> Refused<Item>;
+    fn push_timeout(&mut self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>>;
+    fn push_batch(&mut self, items: &mut Vec<Item>) -> Result<(), Closed>;
+    fn try_push_batch(&mut self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>>;
+    fn len(&self) -> usize;
+}
+
+/// What a consumer calls.
+trait Pops: Send {
+    fn pop(&mut self) -> Result<Item, Closed>;
+    fn try_pop(&mut self) -> Result<Item, TryPopError>;
+    fn pop_timeout(&mut self, time: Duration) -> Result<Item, PopTimeoutError>;
+    fn pop_batch(&mut self, items: &mut Vec<Item>, most: usize) -> Result<usize, Closed>;
+    fn try_pop_batch(&mut self, items: &mut Vec<Item>, most: usize) -> Result<usize, TryPopError>;
+}
+
+/// The calls of a type by their names, which are its own.
+macro_rules! calls {
+    ([$($generics:tt)*] $pushes:ty, $pops:ty) => {
+        impl<$($generics)*> Pushes for $pushes {
+            fn push(&mut self, item: Item) -> Result<(), Closed<Item>> {
+                (*self).push(item)
+            }
+            fn try_push(&mut self, item: Item) -> Refused<Item> {
+                (*self).try_push(item)
+            }
+            fn push_timeout(&mut self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>> {
+                (*self).push_timeout(item, time)
+            }
+            fn push_batch(&mut self, items: &mut Vec<Item>) -> Result<(), Closed> {
+                (*self).push_batch(items)
+            }
+            fn try_push_batch(&mut self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>> {
+                (*self).try_push_batch(items)
+            }
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+        }
+
+        impl<$($generics)*> Pops for $pops {
+            fn pop(&mut self) -> Result<Item, Closed> {
+                (*self).pop()
+            }
+            fn try_pop(&mut self) -> Result<Item, TryPopError> {
+                (*self).try_pop()
+            }
+            fn pop_timeout(&mut self, time: Duration) -> Result<Item, PopTimeoutError> {
+                (*self).pop_timeout(time)
+            }
+            fn pop_batch(&mut self, items: &mut Vec<Item>, most: usize) -> Result<usize, Closed> {
+                (*self).pop_batch(items, most)
+            }
+            fn try_pop_batch(&mut self, items: &mut Vec<Item>, most: usize) -> Result<usize, TryPopError> {
+                (*self).try_pop_batch(items, most)
+            }
+        }
+    };
+}
+calls!([D: Design<Item>] &Queue<D>, &Queue<D>);
+calls!([] &mut lanes::Sender<Item, Way>, &mut lanes::Receiver<Item, Way>);
 
 macro_rules! designs {
     ($($name:ident $design:ident)+) => {
         $(pub(crate) fn $name(episode: &mut Episode<'_>) -> u64 {
-            run::<mpmc::$design>(episode)
+            of_design::<mpmc::$design>(episode)
         })+
     };
 }
@@ -26,13 +92,64 @@ const MOST: usize = 4;
 /// The number of an item is its producer's number in front of its own.
 const SHIFT: u32 = 48;
 
-fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
-    let random = &mut episode.random;
+/// Random capacity, way to wait, and numbers of producers and consumers.
+fn shape(random: &mut Random) -> (usize, Way, [u64; 2]) {
     let capacity = random.one_of(&[1, 2, 3, 8, 100, 1024]);
-    let start = random.one_of(&[0, usize::MAX - 1000]);
-    let options = Options::new().wait(random.one_of(&Way::ALL)).start_at(start);
+    (capacity, random.one_of(&Way::ALL), [(); 2].map(|()| random.between(1, MOST as u64 + 1)))
+}
+
+fn of_design<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
+    let (capacity, way, [producers, consumers]) = shape(&mut episode.random);
+    let start = episode.random.one_of(&[0, usize::MAX - 1000]);
+    let options = Options::new().wait(way).start_at(start);
     let queue: Queue<D> = mpmc::any_queue::<Item, D, _, NoStats>(capacity, options).expect("a good capacity");
-    let (producers, consumers) = (random.between(1, MOST as u64 + 1), random.between(1, MOST as u64 + 1));
+    let ends = (vec![&queue; producers as usize], vec![&queue; consumers as usize]);
+    let received = run(episode, ends, &|| queue.close());
+    assert!(queue.len() <= queue.capacity());
+    received.done(|| drop(queue))
+}
+
+pub(crate) fn lanes(episode: &mut Episode<'_>) -> u64 {
+    let (capacity, way, [producers, consumers]) = shape(&mut episode.random);
+    let (sender, receiver) =
+        lanes::channel_with::<Item, _>(capacity, Options::new().wait(way)).expect("a good capacity");
+    let mut senders: Vec<_> = (0..producers).map(|_| sender.clone()).collect();
+    let mut receivers: Vec<_> = (0..consumers).map(|_| receiver.clone()).collect();
+    let ends = (senders.iter_mut().collect(), receivers.iter_mut().collect());
+    let received = run(episode, ends, &|| sender.close());
+    received.done(|| drop((sender, receiver, senders, receivers)))
+}
+
+/// What is to be compared when the queue is gone.
+struct Received {
+    made: u64,
+    dropped: u64,
+    drains: bool,
+    received: [u64; MOST],
+    accepted: [u64; MOST],
+}
+
+impl Received {
+    /// Ends the queue, with what is inside, and compares. How many items came through.
+    fn done(self, end: impl FnOnce()) -> u64 {
+        end();
+        let Received { made, received, accepted, .. } = self;
+        assert_eq!(self.dropped + dropped(), made, "dropped, of so many items that were made");
+        if self.drains {
+            assert_eq!(received, accepted, "received and accepted, by producer");
+        } else {
+            assert!(received.iter().zip(accepted).all(|(&received, accepted)| received <= accepted));
+        }
+        received.iter().sum()
+    }
+}
+
+fn run<P: Pushes, C: Pops>(
+    episode: &mut Episode<'_>,
+    (producers, consumers): (Vec<P>, Vec<C>),
+    close: &dyn Fn(),
+) -> Received {
+    let random = &mut episode.random;
     // A thread closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
     let in_the_middle = random.below(2) == 0;
     let drains = random.below(4) != 0;
@@ -43,15 +160,17 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
     let mut received = [0; MOST];
     let mut accepted = [0; MOST];
     thread::scope(|scope| {
-        let (queue, left) = (&queue, &left);
-        let pushing: Vec<_> = (0..producers)
-            .map(|producer| {
+        let left = &left;
+        let pushing: Vec<_> = (0..)
+            .zip(producers)
+            .map(|(producer, queue)| {
                 let random = random.fork();
                 scope.spawn(move || produce(queue, producer, random, until, watch))
             })
             .collect();
-        let popping: Vec<_> = (0..consumers)
-            .map(|_| {
+        let popping: Vec<_> = consumers
+            .into_iter()
+            .map(|queue| {
                 let random = random.fork();
                 scope.spawn(move || consume(queue, left, random, watch))
             })
@@ -59,7 +178,7 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
         if in_the_middle {
             thread::sleep(until.saturating_duration_since(Instant::now()) / 2);
             left.store(!drains, SeqCst);
-            queue.close();
+            close();
         }
         for (producer, pushing) in pushing.into_iter().enumerate() {
             let (count, made, dropped) = pushing.join().expect("see above");
@@ -67,34 +186,19 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>) -> u64 {
             of_threads.push((made, dropped));
         }
         left.store(!drains, SeqCst);
-        queue.close();
+        close();
         for popping in popping {
             let (counts, dropped) = popping.join().expect("see above");
             received.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             of_threads.push((0, dropped));
         }
     });
-    assert!(queue.len() <= queue.capacity());
-    drop(queue);
-    let made: u64 = of_threads.iter().map(|(made, _)| made).sum();
-    let gone = of_threads.iter().map(|(_, dropped)| dropped).sum::<u64>() + dropped();
-    assert_eq!(gone, made, "dropped, of so many items that were made");
-    if drains {
-        assert_eq!(received, accepted, "received and accepted, by producer");
-    } else {
-        assert!(received.iter().zip(accepted).all(|(&received, accepted)| received <= accepted));
-    }
-    received.iter().sum()
+    let (made, dropped) = of_threads.iter().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    Received { made, dropped, drains, received, accepted }
 }
 
 /// Items accepted, made, dropped here.
-fn produce<D: Design<Item>>(
-    queue: &Queue<D>,
-    producer: u64,
-    random: Random,
-    until: Instant,
-    watch: &Watch,
-) -> (u64, u64, u64) {
+fn produce<P: Pushes>(mut queue: P, producer: u64, random: Random, until: Instant, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("producer");
     let mut mood = Mood::new(random);
     let (mut next, mut made) = (0, 0);
@@ -162,7 +266,7 @@ fn produce<D: Design<Item>>(
 }
 
 /// Items received of each producer, and dropped here.
-fn consume<D: Design<Item>>(queue: &Queue<D>, left: &AtomicBool, random: Random, watch: &Watch) -> ([u64; MOST], u64) {
+fn consume<C: Pops>(mut queue: C, left: &AtomicBool, random: Random, watch: &Watch) -> ([u64; MOST], u64) {
     let at = watch.place("consumer");
     let mut mood = Mood::new(random);
     let (mut counts, mut last) = ([0; MOST], [None; MOST]);

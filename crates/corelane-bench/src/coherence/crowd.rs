@@ -1,11 +1,12 @@
 //! Queues between any number of threads, on the clocks of the directory.
 //!
-//! One thread alone fills a queue by half and drains it: its accesses. Then threads of either side go on until a number
+//! One thread alone fills a queue by half and drains it: its accesses. Then, after a lap of each
+//! putter's that is not counted, threads of either side go on until a number
 //! of items has gone through; how they are switched inside their calls is drawn by a seed.
 
 use super::counts::Reading;
 use super::emulator::Emulator;
-use super::guest::{self, made, on_clocks, puts, takes};
+use super::guest::{self, before, made, on_clocks, puts, takes};
 use crate::args::CrowdArguments;
 use crate::contender::ManyToMany;
 use crate::contenders::each_crowd;
@@ -31,6 +32,9 @@ pub(crate) const SHAPES: [Shape; 7] =
 const SEEDS: usize = 3;
 /// Items of a play: a multiple of each number of threads.
 const ITEMS: u64 = 1600;
+
+/// As many items as a queue holds.
+const LAP: u64 = 1024;
 
 /// Shapes, seeds and items.
 fn amount(quick: bool) -> (&'static [Shape], usize, u64) {
@@ -59,6 +63,15 @@ fn play<M: ManyToMany>(shape: Option<Shape>, items: u64, seed: u64, costs: &Cost
             RUN
         });
         return on_clocks(vec![both], seed, costs);
+    }
+    // Each slot has been a putter's, and a taker's after it: what a first lap meets has not to be brought.
+    for (putter, tx) in txs.iter_mut().enumerate() {
+        for _ in 0..LAP / RUN {
+            before(putter, || assert!((0..RUN).all(|item| M::put(tx, item)), "{}", M::name()));
+            let taker = putter % takers;
+            let rx = &mut rxs[taker];
+            before(putters + taker, || assert!((0..RUN).all(|_| M::take(rx).is_some()), "{}", M::name()));
+        }
     }
     let mut actors = Vec::new();
     for mut tx in txs {

@@ -20,7 +20,17 @@ pub(super) fn made<Q>(make: impl FnOnce() -> Q) -> Q {
 
 /// What a thread does here is seen, and counted or only remembered.
 fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
+    /// The others would wait for the turns of a thread that panics. Its message is out by then.
+    struct AbortOnPanic;
+    impl Drop for AbortOnPanic {
+        fn drop(&mut self) {
+            if thread::panicking() {
+                process::abort();
+            }
+        }
+    }
     raw::apart(|| {
+        let _abort_on_panic = AbortOnPanic;
         directory::enter(thread, counted);
         let result = f();
         directory::leave();
@@ -111,6 +121,11 @@ pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
         putter.join().expect("the thread that puts has not panicked");
         taker.join().expect("the thread that takes has not panicked")
     })
+}
+
+/// Has a thread of this number do something before the others come, which is remembered.
+pub(super) fn before<R>(thread: usize, f: impl FnOnce() -> R) -> R {
+    seen(thread, false, f)
 }
 
 /// The actors play at once, each in a thread of its own, on the directory's clocks: how they are switched depends on

@@ -83,6 +83,11 @@ pub trait Raw<T>: Send + Sync {
     /// Items inside at some moment of the call.
     fn len(&self) -> usize;
 
+    /// As [`len`](Self::len), near enough for a hint where that looks again and again while others are at work.
+    fn about(&self) -> usize {
+        self.len()
+    }
+
     fn capacity(&self) -> usize;
 
     /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of

@@ -71,21 +71,22 @@
 //!
 //! # When to use it, and when not
 //!
-//! Use it where each producer's own order is enough, and there are more than two threads. Nanoseconds an item of 8
-//! bytes, capacity 1024, by the model of `corelane-bench scale` for as many cores as threads, near ones of an AMD EPYC
-//! (Zen 5; a transfer takes 24 ns); and measured on two CPUs, threads left to the kernel (`corelane-bench run crowd`,
-//! medians of 7 rounds). The quickest crate is crossbeam's `ArrayQueue`, whose user waits by yields where it is
-//! measured:
+//! Use it where each producer's own order is enough, and there are several producers. Nanoseconds an item of 8 bytes,
+//! capacity 1024: by the model of `corelane-bench scale` for as many cores as threads, near ones of an AMD EPYC (Zen 5;
+//! a transfer takes 26 ns), which is slower than what two cores show; and measured on two CPUs, threads left to the
+//! kernel (`corelane-bench run crowd`, medians of 7 rounds). The crate is crossbeam's `ArrayQueue`, whose user waits by
+//! yields where it is measured:
 //!
-//! | producers, consumers | lanes, model | ticket | quickest crate | lanes, measured | ticket | quickest crate |
+//! | producers, consumers | lanes, model | ticket | crate | lanes, measured | ticket | crate |
 //! |---|---|---|---|---|---|---|
-//! | 1, 1 | 4.4 | 9.4 | 9.9 | 8.9 | 8.2 | 6.4 |
-//! | 4, 4 | 5.2 | 17 | 22 | 9.8 | 11 | 11 |
-//! | 16, 16 | 12 | 109 | 43 (flume) | 12 | 11 | 18 |
-//! | 4, 1 | 0.9 | 14 | 17 | 11 | 11 | 24 (crossbeam's channel) |
-//! | 1, 4 | 82 | 16 | 29 | 12 | 11 | 11 |
+//! | 1, 1 | 12 | 18 | 20 | 8.9 | 8.2 | 6.4 |
+//! | 4, 4 | 5.0 | 24 | 28 | 9.8 | 11 | 11 |
+//! | 16, 16 | 2.7 | 122 | 131 | 12 | 11 | 18 |
+//! | 4, 1 | 14 | 25 | 30 | 11 | 11 | 25 |
+//! | 1, 4 | 100 | 22 | 25 | 12 | 11 | 11 |
 //!
-//! One producer has one lane, which several consumers only wrest from each other: then take `ticket`.
+//! One producer has one lane, which several consumers only wrest from each other: then take `ticket`. Two CPUs do not
+//! show what the model does, as no more than two threads are at work.
 //!
 //! Do not use it where consumers must see one order of all items, or where a consumer may be stopped for long in the
 //! middle of a pop: what is in that lane waits. There take [`ticket`](super::ticket) or [`scq`](super::scq).

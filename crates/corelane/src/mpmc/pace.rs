@@ -41,8 +41,8 @@ struct Learnt {
 }
 
 impl Pace {
-    /// At the beginning of a wait. True if the thread has stayed away: then it says by [`learn`](Self::learn) what it
-    /// found.
+    /// At the beginning of a wait, after an attempt in vain. True if the thread has stayed away: then it says by
+    /// [`learn`](Self::learn) what it found.
     pub(super) fn stay_away(&self) -> bool {
         let pauses = self.pauses();
         for _ in 0..pauses {

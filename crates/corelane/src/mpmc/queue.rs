@@ -401,11 +401,11 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// How many more calls this side could make at once.
+    /// About how many more calls this side could make at once.
     fn left(&self, side: Side) -> usize {
         match side {
-            Side::Push => self.body.capacity().saturating_sub(self.body.len()),
-            Side::Pop => self.body.len(),
+            Side::Push => self.body.capacity().saturating_sub(self.body.about()),
+            Side::Pop => self.body.about(),
         }
     }
 
@@ -446,7 +446,7 @@ enum Refused {
     TimedOut,
 }
 
-/// What a call moves that waits. Batches keep the sides of a queue apart by themselves.
+/// What a call moves that waits. Batches have no [`Pace`], which says why.
 #[derive(Clone, Copy, Debug)]
 enum Calls {
     Single,
@@ -627,8 +627,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             return attempt(Stay::Until(deadline));
         }
         let pace = self.pace(side);
-        let mut has_stayed_away =
-            matches!((D::Body::WAITING, calls), (Waiting::Parked, Calls::Single)) && pace.stay_away();
+        let mut may_stay_away = matches!((D::Body::WAITING, calls), (Waiting::Parked, Calls::Single));
+        let mut has_stayed_away = false;
         let mut state = WaitState::new();
         let mut looks = 0_u32;
         // Whether another thread has woken this one since its last attempt.
@@ -646,6 +646,13 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                 return outcome;
             }
             woken = false;
+            if may_stay_away {
+                may_stay_away = false;
+                has_stayed_away = pace.stay_away();
+                if has_stayed_away {
+                    continue;
+                }
+            }
             #[cfg(feature = "std")]
             if deadline.is_some_and(|at| Instant::now() >= at) {
                 return None;

@@ -220,7 +220,7 @@ impl<T> Ring<T> {
                 }
                 stats.retried(Side::Push);
                 // On with the position that was lost to: as long as its thread has not written, its slot says so, and
-                // this one stays away longer. With a new look at the tail four threads a side took 3 times as long in
+                // this one stays away longer. With a new look at the tail four threads a side took 5 times as long in
                 // the model of `corelane-bench scale`.
                 lost.spend();
                 continue;
@@ -376,6 +376,13 @@ impl<T: Send> Raw<T> for Ring<T> {
             }
             retry();
         }
+    }
+
+    fn about(&self) -> usize {
+        // The head first: the tail may be more than a lap ahead of what the head was, and never behind.
+        let head = look(&self.head);
+        let tail = look(&self.tail) & !CLOSED;
+        self.distance(head, tail).min(self.capacity)
     }
 
     fn capacity(&self) -> usize {

@@ -22,6 +22,8 @@ mod random;
 mod sequences;
 #[path = "../support/sequences.rs"]
 mod sequences_judge;
+#[path = "../support/stops.rs"]
+mod stops;
 #[path = "../support/tracked.rs"]
 mod tracked;
 mod waiting;

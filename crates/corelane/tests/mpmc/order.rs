@@ -1,6 +1,7 @@
 //! Many threads: every item once, each producer's in order, and answers that are true.
 
 use crate::case::{Case, Random, Under, queue, until};
+use crate::stops::Stops;
 use corelane::error::{TryPopError, TryPushError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
@@ -163,6 +164,7 @@ pub(crate) fn a_push_that_returned_is_found<C: Case>() {
                 }
             });
         }
+        let _stops = Stops(&stop);
         for _ in 0..30_000 {
             let popped_before = popped.load(Relaxed);
             let inside = pushed.load(SeqCst) > popped_before;
@@ -171,7 +173,6 @@ pub(crate) fn a_push_that_returned_is_found<C: Case>() {
                 Err(error) => assert!(!inside || error == TryPopError::Busy, "an item is inside"),
             }
         }
-        stop.store(true, Relaxed);
     });
 }
 
@@ -193,6 +194,7 @@ pub(crate) fn a_pop_that_returned_leaves_room<C: Case>() {
             });
         }
         let mut pushed = 0;
+        let _stops = Stops(&stop);
         for _ in 0..30_000 {
             let room = pushed - popped.load(SeqCst) < 8;
             match queue.try_push(0) {
@@ -200,7 +202,6 @@ pub(crate) fn a_pop_that_returned_leaves_room<C: Case>() {
                 Err(error) => assert!(!room || error == TryPushError::Busy(0), "there is room"),
             }
         }
-        stop.store(true, Relaxed);
     });
 }
 
@@ -224,11 +225,11 @@ pub(crate) fn len_is_never_more_than_the_capacity<C: Case>() {
                 }
             });
         }
+        let _stops = Stops(&stop);
         for _ in 0..20_000 {
             let len = queue.len();
             assert!(len <= bound, "{len} items");
         }
-        stop.store(true, Relaxed);
     });
     let left = queue.len();
     let mut items = Vec::new();
