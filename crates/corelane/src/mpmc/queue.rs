@@ -449,7 +449,10 @@ enum Refused {
 /// What a call moves that waits. Batches have no [`Pace`], which says why.
 #[derive(Clone, Copy, Debug)]
 enum Calls {
-    Single,
+    /// An item; whether it was tried once already.
+    Single {
+        tried: bool,
+    },
     Batch,
 }
 
@@ -465,7 +468,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             Ok(()) => Ok(()),
             Err(TryPushError::Closed(item)) => Err(Closed(item)),
             Err(TryPushError::Full(item) | TryPushError::Busy(item)) => {
-                self.push_later(item, NEVER).map_err(|(_, item)| Closed(item))
+                self.push_later(item, true, NEVER).map_err(|(_, item)| Closed(item))
             }
         }
     }
@@ -481,7 +484,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             Ok(item) => Ok(item),
             Err(TryPopError::Closed) => Err(Closed(())),
             Err(TryPopError::Empty | TryPopError::Busy) => self
-                .wait_for(Side::Pop, Calls::Single, NEVER, |stay| decided(self.attempt_pop(stay)))
+                .wait_for(Side::Pop, Calls::Single { tried: true }, NEVER, |stay| decided(self.attempt_pop(stay)))
                 .unwrap_or(Err(Closed(()))),
         }
     }
@@ -494,7 +497,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[cfg(feature = "std")]
     #[doc(alias = "send_timeout", alias = "offer")]
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
-        self.push_later(item, Instant::now().checked_add(timeout)).map_err(|(why, item)| match why {
+        self.push_later(item, false, Instant::now().checked_add(timeout)).map_err(|(why, item)| match why {
             Refused::Closed => PushTimeoutError::Closed(item),
             Refused::TimedOut => PushTimeoutError::Timeout(item),
         })
@@ -508,7 +511,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[cfg(feature = "std")]
     #[doc(alias = "recv_timeout", alias = "poll")]
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        match self.wait_for(Side::Pop, Calls::Single, deadline(timeout), |stay| decided(self.attempt_pop(stay))) {
+        match self.wait_for(Side::Pop, Calls::Single { tried: false }, deadline(timeout), |stay| {
+            decided(self.attempt_pop(stay))
+        }) {
             Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
             None => Err(PopTimeoutError::Timeout),
         }
@@ -580,9 +585,9 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
 
     #[cold]
     #[inline(never)]
-    fn push_later(&self, item: T, deadline: Deadline) -> Result<(), (Refused, T)> {
+    fn push_later(&self, item: T, tried: bool, deadline: Deadline) -> Result<(), (Refused, T)> {
         let mut item = Some(item);
-        let outcome = self.wait_for(Side::Push, Calls::Single, deadline, |stay| {
+        let outcome = self.wait_for(Side::Push, Calls::Single { tried }, deadline, |stay| {
             let refused = match self.attempt_push(item.take()?, stay) {
                 Ok(()) => return Some(true),
                 Err(refused) => refused,
@@ -627,8 +632,11 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             return attempt(Stay::Until(deadline));
         }
         let pace = self.pace(side);
-        let mut may_stay_away = matches!((D::Body::WAITING, calls), (Waiting::Parked, Calls::Single));
-        let mut has_stayed_away = false;
+        let (mut may_stay_away, mut has_stayed_away) = match (D::Body::WAITING, calls) {
+            (Waiting::Parked, Calls::Single { tried: false }) => (true, false),
+            (Waiting::Parked, Calls::Single { tried: true }) => (false, pace.stay_away()),
+            _ => (false, false),
+        };
         let mut state = WaitState::new();
         let mut looks = 0_u32;
         // Whether another thread has woken this one since its last attempt.
