@@ -81,6 +81,27 @@ impl Pace {
 mod tests {
     use super::*;
 
+    /// Whether no wait has begun at this side.
+    #[cfg(feature = "std")]
+    fn is_fresh(pace: &Pace) -> bool {
+        pace.0.waits.load(Relaxed) == 0 && pace.0.pauses.load(Relaxed) == 0
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn a_call_that_need_not_wait_does_not_stay_away() {
+        let (queue, soon) = (crate::mpmc::queue(1000), std::time::Duration::from_millis(1));
+        for _ in 0..2 * PROBE {
+            queue.push_timeout(7, soon).unwrap();
+        }
+        for _ in 0..PROBE {
+            assert_eq!((queue.pop_timeout(soon), queue.pop()), (Ok(7), Ok(7)));
+        }
+        assert!(queue.paces().iter().all(is_fresh));
+        assert!(queue.pop_timeout(soon).is_err());
+        assert!(!is_fresh(&queue.paces()[1]));
+    }
+
     #[test]
     fn what_comes_one_by_one_is_stayed_away_from_once_in_many_waits() {
         let pace = Pace::default();

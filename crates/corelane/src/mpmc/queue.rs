@@ -394,6 +394,11 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         outcome
     }
 
+    #[cfg(all(test, feature = "std", not(any(loom, shuttle))))]
+    pub(super) fn paces(&self) -> &[Pace; 2] {
+        &self.paces
+    }
+
     fn pace(&self, side: Side) -> &Pace {
         match side {
             Side::Push => &self.paces[0],
