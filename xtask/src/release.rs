@@ -21,7 +21,7 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Their texts, which each package has to bring.
-const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+const NEEDED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 pub(crate) fn run() -> Result<()> {
     let root = root();
@@ -53,11 +53,16 @@ pub(crate) fn run() -> Result<()> {
             Command::new("cargo").args(["package", "--list", "--allow-dirty", "-p", name]).current_dir(&root).output();
         let list = list.map_err(|error| format!("cargo package: {error}"))?;
         let list = String::from_utf8_lossy(&list.stdout);
-        if let Some(missing) = LICENCES.iter().find(|file| !list.lines().any(|line| line == **file)) {
+        if let Some(missing) = NEEDED.iter().find(|file| !list.lines().any(|line| line == **file)) {
             return Err(format!("the package of {name} has no {missing}"));
         }
+        // Tests need captures, and files of other crates.
+        let is_wanted = |line: &&str| line.starts_with("src/") || line.starts_with("examples/") || !line.contains('/');
+        if let Some(other) = list.lines().find(|line| !is_wanted(line)) {
+            return Err(format!("the package of {name} has {other}, which no user needs"));
+        }
     }
-    println!("packaged, each with its licences: {}", published.join(", "));
+    println!("packaged, each with its README and licences, sources and examples only: {}", published.join(", "));
     // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has
     // anything to say yet that is worth minutes of building it.
     println!("versions: nothing is published yet to compare with");
