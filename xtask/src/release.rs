@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// Their texts, which each package has to bring.
+/// What each package has to bring beside its sources.
 const NEEDED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 pub(crate) fn run() -> Result<()> {
