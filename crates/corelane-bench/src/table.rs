@@ -75,20 +75,25 @@ fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     for series in &panel.series {
         let _ = write!(out, "  {:width$}", series.name);
         for &x in &xs {
-            let cell = match panel.point(&series.name, x) {
-                None => String::new(),
-                Some(Point { stopped: Some(why), .. }) => {
-                    stopped.push(format!("{} at {x} {why}", series.name));
-                    why.split(':').next().unwrap_or("stopped").to_owned()
-                }
-                Some(point) => point.summary().map_or("–".to_owned(), |summary| short(summary.median)),
-            };
-            let _ = write!(out, "  {cell:>8}");
+            let point = panel.point(&series.name, x);
+            if let Some(Point { stopped: Some(why), .. }) = point {
+                stopped.push(format!("{} at {x} {why}", series.name));
+            }
+            let _ = write!(out, "  {:>8}", cell(point));
         }
         out.push('\n');
     }
     for line in stopped {
         let _ = writeln!(out, "  {line}");
+    }
+}
+
+/// A median, or in a word what happened instead.
+pub(crate) fn cell(point: Option<&Point>) -> String {
+    match point {
+        None => String::new(),
+        Some(Point { stopped: Some(why), .. }) => why.split(':').next().unwrap_or("stopped").to_owned(),
+        Some(point) => point.summary().map_or("–".to_owned(), |summary| short(summary.median)),
     }
 }
 

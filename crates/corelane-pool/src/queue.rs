@@ -75,7 +75,7 @@ const TELL: Duration = Duration::from_micros(50);
 const ROOM: usize = 16;
 
 /// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have
-/// told.
+/// told, and none tells of less than half of the queue.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
 /// Models have no time, so there a fence sees to it that no thread has to look by itself.

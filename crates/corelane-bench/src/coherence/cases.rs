@@ -202,6 +202,23 @@ fn shared<Q: Sync>(
     in_turns(actors, laps(CAPACITY, putters * a_turn))
 }
 
+/// Turns of `BATCH` items out of one vector and into another.
+fn batches_of_vectors(
+    mut push: impl FnMut(&mut Vec<u64>) -> usize + Send,
+    mut pop: impl FnMut(&mut Vec<u64>) -> usize + Send,
+) -> u64 {
+    let [mut supply, mut taken] = [(); 2].map(|()| made(|| Vec::with_capacity(BATCH)));
+    let put = move || {
+        supply.extend(0..BATCH as u64);
+        assert_eq!(push(&mut supply), BATCH);
+    };
+    let take = move || {
+        taken.clear();
+        pop(&mut taken) as u64
+    };
+    in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+}
+
 fn each_shared<D: mpmc::Design<u64>>(cases: &mut Vec<Case>, name: &'static str)
 where
     D::Body: 'static,
@@ -223,16 +240,10 @@ where
     cases.push(Case::new(name, Kind::Corelane, "one at a time, 2 and 2 threads", move || single([2, 2, 1])).putters(2));
     cases.push(Case::new(name, Kind::Corelane, format!("batches of {BATCH}"), || {
         let queue = &made(make::<D>);
-        let [mut supply, mut taken] = [(); 2].map(|()| made(|| Vec::with_capacity(BATCH)));
-        let put = move || {
-            supply.extend(0..BATCH as u64);
-            assert_eq!(queue.try_push_batch(&mut supply), Ok(BATCH));
-        };
-        let take = move || {
-            taken.clear();
-            queue.try_pop_batch(&mut taken, BATCH).unwrap_or(0) as u64
-        };
-        in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+        batches_of_vectors(
+            |items| queue.try_push_batch(items).expect("there is room"),
+            |items| queue.try_pop_batch(items, BATCH).unwrap_or(0),
+        )
     }));
 }
 
@@ -262,16 +273,10 @@ fn lanes(cases: &mut Vec<Case>) {
     cases.push(Case::new(name, Kind::Corelane, "one at a time, 2 and 2 threads", move || play(2, 1)).putters(2));
     cases.push(Case::new(name, Kind::Corelane, format!("batches of {BATCH}"), || {
         let (mut sender, mut receiver) = made(|| mpmc::lanes::channel(CAPACITY));
-        let [mut supply, mut taken] = [(); 2].map(|()| made(|| Vec::with_capacity(BATCH)));
-        let put = move || {
-            supply.extend(0..BATCH as u64);
-            assert_eq!(sender.try_push_batch(&mut supply), Ok(BATCH));
-        };
-        let take = move || {
-            taken.clear();
-            receiver.try_pop_batch(&mut taken, BATCH).unwrap_or(0) as u64
-        };
-        in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
+        batches_of_vectors(
+            move |items| sender.try_push_batch(items).expect("there is room"),
+            move |items| receiver.try_pop_batch(items, BATCH).unwrap_or(0),
+        )
     }));
 }
 

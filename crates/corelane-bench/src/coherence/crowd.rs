@@ -1,8 +1,8 @@
 //! Queues between any number of threads, on the clocks of the directory.
 //!
-//! One thread alone fills a queue by half and drains it: its accesses. Then, after a lap of each
-//! putter's that is not counted, threads of either side go on until a number
-//! of items has gone through; how they are switched inside their calls is drawn by a seed.
+//! One thread alone fills a queue by half and drains it: its accesses. Then, after a lap of each putter's that is not
+//! counted, threads of either side go on until a number of items has gone through; how they are switched inside their
+//! calls is drawn by a seed.
 
 use super::counts::Reading;
 use super::emulator::Emulator;

@@ -334,27 +334,39 @@ many_to_many!(
     |tx, item| tx.push(item).is_ok(),
     |rx| rx.pop().ok()
 );
-shared!(
+/// crossbeam's queue with a bound, whose user does this between two tries.
+macro_rules! array_queue {
+    ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $wait:ident) => {
+        shared!(
+            $(#[doc = $doc])+
+            $name,
+            $label,
+            Crate,
+            ArrayQueue<u64>,
+            ArrayQueue::new(CAPACITY),
+            |queue, item| {
+                while queue.push(item).is_err() {
+                    $wait();
+                }
+                true
+            },
+            |queue| {
+                loop {
+                    match queue.pop() {
+                        Some(item) => return Some(item),
+                        None => $wait(),
+                    }
+                }
+            }
+        );
+    };
+}
+
+array_queue!(
     /// crossbeam's queue, which leaves waiting to its user.
     ArrayQueueYields,
     "crossbeam ArrayQueue + yield",
-    Crate,
-    ArrayQueue<u64>,
-    ArrayQueue::new(CAPACITY),
-    |queue, item| {
-        while queue.push(item).is_err() {
-            yield_now();
-        }
-        true
-    },
-    |queue| {
-        loop {
-            match queue.pop() {
-                Some(item) => return Some(item),
-                None => yield_now(),
-            }
-        }
-    }
+    yield_now
 );
 
 /// Queues whose threads spin: in an emulator the time that a thread would spin for before it sleeps is over at once.
@@ -420,27 +432,11 @@ many_to_many!(
     |tx, item| tx.push(item).is_ok(),
     |rx| rx.pop().ok()
 );
-shared!(
+array_queue!(
     /// crossbeam's queue, in which threads spin.
     ArrayQueueSpins,
     "crossbeam ArrayQueue, spinning",
-    Crate,
-    ArrayQueue<u64>,
-    ArrayQueue::new(CAPACITY),
-    |queue, item| {
-        while queue.push(item).is_err() {
-            spin_loop();
-        }
-        true
-    },
-    |queue| {
-        loop {
-            match queue.pop() {
-                Some(item) => return Some(item),
-                None => spin_loop(),
-            }
-        }
-    }
+    spin_loop
 );
 shared!(
     /// No queue: a word that every call adds to.

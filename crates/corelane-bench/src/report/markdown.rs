@@ -1,8 +1,9 @@
 //! The results of a directory as tables of one Markdown page.
 
-use super::latest;
-use crate::record::{PanelRecord, Point, Record};
+use super::{day, latest};
+use crate::record::{PanelRecord, Record};
 use crate::stats::short;
+use crate::table::cell;
 use std::fmt::Write;
 
 /// The page: the latest run of each experiment on each machine.
@@ -21,7 +22,7 @@ Medians; with one column also the least and the most of all samples.
         let _ = writeln!(
             out,
             "- {}, {} rounds of about {} ms a sample",
-            date(record.started),
+            day(record.started),
             record.rounds,
             short(record.sample_seconds * 1e3)
         );
@@ -35,19 +36,6 @@ Medians; with one column also the least and the most of all samples.
         }
     }
     out
-}
-
-/// The day of a second since 1970, as the proleptic Gregorian calendar has it (Howard Hinnant, `civil_from_days`).
-fn date(seconds: u64) -> String {
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
 }
 
 fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {
@@ -80,12 +68,7 @@ fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     let xs = panel.xs();
     head(out, [label.to_owned()].into_iter().chain(xs.iter().map(f64::to_string)).collect());
     for series in &panel.series {
-        let cell = |&x: &f64| match series.point(x) {
-            None => String::new(),
-            Some(Point { stopped: Some(why), .. }) => why.split(':').next().unwrap_or("stopped").to_owned(),
-            Some(point) => point.summary().map_or("–".to_owned(), |summary| short(summary.median)),
-        };
-        row(out, [series.name.clone()].into_iter().chain(xs.iter().map(cell)));
+        row(out, [series.name.clone()].into_iter().chain(xs.iter().map(|&x| cell(series.point(x)))));
     }
 }
 
@@ -94,15 +77,6 @@ mod tests {
     use super::*;
     use crate::report::{SUMMARY, read};
     use std::path::Path;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, day) in
-            [(0, "1970-01-01"), (951_782_399, "2000-02-28"), (951_782_400, "2000-02-29"), (1_795_564_800, "2026-11-25")]
-        {
-            assert_eq!(date(seconds), day);
-        }
-    }
 
     /// What is kept was made from what is kept.
     #[test]

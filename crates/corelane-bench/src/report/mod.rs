@@ -435,7 +435,12 @@ fn every_number(out: &mut String, published: &Published) {
 
 /// The day and time, UTC.
 fn date(seconds: u64) -> String {
-    let (days, left) = (seconds / 86_400, seconds % 86_400);
+    format!("{} {:02}:{:02} UTC", day(seconds), seconds / 3600 % 24, seconds / 60 % 60)
+}
+
+/// The day, UTC.
+fn day(seconds: u64) -> String {
+    let days = seconds / 86_400;
     // Days since 1 March of year 0, in cycles of 400 years of 146,097 days; years begin in March, so a leap day is
     // their last.
     let since = days + 719_468;
@@ -445,7 +450,7 @@ fn date(seconds: u64) -> String {
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, year) = if month < 10 { (month + 3, cycle * 400 + year) } else { (month - 9, cycle * 400 + year + 1) };
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", left / 3600, left / 60 % 60)
+    format!("{year}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]
@@ -461,6 +466,7 @@ mod tests {
             (1_709_164_800, "2024-02-29 00:00 UTC"),
             (1_735_689_599, "2024-12-31 23:59 UTC"),
             (1_795_263_660, "2026-11-21 12:21 UTC"),
+            (1_795_564_800, "2026-11-25 00:00 UTC"),
         ] {
             assert_eq!(date(seconds), text);
         }
