@@ -50,14 +50,15 @@ Examples:
 
 const MONITOR_EXAMPLES: &str = "\
 Examples:
+  corelane monitor capture.pcap               what is in it, and which hosts scan;
+                                              a file of any size, block by block
   corelane monitor --demo                     a first look, needs no capture
-  corelane monitor capture.pcap               what is in it, and which hosts scan
   corelane monitor mon.pcap.gz tue.pcapng     several files are one capture
   tcpdump -w - | corelane monitor -           until Ctrl-C
   corelane monitor --protocols capture.pcap   and what is said in it
   corelane monitor --format json capture.pcap | jq .alerts
   corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'
-  corelane monitor --analyzers 0 --preload --timing alone.json capture.pcap";
+  corelane monitor --timing time.json capture.pcap   what it took, for a program";
 
 const MONITOR_CODES: &str = "\
 Exit codes:
@@ -164,7 +165,8 @@ impl From<SharingName> for Sharing {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Speed (the report does not depend on it)")]
 pub(crate) struct Spread {
-    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1]
+    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; with --protocols or
+    /// --eve as many as CPUs]
     #[arg(long, value_name = "N", value_parser = analyzers())]
     pub(crate) analyzers: Option<u16>,
 

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
-    let (mut settings, plan) = (settings(arguments), plan(arguments));
     if let Some(refusal) = fruitless(arguments) {
         return refused(refusal);
     }
-    let mut inspection = inspection(arguments);
+    let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
+    let plan = plan(arguments, inspection.is_some());
     if let Some(limit) = arguments.spread.memory_limit
         && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
     {
@@ -89,10 +89,10 @@ fn settings(arguments: &MonitorArguments) -> Settings {
     }
 }
 
-fn plan(arguments: &MonitorArguments) -> Plan {
-    let (spread, default) = (&arguments.spread, Plan::default());
+fn plan(arguments: &MonitorArguments, payload: bool) -> Plan {
+    let spread = &arguments.spread;
     Plan {
-        analyzers: spread.analyzers.map_or(default.analyzers, usize::from),
+        analyzers: spread.analyzers.map_or_else(|| Plan::fastest_analyzers(payload), usize::from),
         queue: spread.queue,
         capacity: spread.queue_capacity,
         batch: spread.queue_batch,
@@ -192,7 +192,8 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
                 .map(|(report, findings)| (report, Some(findings)))
         }
     };
-    let timing = Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start) };
+    let timing =
+        Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
     if inputs.was_cut_short() {
         exit = watch.interrupt.exit();
@@ -210,6 +211,13 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
 /// Of all threads of the process; zero where the system does not tell.
 fn cpu_time() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
+}
+
+/// The most memory that the process had at one time, in bytes, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 /// Everything that is written, open before the analysis begins.

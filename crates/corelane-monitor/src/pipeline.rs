@@ -163,14 +163,22 @@ impl Plan {
     /// Slots of a queue by default: a quarter of a megabyte, which both cores keep at hand. With the 2,000 of the paper
     /// the Dispatcher sleeps four times as often, and each wake-up is a system call of the SubAnalyzer.
     pub const CAPACITY: usize = 8192;
+
+    /// How many SubAnalyzers are fastest: one for every CPU if payload is looked into ([`inspect`](crate::inspect)),
+    /// since the Dispatcher then needs little of its CPU; else one for every CPU but one, and at least one, since the
+    /// Dispatcher needs about half of its CPU and analyses in the rest.
+    pub fn fastest_analyzers(payload: bool) -> usize {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let reading = if payload { 0 } else { 1 };
+        (cpus - reading).clamp(1, Plan::MOST_ANALYZERS)
+    }
 }
 
 impl Default for Plan {
-    /// A SubAnalyzer for every CPU but one, and at least one.
+    /// For [`run`](crate::run), which looks into no payload.
     fn default() -> Self {
-        let cpus = thread::available_parallelism().map_or(1, usize::from);
         Plan {
-            analyzers: (cpus - 1).clamp(1, Plan::MOST_ANALYZERS),
+            analyzers: Plan::fastest_analyzers(false),
             queue: QueueKind::default(),
             capacity: Plan::CAPACITY,
             batch: None,

@@ -164,13 +164,15 @@ pub struct Report {
     pub hosts: Vec<Talker<IpAddr>>,
 }
 
-/// How long an analysis took.
+/// What an analysis took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
     /// From the first record to the report.
     pub wall: Duration,
     /// Processor time of all threads together.
     pub cpu: Duration,
+    /// The most memory that the process had at one time, in bytes, with mapped files; `None` if it is not known.
+    pub peak_memory: Option<u64>,
 }
 
 impl Timing {
@@ -199,8 +201,8 @@ impl Report {
         write_line(&mut out, &Document { report: self, probe_scans: &self.probe_scans })
     }
 
-    /// Writes how long it took and which threads did the work, as one JSON document in one line; `dispatcher_packets`
-    /// only if there are any.
+    /// Writes what it took and which threads did the work, as one JSON document in one line; `dispatcher_packets`
+    /// only if there are any, `peak_memory_bytes` only if it is known.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -210,6 +212,8 @@ impl Report {
             analyzer_packets: &'a [u64],
             #[serde(skip_serializing_if = "is_zero")]
             dispatcher_packets: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            peak_memory_bytes: Option<u64>,
         }
         // serde hands over a reference.
         #[expect(clippy::trivially_copy_pass_by_ref)]
@@ -222,6 +226,7 @@ impl Report {
             packets_per_second: timing.per_second(self.packets),
             analyzer_packets: &self.analyzer_packets,
             dispatcher_packets: self.dispatcher_packets,
+            peak_memory_bytes: timing.peak_memory,
         };
         write_line(&mut out, &line)
     }

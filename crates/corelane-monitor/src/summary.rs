@@ -66,12 +66,14 @@ impl Report {
 
     fn speed_rows(&self, timing: &Timing) -> Vec<Vec<Cell>> {
         let seconds = |time: std::time::Duration| right(format!("{:.3} s", time.as_secs_f64()));
-        vec![
+        let mut rows = vec![
             row([left("wall time"), seconds(timing.wall)]),
             row([left("CPU time"), seconds(timing.cpu)]),
             row([left("packets/s"), right(scaled(timing.per_second(self.packets), ""))]),
             row([left("bits/s"), right(scaled(timing.per_second(self.bytes) * 8.0, "bit"))]),
-        ]
+        ];
+        rows.extend(timing.peak_memory.map(|peak| row([left("peak memory"), right(bytes(peak))])));
+        rows
     }
 
     fn write_analyzers<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {

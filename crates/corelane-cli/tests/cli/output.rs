@@ -68,8 +68,8 @@ fn eve_and_timing_are_json() {
     }
     let timing: Value = serde_json::from_str(&fs::read_to_string(&timing).unwrap()).unwrap();
     let keys: Vec<_> = timing.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys.len(), 4);
-    for key in ["wall_s", "cpu_s", "packets_per_second"] {
+    assert_eq!(keys.len(), 5);
+    for key in ["wall_s", "cpu_s", "packets_per_second", "peak_memory_bytes"] {
         assert!(timing[key].as_f64().unwrap() > 0.0, "{timing}");
     }
     let shares = timing["analyzer_packets"].as_array().unwrap();

@@ -35,11 +35,15 @@ fn json_has_the_keys_in_order() {
 
 #[test]
 fn timing_is_one_json_line() {
-    let timing = Timing { wall: Duration::from_millis(500), cpu: Duration::from_millis(750) };
+    let timing = Timing { wall: Duration::from_millis(500), cpu: Duration::from_millis(750), peak_memory: Some(9000) };
     let line = text(|out| report().write_timing(&timing, out));
     assert_eq!(line.lines().count(), 1);
     let found: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(found, json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47]}));
+    assert_eq!(
+        found,
+        json!({"wall_s": 0.5, "cpu_s": 0.75, "packets_per_second": 96.0, "analyzer_packets": [47],
+            "peak_memory_bytes": 9000})
+    );
     assert_eq!(Timing::default().per_second(10), 0.0);
 }
 
@@ -157,7 +161,8 @@ fn the_summary_has_a_table_for_each_kind_of_probe() {
 
 #[test]
 fn the_summary_says_everything_and_colors_only_when_asked() {
-    let timing = Timing { wall: Duration::from_millis(2), cpu: Duration::from_millis(3) };
+    let timing =
+        Timing { wall: Duration::from_millis(2), cpu: Duration::from_millis(3), peak_memory: Some(214_000_000) };
     let mut report = report();
     report.analyzer_packets = vec![1_000_000, 3_000_000];
     report.dispatcher_packets = 1_000_000;
@@ -165,6 +170,7 @@ fn the_summary_says_everything_and_colors_only_when_asked() {
     for part in [
         "packets/s",
         "24.0 k",
+        "peak memory     214 MB",
         "Vertical scans (1)\n  1970-01-01  source    host      ports\n  00:16:43    10.0.0.1  10.0.0.2     25\n",
         "Horizontal scans (1)\n  1970-01-01  source             port  hosts\n",
         "  00:16:43    2001:db8::1:0:0:1    22     22\n",
