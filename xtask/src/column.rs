@@ -58,10 +58,10 @@ impl Column {
             Self::Contract => "contract",
             Self::Fuzzed => "fuzzed",
             Self::Histories => "histories",
-            Self::Loom => "loom models",
+            Self::Loom => "loom",
             Self::Shuttle => "shuttle",
-            Self::ThreadSanitizer => "ThreadSanitizer",
-            Self::AddressSanitizer => "AddressSanitizer, leaks",
+            Self::ThreadSanitizer => "TSan",
+            Self::AddressSanitizer => "ASan",
             Self::Aarch64 => "aarch64",
             Self::Miri => "Miri",
         }
@@ -71,54 +71,47 @@ impl Column {
         format!("cargo xtask run {}", self.key())
     }
 
-    /// What the tests judge, where that is all they do.
-    pub(crate) fn judges(self) -> Option<&'static str> {
-        match self {
-            Self::Fuzzed => Some("sequences"),
-            Self::Histories => Some("histories"),
-            _ => None,
-        }
-    }
-
     /// What it proves, and what not.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Contract => {
-                "The promises of the queue's family, one suite over all its members, on real threads; for a queue with
-  options the suite runs over several of them. It proves what it saw: the interleavings and the orderings that this
-  processor shows are few."
+                "The promises of the queue's family, one suite over all its members, on real threads; for a queue
+  with options the suite runs over several of them. It proves what it saw: the interleavings and the orderings that
+  this processor shows are few."
             }
             Self::Fuzzed => {
                 "Random sequences of calls of one thread, each answered as a simple model would. Made smaller where
-  they fail (proptest), or from fixed seeds. It says nothing of threads."
+  they fail (proptest), or from fixed seeds. The figures are tests, and sequences. It says nothing of threads."
             }
             Self::Histories => {
                 "Several threads note when each call began and ended and what it answered; the checker of the crate
   `todc-utils` (Wing and Gong's, with Lowe's memory) looks for an order of the calls that a sequential queue would
-  answer so. At a hand-off puts and takes are paired by item first, and must overlap; then each request is two calls,
-  the asking and the answer (`tests/handoff/history.rs`); an exchange is one, of both. A history that a queue never
-  showed is not judged."
+  answer so. At a hand-off puts and takes are paired by item first, and must overlap; then each request is two
+  calls, the asking and the answer (`tests/handoff/history.rs`); an exchange is one, of both. The figures are tests,
+  and histories. A history that a queue never showed is not judged."
             }
             Self::Loom => {
                 "Every interleaving of small cases, and every value a load may see, with at most so many preemptions an
-  execution; the figures are models, and executions explored. It does not show loads that are reordered behind later
-  stores, nor time, nor what is larger than the models; the asymmetric barrier is modelled by fences, and by less."
+  execution; the figures are models, executions explored, and the bound on preemptions. It does not show loads that
+  are reordered behind later stores, nor time, nor what is larger than the models; the asymmetric barrier is
+  modelled by fences, and by less."
             }
             Self::Shuttle => {
                 "Schedules of larger cases, at real sizes: several threads on each side, hundreds of items, calls and
-  sizes drawn anew for each. Half of them change threads at random, half by PCT, in which a bug that takes three events
-  in a certain order has a known chance; the figures are scenarios, and schedules run. It is a sample, and all accesses
-  have one order: what a weaker one shows is loom's to find. Timed waits may end at any moment; two accesses to memory
-  at once are a race. Another number with `CORELANE_SCHEDULES=10000`, others with `SHUTTLE_RANDOM_SEED=7`."
+  sizes drawn anew for each. Half of them change threads at random, half by PCT, in which a bug that takes three
+  events in a certain order has a known chance; the figures are scenarios, and schedules run. It is a sample, and
+  all accesses have one order: what a weaker one shows is loom's to find. Timed waits may end at any moment; two
+  accesses to memory at once are a race. `CORELANE_SCHEDULES` and `SHUTTLE_RANDOM_SEED` draw others."
             }
             Self::ThreadSanitizer => {
-                "The contract's tests with every access watched, the standard library's too: two that no
-  synchronization orders are a race. It knows what happened in these runs only, and does not know stand-alone fences:
-  no queue here orders its items by one."
+                "ThreadSanitizer: the contract's tests with every access watched, also of the standard library. Two that no
+  synchronization orders are a race. It knows what happened in these runs only, and does not know stand-alone
+  fences: no queue here orders its items by one."
             }
             Self::AddressSanitizer => {
-                "The contract's tests with every access checked: what is out of bounds, freed, or left at the end. It
-  does not see memory that was never written, nor a slot that is used while the buffer around it lives."
+                "AddressSanitizer and its leak check: the contract's tests with every access checked: what is out of
+  bounds, freed, or left at the end. It does not see memory that was never written, nor a slot that is used while
+  the buffer around it lives."
             }
             Self::Aarch64 => {
                 "The contract's tests, compiled for that processor and emulated on this one: alignment, the width of
@@ -127,9 +120,9 @@ impl Column {
             }
             Self::Miri => {
                 "Those of the contract's tests that an interpreter gets through, by the language's rules: races, memory
-  that was never written, freed or leaked, and pointers that are used against the borrow that they came of, by stacked
-  borrows and by tree borrows. A load may see an older value. Tests of closing have three more seeds, which are other
-  schedules. It is a sample of few items, and shows no membarrier."
+  that was never written, freed or leaked, and pointers that are used against the borrow that they came of, by
+  stacked borrows and by tree borrows. A load may see an older value. Tests of closing have three more seeds, which
+  are other schedules. It is a sample of few items, and shows no membarrier."
             }
         }
     }

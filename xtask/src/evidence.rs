@@ -146,17 +146,17 @@ impl Records {
         }
         let mut text = run.passed.to_string();
         if let Some(executions) = run.executions {
-            let _ = write!(text, ", {} executions", grouped(executions));
+            let _ = write!(text, ", {}", grouped(executions));
         }
         if let Some((least, most)) = run.preemptions {
-            let bound = if least == most { most.to_string() } else { format!("{least} to {most}") };
-            let _ = write!(text, ", preemptions ≤ {bound}");
+            let bound = if least == most { most.to_string() } else { format!("{least}–{most}") };
+            let _ = write!(text, ", ≤ {bound}");
         }
         if let Some(schedules) = run.schedules {
-            let _ = write!(text, ", {} schedules", grouped(schedules));
+            let _ = write!(text, ", {}", grouped(schedules));
         }
-        if let (Some(count), Some(what)) = (run.judged, column.judges()) {
-            let _ = write!(text, ", {} {what}", grouped(count));
+        if let Some(count) = run.judged {
+            let _ = write!(text, ", {}", grouped(count));
         }
         text
     }
@@ -203,9 +203,11 @@ impl Records {
         for by in fates.filter_map(|fate| fate.killed_by.as_deref()) {
             *found.entry(by.split([' ', ':']).next().unwrap_or(by)).or_default() += 1;
         }
-        let found: Vec<_> = found.iter().map(|(target, count)| format!("`{target}` {count}")).collect();
         if !found.is_empty() {
-            let _ = writeln!(page, "  By test target: {}.", found.join(", "));
+            page.push_str("\n| test target | mutants that it killed |\n|---|---:|\n");
+        }
+        for (target, count) in found {
+            let _ = writeln!(page, "| `{target}` | {count} |");
         }
         page
     }
@@ -215,14 +217,16 @@ const HEAD: &str = "<!-- Made for a release by `cargo xtask evidence`. Do not ed
 
 # Evidence
 
-Of commit `COMMIT`: what was run over each queue, and what it came to. A figure is the number of tests that passed;
-an empty cell says that there is no such test, or that it was not run. The commands are below the table.
+Of commit `COMMIT`: what was run over each queue, and what it came to. The first figure of a cell is the number of
+tests that passed. [What each column says](#what-each-column-says) explains the others and has the commands. An empty
+cell says that there is no such test, or that it was not run.
 
 ";
 
-const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, each of which some test must find: an ordering weakened, a look dropped, a wake-up
-  too early. `xtask/mutants` has them, with what is broken in each. A mutant that does not compile counts as nothing, nor does a failure on
-  real threads that comes once only. `cargo xtask mutants`
+const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, each of which some test must find: an
+  ordering weakened, a look dropped, a wake-up too early. `xtask/mutants` has them, with what is broken in each. A
+  mutant that does not compile counts as nothing, nor does a failure on real threads that comes once only.
+  `cargo xtask mutants`
 ";
 
 /// With a space between thousands.
@@ -317,7 +321,7 @@ mod tests {
         assert_eq!(cell(&records), "7");
         let models = run_of(Column::Loom, lane, 5);
         records.saw(Column::Loom, "lane", Run { executions: Some(12345), preemptions: Some((1, 3)), ..models });
-        let expected = "5, 12\u{202f}345 executions, preemptions ≤ 1 to 3";
+        let expected = "5, 12\u{202f}345, ≤ 1–3";
         assert_eq!(records.cell(Column::Loom, lane, "these"), expected);
         records.saw(Column::Loom, "linked", Run { failed: Some("a".into()), ..run_of(Column::Loom, linked, 5) });
         assert!(records.cell(Column::Loom, linked, "these").contains("failed"));

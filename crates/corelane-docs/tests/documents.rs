@@ -43,6 +43,24 @@ fn page(path: &str) -> Page {
     Page { path: path.into(), text }
 }
 
+/// Rust files and their text.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut directories = vec![root().join("crates"), root().join("xtask")];
+    let mut sources = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                sources.push((path, text));
+            }
+        }
+    }
+    sources
+}
+
 impl Page {
     /// Lines and their numbers, with whether they are code.
     fn lines(&self) -> impl Iterator<Item = (usize, &str, bool)> {
@@ -154,8 +172,7 @@ fn every_path_is_there() {
 #[test]
 fn lines_and_paragraphs_are_short() {
     let mut faults = Vec::new();
-    // `cargo xtask evidence` makes it: a table with a column for each tool.
-    for page in pages().into_iter().filter(|page| !page.path.ends_with("docs/evidence.md")) {
+    for page in pages() {
         let path = page.path.display();
         for (number, line, _) in page.lines() {
             let columns = line.chars().count();
@@ -185,25 +202,64 @@ fn lines_and_paragraphs_are_short() {
 #[test]
 fn comments_are_no_longer_than_code() {
     let mut faults = Vec::new();
-    let mut directories = vec![root().join("crates"), root().join("xtask")];
     let mut comments = 0;
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                for (i, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
-                    comments += 1;
-                    if line.chars().count() > MOST_COLUMNS {
-                        faults.push(format!("{}:{}", path.display(), i + 1));
-                    }
-                }
+    for (path, text) in sources() {
+        for (i, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            comments += 1;
+            if line.chars().count() > MOST_COLUMNS {
+                faults.push(format!("{}:{}", path.display(), i + 1));
             }
         }
     }
     assert!(comments > 10_000, "{comments}");
+    none(faults);
+}
+
+/// A word that this project explains but does not use is one more to learn for nothing.
+#[test]
+fn every_word_of_the_glossary_is_used() {
+    let mut prose = String::new();
+    for page in pages().into_iter().filter(|page| !page.path.ends_with("docs/glossary.md")) {
+        prose.push_str(&page.text.to_lowercase());
+    }
+    for (_, text) in sources() {
+        prose.push_str(&text.to_lowercase());
+    }
+    let glossary = page("docs/glossary.md");
+    let rows = glossary.lines().filter(|(_, line, _)| line.starts_with("| ")).map(|(_, line, _)| line);
+    let mut faults = Vec::new();
+    let mut words = 0;
+    for row in rows.filter(|row| !row.starts_with("| word ")) {
+        let cell = row.trim_start_matches("| ").split(" | ").next().unwrap();
+        for word in cell.split(", ") {
+            words += 1;
+            let word = word.split(" (").next().unwrap().trim_matches('`').to_lowercase();
+            if !prose.contains(&word) {
+                faults.push(format!("docs/glossary.md: {word} is used nowhere"));
+            }
+        }
+    }
+    assert!(words > 60, "{words}");
+    none(faults);
+}
+
+/// A thread or an end is never a person.
+#[test]
+fn threads_are_not_persons() {
+    let persons = |line: &str| {
+        let outside_code = line.split('`').step_by(2).flat_map(|part| part.split(|c: char| !c.is_alphanumeric()));
+        outside_code.into_iter().any(|word| matches!(word, "nobody" | "whoever" | "somebody"))
+    };
+    let mut faults = Vec::new();
+    for page in pages().into_iter().filter(|page| !page.path.ends_with("CHANGELOG.md")) {
+        let lines = page.lines().filter(|(_, line, code)| !code && persons(line));
+        faults.extend(lines.map(|(number, line, _)| format!("{}:{number}: {line}", page.path.display())));
+    }
+    for (path, text) in sources() {
+        let comments = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+        let personal = comments.filter(|(_, line)| persons(line));
+        faults.extend(personal.map(|(i, line)| format!("{}:{}: {line}", path.display(), i + 1)));
+    }
     none(faults);
 }
 

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directorys_file_is_read() {
+    fn the_file_of_the_directory_is_read() {
         let text =
             "case 3 10 9 2\ncount 0 64 7 0 5 1\ncount 1 64 9 5 0 2\ncount 1 0 2 1 0 0\nline 64 0 11\ncase 4 1 0 0\n";
         let readings = parse(text).unwrap();
