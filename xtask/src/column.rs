@@ -99,12 +99,13 @@ impl Column {
             Self::Shuttle => {
                 "Schedules of larger cases, at real sizes: several threads on each side, hundreds of items, calls and
   sizes drawn anew for each. Half of them change threads at random, half by PCT, in which a bug that takes three
-  events in a certain order has a known chance; the figures are scenarios, and schedules run. It is a sample, and
+  events in a certain order has a known chance. The figures are scenarios, and schedules. It is a sample, and
   all accesses have one order: what a weaker one shows is loom's to find. Timed waits may end at any moment; two
   accesses to memory at once are a race. `CORELANE_SCHEDULES` and `SHUTTLE_RANDOM_SEED` draw others."
             }
             Self::ThreadSanitizer => {
-                "ThreadSanitizer: the contract's tests with every access watched, also of the standard library. Two that no
+                "ThreadSanitizer: the contract's tests with every access watched, also of the standard library. Two
+  that no
   synchronization orders are a race. It knows what happened in these runs only, and does not know stand-alone
   fences: no queue here orders its items by one."
             }
