@@ -63,8 +63,9 @@ Examples:
 const MONITOR_CODES: &str = "\
 Exit codes:
     0  done, also if the reader of the output has gone away
-    1  some input is missing or damaged: a warning says what, the rest is
-       reported; or some output could not be written
+    1  some input is missing or damaged, or found no room in --memory-limit:
+       a warning says what, the rest is reported; or some output could not
+       be written
     2  wrong usage, or nothing could be read
   130  ended by Ctrl-C, after a report of what was found so far;
        a second Ctrl-C ends at once";

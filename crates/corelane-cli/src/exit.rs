@@ -8,7 +8,8 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// All was done, or the reader of the output has gone.
     Done,
-    /// Something is missing: of the input, of the output, or of what the demo should have found.
+    /// Something is missing: of the input, of the output, of what a limit of memory left room for, or of what the demo
+    /// should have found.
     Partial,
     /// Wrong usage, or nothing could be read or written at all.
     Failed,

@@ -9,7 +9,8 @@ use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{
-    Counting, Findings, Ignored, Inspection, Plan, PlanError, Progress, Report, Settings, Style, Timing, limit_memory,
+    Counting, Findings, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings, Style, Timing,
+    limit_memory,
 };
 use cpu_time::ProcessTime;
 use std::io::{self, IsTerminal};
@@ -200,12 +201,29 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
         complain("interrupted: this is what was found so far");
     }
     match found {
-        Ok((report, findings)) => Some(Analysed { report, findings, timing, exit }),
+        Ok((report, findings)) => {
+            if let Some(missing) = missing(&report) {
+                complain(missing);
+                exit = exit.and(Exit::Partial);
+            }
+            Some(Analysed { report, findings, timing, exit })
+        }
         Err(error) => {
             complain(error);
             None
         }
     }
+}
+
+/// What a limit of memory kept from being analysed, if it did.
+fn missing(report: &Report) -> Option<String> {
+    let Refused { flow_packets, attempts, source_packets } = report.refused;
+    (!report.refused.is_empty()).then(|| {
+        format!(
+            "--memory-limit: no room for {flow_packets} packets of flows, {attempts} attempts and {source_packets} \
+             packets of sources: scans and totals may be incomplete; a higher limit holds more"
+        )
+    })
 }
 
 /// Of all threads of the process; zero where the system does not tell.

@@ -194,4 +194,11 @@ fn a_limit_of_memory_is_heard() {
     let free = run(corelane(command).arg(&file)).code(0);
     let within = run(corelane(command).args(["--memory-limit", "256M"]).arg(&file)).code(0);
     assert_eq!(within.stdout, free.stdout);
+
+    // More flows than the least limit has room for.
+    let many = folder.path("many.pcap");
+    run(corelane(["gen", "--packets", "200k"]).arg(&many)).code(0);
+    let outcome = monitor(&[&many], &["--memory-limit", "64M"]).code(1);
+    let outcome = outcome.one_line(&["--memory-limit: no room for ", " packets of flows, ", "may be incomplete"]);
+    assert_eq!(outcome.packets(), 200_000);
 }
