@@ -8,7 +8,8 @@
 //! | `mutant.rs`, `mutants.rs`, `tree.rs` | what a fault is; applying each to a copy of the sources |
 //! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
-//! | `soak/`, `bugs.rs`, `workspace.rs` | random traffic; the check of `docs/bugs.md`; what all commands have |
+//! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the picture of a terminal |
+//! | `workspace.rs` | what all commands have |
 
 #[cfg(test)]
 mod bugs;
@@ -17,6 +18,7 @@ mod column;
 mod evidence;
 mod mutant;
 mod mutants;
+mod pictures;
 mod release;
 mod rows;
 mod soak;
@@ -43,6 +45,8 @@ enum Command {
     Run(tool::Arguments),
     /// Writes docs/evidence.md for a release: the table of what `verify` has seen of this commit
     Evidence,
+    /// Makes the picture of the monitor's demo in docs/pictures
+    Pictures,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
     /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets no
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Run(arguments) => tool::run(&arguments),
         Command::Evidence => evidence::run(),
+        Command::Pictures => pictures::run(),
         Command::Release => release::run(),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

@@ -139,9 +139,12 @@ fn style(has_total: bool) -> ProgressStyle {
     })
 }
 
-/// Whether escape sequences are welcome: on terminals, unless the user says no (<https://no-color.org>).
+/// Whether escape sequences are welcome: on terminals, unless the user says no (<https://no-color.org>), and wherever
+/// the user asks for them, as in front of `less -R` (<https://bixense.com/clicolors>).
 pub(crate) fn color(is_terminal: bool) -> bool {
-    is_terminal && !dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
+    !is_set("NO_COLOR") && (forced || is_terminal && !dumb())
 }
 
 fn dumb() -> bool {
