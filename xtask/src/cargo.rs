@@ -88,7 +88,8 @@ impl Tests {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
         let target = TARGETS.iter().find(|target| target.name == name).copied();
-        let target = target.ok_or_else(|| format!("`{name}` is no test target"))?;
+        let target =
+            target.ok_or_else(|| format!("`{name}` is not a test target; TARGETS in xtask/src/cargo.rs lists them"))?;
         Ok(Self { target, words: words.map(str::to_owned).collect() })
     }
 
@@ -97,12 +98,16 @@ impl Tests {
         let marked = |mark: char| self.words.iter().filter_map(move |word| word.strip_prefix(mark));
         let prefixes: Vec<_> = self.words.iter().filter(|word| !word.starts_with(['+', '-'])).collect();
         if let Some(prefix) = prefixes.iter().find(|prefix| !names.iter().any(|name| name.starts_with(**prefix))) {
-            return Err(format!("{self}: no test starts with `{prefix}`"));
+            return Err(format!("{self}: no test starts with `{prefix}`; correct the row or the mutant"));
         }
         names.retain(|name| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(*prefix)));
         names
             .retain(|name| marked('+').all(|word| name.contains(word)) && !marked('-').any(|word| name.contains(word)));
-        if names.is_empty() { Err(format!("{self}: there are no such tests")) } else { Ok(names) }
+        if names.is_empty() {
+            Err(format!("{self}: no test has these words; correct the row or the mutant"))
+        } else {
+            Ok(names)
+        }
     }
 }
 
@@ -226,7 +231,7 @@ pub(crate) fn build(tree: &Path, target: Target, how: &How) -> std::result::Resu
     let words = how.words(target);
     let mut command = how.command(&words[0], tree);
     command.args(&words[1..]).args(["--no-run", "--message-format=json"]);
-    let broken = |error: &dyn std::fmt::Display| NotBuilt::Broken(format!("cargo: {error}"));
+    let broken = |error: &dyn std::fmt::Display| NotBuilt::Broken(format!("cargo cannot be started: {error}"));
     let output = command.output().map_err(|error| broken(&error))?;
     let mut messages = String::new();
     let mut path = None;
@@ -292,9 +297,13 @@ impl Binary {
     /// The names of those of its tests that are chosen.
     pub(crate) fn names(&self, how: &How, tests: &Tests) -> Result<Vec<String>> {
         let output = self.command(how).args(["--list", "--format=terse"]).output();
-        let output = output.map_err(|error| format!("{:?}: {error}", self.words))?;
+        let output = output.map_err(|error| format!("{:?}: cannot be started: {error}", self.words))?;
         if !output.status.success() {
-            return Err(format!("{:?}: {}", self.words, String::from_utf8_lossy(&output.stderr)));
+            return Err(format!(
+                "{:?}: cannot list its tests: {}",
+                self.words,
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
         let list = String::from_utf8_lossy(&output.stdout);
         tests.choose(list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
@@ -311,7 +320,7 @@ pub(crate) fn run_names(binary: &Binary, how: &How, names: &[String], limit: Dur
     let mut command = binary.command(how);
     command.args(names).args(&how.options).args(["--exact", "--show-output"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    watch(child.map_err(|error| format!("{:?}: {error}", binary.words))?, limit)
+    watch(child.map_err(|error| format!("{:?}: cannot be started: {error}", binary.words))?, limit)
 }
 
 fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
@@ -358,7 +367,7 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
     if outcome.end != End::Passed {
         kill(&mut child);
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
+    let status = child.wait().map_err(|error| format!("a test binary cannot be waited for: {error}"))?;
     outcome.time = start.elapsed();
     if outcome.end == End::Passed && !status.success() {
         outcome.end = End::Died(status.to_string());

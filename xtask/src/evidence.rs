@@ -90,7 +90,8 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         match fs::read_to_string(root.join(RECORDS)) {
-            Ok(text) => toml::from_str(&text).map_err(|error| format!("{RECORDS}: {error}")),
+            Ok(text) => toml::from_str(&text)
+                .map_err(|error| format!("{RECORDS}: cannot be read: {error}; correct or remove it")),
             Err(_) => Ok(Self::default()),
         }
     }
@@ -252,7 +253,9 @@ pub(crate) fn run() -> Result<()> {
     let root = root();
     let commit = tree::commit(&root)?;
     if commit.ends_with('+') {
-        return Err("there are changes that are not committed, and the table speaks of a commit".to_owned());
+        return Err(
+            "there are changes that are not committed, and the table speaks of a commit; commit them".to_owned()
+        );
     }
     let page = table(&root, &commit)?;
     print!("{page}");

@@ -69,16 +69,23 @@ impl Mutant {
             None => 0,
             Some(after) => match *source.match_indices(after.as_str()).map(|(at, _)| at).collect::<Vec<_>>() {
                 [at] => at + after.len(),
-                ref all => return Err(format!("{}: `{after}` is in {} {} times", self.name, self.file, all.len())),
+                ref all => {
+                    let count = all.len();
+                    return Err(format!(
+                        "{}: `{after}` is in {} {count} times, not once; correct it",
+                        self.name, self.file
+                    ));
+                }
             },
         };
         let behind = &source[from..];
         let found = behind.matches(self.find.as_str()).count();
         if found == 0 || found > 1 && self.after.is_none() {
-            return Err(format!("{}: `{}` is in {} {found} times", self.name, self.find, self.file));
+            let (name, find, file) = (&self.name, &self.find, &self.file);
+            return Err(format!("{name}: `{find}` is in {file} {found} times, not once; correct it, or give `after`"));
         }
         if self.find == self.replace {
-            return Err(format!("{} changes nothing", self.name));
+            return Err(format!("{}: `replace` is the same as `find`; change one of them", self.name));
         }
         Ok(format!("{}{}", &source[..from], behind.replacen(self.find.as_str(), &self.replace, 1)))
     }
@@ -88,11 +95,12 @@ impl Mutant {
 pub(crate) fn all(root: &Path) -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     let directory = root.join("xtask/mutants");
-    let files = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let files =
+        fs::read_dir(&directory).map_err(|error| format!("{}: cannot be read: {error}", directory.display()))?;
     let mut paths: Vec<_> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     for path in paths {
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let failed = |error: &dyn std::fmt::Display| format!("{}: cannot be read: {error}", path.display());
         let queue = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
         let file: File = toml::from_str(&text).map_err(|error| failed(&error))?;

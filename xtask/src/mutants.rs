@@ -133,7 +133,8 @@ impl Bench<'_> {
         let last = records.killer(mutant).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {
             let path = self.tree.join(&mutant.file);
-            let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let source =
+                fs::read_to_string(&path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
             tree::write(&path, mutant.apply(&source)?.as_bytes())?;
             let found = self.find(mutant, tests);
             tree::write(&path, source.as_bytes())?;
@@ -272,7 +273,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match (&*survivors, &*errors) {
         ([], []) => Ok(()),
         (survivors, errors) => {
-            Err(format!("survived: [{}]; not judged: [{}]", survivors.join(", "), errors.join(", ")))
+            let (survivors, errors) = (survivors.join(", "), errors.join(", "));
+            Err(format!("mutants survived: [{survivors}]; not judged, see ERROR above: [{errors}]"))
         }
     }
 }

@@ -26,16 +26,17 @@ const NEEDED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 pub(crate) fn run() -> Result<()> {
     let root = root();
     let output = Command::new("cargo").args(["metadata", "--format-version=1", "--locked"]).current_dir(&root).output();
-    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    let output = output.map_err(|error| format!("cargo metadata cannot be started: {error}"))?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata has not written JSON: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
     let text = |package: &serde_json::Value, field: &str| package[field].as_str().unwrap_or_default().to_owned();
 
     for package in packages {
         let license = text(package, "license");
         if !is_allowed(&license) {
-            return Err(format!("{} {} is under `{license}`", text(package, "name"), text(package, "version")));
+            let (name, version) = (text(package, "name"), text(package, "version"));
+            return Err(format!("{name} {version} is under `{license}`, which ALLOWED does not hold; replace it"));
         }
     }
     println!("licences: {} packages, all under one of {}", packages.len(), ALLOWED.join(", "));
@@ -51,15 +52,17 @@ pub(crate) fn run() -> Result<()> {
     for name in &published {
         let list =
             Command::new("cargo").args(["package", "--list", "--allow-dirty", "-p", name]).current_dir(&root).output();
-        let list = list.map_err(|error| format!("cargo package: {error}"))?;
+        let list = list.map_err(|error| format!("cargo package cannot be started: {error}"))?;
         let list = String::from_utf8_lossy(&list.stdout);
         if let Some(missing) = NEEDED.iter().find(|file| !list.lines().any(|line| line == **file)) {
-            return Err(format!("the package of {name} has no {missing}"));
+            return Err(format!("the package of {name} has no {missing}; add it to the crate"));
         }
         // Tests need captures, and files of other crates.
         let is_wanted = |line: &&str| line.starts_with("src/") || line.starts_with("examples/") || !line.contains('/');
         if let Some(other) = list.lines().find(|line| !is_wanted(line)) {
-            return Err(format!("the package of {name} has {other}, which no user needs"));
+            return Err(format!(
+                "the package of {name} has {other}, which no user needs; exclude it in its Cargo.toml"
+            ));
         }
     }
     println!("packaged, each with its README and licences, sources and examples only: {}", published.join(", "));
@@ -69,7 +72,9 @@ pub(crate) fn run() -> Result<()> {
 
     let oldest =
         packages.iter().find(|package| package["name"] == "corelane").map(|package| text(package, "rust_version"));
-    let oldest = oldest.filter(|version| !version.is_empty()).ok_or("corelane names no oldest compiler")?;
+    let oldest = oldest
+        .filter(|version| !version.is_empty())
+        .ok_or("corelane names no oldest compiler; set its rust-version")?;
     let installed = Command::new("rustup").args(["run", &oldest, "rustc", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success())
         && let Err(error) =

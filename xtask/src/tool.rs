@@ -126,7 +126,7 @@ fn interpret(binary: &cargo::Binary, how: &How, tests: &Tests) -> Result<Outcome
 /// Installs a nightly compiler with components; one that is there is left as it is.
 fn nightly(components: &[&str]) -> Result<()> {
     let list = Command::new("rustup").args(["component", "list", "--installed", "--toolchain", "nightly"]).output();
-    let list = list.map_err(|error| format!("rustup: {error}"))?;
+    let list = list.map_err(|error| format!("rustup cannot be started: {error}; install it"))?;
     let installed = String::from_utf8_lossy(&list.stdout);
     if !list.status.success() {
         call("rustup", &["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"])?;
@@ -145,7 +145,8 @@ fn emulator(root: &Path) -> Result<PathBuf> {
     let directory = root.join("target/tools");
     let unpacked = directory.join("usr/bin/qemu-aarch64-static");
     if !unpacked.exists() {
-        std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| format!("{}: cannot be created: {error}", directory.display()))?;
         let script = format!(
             "cd '{}' && {{ apt-get download -q qemu-user-static || {{ apt-get update -q && apt-get download -q \
              qemu-user-static; }} }} && dpkg -x qemu-user-static_*.deb .",
@@ -167,7 +168,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     match command.env_remove("RUSTUP_TOOLCHAIN").current_dir(root()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?} ended with {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
+        Err(error) => Err(format!("{command:?} cannot be started: {error}")),
     }
 }
 
@@ -216,7 +217,7 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
                 NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
             })?;
             if tree::digest(&root)? != sources {
-                return Err("the sources have changed while they were built".to_owned());
+                return Err("the sources have changed while they were built; run it again".to_owned());
             }
             binaries.push((tests.target, binary));
         }
@@ -259,7 +260,9 @@ fn run_quick() -> Result<usize> {
     let how = how.with("CORELANE_TEST_PATIENCE", 3);
     let mut runs = Vec::new();
     for row in ROWS.iter().filter(|row| QUICK.contains(&row.name)) {
-        let tests = row.tests(Kind::Interpreted)?.ok_or_else(|| format!("Miri has no tests of {}", row.name))?;
+        let tests = row
+            .tests(Kind::Interpreted)?
+            .ok_or_else(|| format!("Miri has no tests of {}; take it out of QUICK", row.name))?;
         let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
             NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
         })?;
@@ -293,20 +296,21 @@ fn run_quick() -> Result<usize> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.quick {
         if arguments.column != Column::Miri {
-            return Err("only Miri has a quick part".to_owned());
+            return Err("--quick is for miri only; leave it out".to_owned());
         }
         return match run_quick()? {
             0 => Ok(()),
-            failures => Err(format!("{failures} of the queues failed under Miri")),
+            failures => Err(format!("{failures} of the queues failed under Miri, see FAILED above")),
         };
     }
     if let Some(name) = arguments.row.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
-        return Err(format!("there is no row `{name}`"));
+        let known: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        return Err(format!("there is no row `{name}`; choose from {}", known.join(", ")));
     }
     let mut rows = rows(arguments.column, arguments.missing)?;
     rows.retain(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name));
     match run_column(arguments.column, &rows)? {
         0 => Ok(()),
-        failures => Err(format!("{failures} of the queues failed")),
+        failures => Err(format!("{failures} of the queues failed, see FAILED above")),
     }
 }

@@ -72,9 +72,13 @@ pub(crate) fn digest(root: &Path) -> Result<String> {
 pub(crate) fn commit(root: &Path) -> Result<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output();
-        let output = output.map_err(|error| format!("git: {error}"))?;
+        let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(format!("git: {}", text(&output.stderr))) }
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(format!("git has failed: {}", text(&output.stderr)))
+        }
     };
     let changed = git(&["status", "--porcelain", "--", ".", ":(exclude)docs"])?;
     Ok(git(&["rev-parse", "--short=9", "HEAD"])? + if changed.is_empty() { "" } else { "+" })
@@ -104,7 +108,7 @@ fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
+    format!("{}: cannot be read or written: {error}", path.display())
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
             experiments::ALL.iter().filter(|experiment| name == "all" || experiment.name == name).collect();
         if matching.is_empty() {
             let known: Vec<_> = experiments::ALL.iter().map(|experiment| experiment.name).collect();
-            return Err(format!("no experiment is called '{name}'; there are {}", known.join(", ")));
+            return Err(format!("no experiment is called '{name}'; choose one of {}", known.join(", ")));
         }
         for experiment in matching {
             if chosen.iter().all(|other| other.name != experiment.name) {
@@ -109,7 +109,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
 fn run(arguments: &RunArguments) -> Result<(), String> {
     let experiments = chosen(&arguments.names)?;
     if cfg!(debug_assertions) && !arguments.quick {
-        eprintln!("corelane-bench: this is no release build, so its figures mean nothing");
+        eprintln!("corelane-bench: this is not a release build, so its figures mean nothing; build with --release");
     }
     let effort = match arguments.rounds {
         _ if arguments.quick => Effort::quick(),
@@ -120,7 +120,7 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
     };
     // Opened first: hours of measuring must not end at a wrong path.
     let mut file = match &arguments.json {
-        Some(path) => Some(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?),
+        Some(path) => Some(File::create(path).map_err(|error| unwritable(path, &error))?),
         None => None,
     };
     let mut records = Vec::new();
@@ -136,7 +136,7 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
         serde_json::to_writer(&mut writer, &records)
             .map_err(io::Error::from)
             .and_then(|()| writer.flush())
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+            .map_err(|error| unwritable(path, &error))?;
     }
     Ok(())
 }
@@ -150,10 +150,17 @@ fn report(arguments: &ReportArguments) -> Result<(), String> {
     print(&format!("{}: {results} results\n", page.display()))
 }
 
+/// What to say of a file that cannot be written.
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot be written: {error}; check the folder, the access and the free space", path.display())
+}
+
 /// A reader that has gone away is no error.
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(unwritable(Path::new("standard output"), &error))
+        }
         _ => Ok(()),
     }
 }

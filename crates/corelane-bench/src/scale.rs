@@ -47,9 +47,10 @@ pub(crate) fn run(arguments: &ScaleArguments) -> Result<(String, ExitCode), Stri
     let transfer = match (arguments.transfer, round_trip) {
         (Some(transfer), _) => transfer,
         (None, Some(round_trip)) => round_trip.median / OF_A_ROUND_TRIP,
-        (None, None) => return Err("two CPUs are needed to measure a transfer; or give --transfer".to_owned()),
+        (None, None) => return Err("a transfer cannot be measured without two CPUs; give --transfer".to_owned()),
     };
-    let pause = median(&record, ALONE, PAUSE).ok_or("a pause could not be measured")?;
+    let pause = median(&record, ALONE, PAUSE)
+        .ok_or("the time of a pause could not be measured; run it again on an idle machine")?;
     let picoseconds = |nanoseconds: f64| (nanoseconds * NANOSECOND).round() as u64;
     let costs = |queue: &str| {
         let access = median(&record, ALONE, queue)? / accesses.get(queue)?;

@@ -7,6 +7,7 @@ use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Analyses network captures on many cores, joined by fast queues.
@@ -108,11 +109,11 @@ pub(crate) struct Detection {
     pub(crate) syn_timeout: Duration,
 
     /// A vertical scan is more than so many failed ports of one host
-    #[arg(long, value_name = "PORTS", default_value_t = 20)]
+    #[arg(long, value_name = "PORTS", default_value_t = 20, value_parser = whole::<u64>)]
     pub(crate) vertical_threshold: u64,
 
     /// A horizontal scan is more than so many failed hosts on one port
-    #[arg(long, value_name = "HOSTS", default_value_t = 20)]
+    #[arg(long, value_name = "HOSTS", default_value_t = 20, value_parser = whole::<u64>)]
     pub(crate) horizontal_threshold: u64,
 
     /// When an attempt has failed
@@ -168,7 +169,7 @@ impl From<SharingName> for Sharing {
 pub(crate) struct Spread {
     /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; with --protocols or
     /// --eve as many as CPUs]
-    #[arg(long, value_name = "N", value_parser = analyzers())]
+    #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 
     /// What joins the threads
@@ -176,11 +177,11 @@ pub(crate) struct Spread {
     pub(crate) queue: QueueKind,
 
     /// Room in each queue
-    #[arg(long, value_name = "ITEMS", default_value_t = Plan::CAPACITY)]
+    #[arg(long, value_name = "ITEMS", default_value_t = Plan::CAPACITY, value_parser = whole::<usize>)]
     pub(crate) queue_capacity: usize,
 
     /// Items that are handed over at a time, for bqueue and mcring [default: the queue's own]
-    #[arg(long, value_name = "ITEMS")]
+    #[arg(long, value_name = "ITEMS", value_parser = whole::<usize>)]
     pub(crate) queue_batch: Option<usize>,
 
     /// What the thread that reads does while the others are busy; with --eve and --protocols it analyses nothing either
@@ -221,7 +222,7 @@ pub(crate) struct Outputs {
     pub(crate) probes: bool,
 
     /// How many of the busiest conversations, hosts and sources to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     pub(crate) top: usize,
 
     /// Counts what each source sent and began, reported up for every so many bytes that it sends; k, M and G may
@@ -283,11 +284,11 @@ pub(crate) struct GenArguments {
     pub(crate) hosts: u32,
 
     /// Chooses one of many captures alike
-    #[arg(long, value_name = "N", default_value_t = Config::default().seed)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().seed, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
 
     /// Bytes kept of each packet; 0 keeps its headers only
-    #[arg(long, value_name = "BYTES", default_value_t = Config::HEADERS_ONLY)]
+    #[arg(long, value_name = "BYTES", default_value_t = Config::HEADERS_ONLY, value_parser = whole::<u32>)]
     pub(crate) snaplen: u32,
 
     /// Packets a second of captured time [default: as in the paper's trace, 22,778]
@@ -295,15 +296,15 @@ pub(crate) struct GenArguments {
     pub(crate) rate: Option<u32>,
 
     /// Vertical scans to plant
-    #[arg(long, value_name = "N", default_value_t = Config::default().vertical_scans)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().vertical_scans, value_parser = whole::<u32>)]
     pub(crate) vertical_scans: u32,
 
     /// Horizontal scans to plant
-    #[arg(long, value_name = "N", default_value_t = Config::default().horizontal_scans)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().horizontal_scans, value_parser = whole::<u32>)]
     pub(crate) horizontal_scans: u32,
 
     /// Scans by FIN, NULL, Xmas and UDP probes to plant, the kinds by turns
-    #[arg(long, value_name = "N", default_value_t = Config::default().probe_scans)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().probe_scans, value_parser = whole::<u32>)]
     pub(crate) probe_scans: u32,
 
     /// Writes the scans that a monitor has to find, in the shape of its report's `alerts` and `probe_scans`
@@ -315,8 +316,14 @@ pub(crate) struct GenArguments {
     pub(crate) quiet: bool,
 }
 
-fn analyzers() -> impl TypedValueParser<Value = u16> {
-    clap::value_parser!(u16).range(0..=Plan::MOST_ANALYZERS as i64)
+fn analyzers(text: &str) -> Result<u16, String> {
+    let number = text.parse::<u16>().ok().filter(|&number| usize::from(number) <= Plan::MOST_ANALYZERS);
+    number.ok_or_else(|| format!("not a whole number from 0 to {}", Plan::MOST_ANALYZERS))
+}
+
+/// As the number's own parser, which says no more than "invalid digit found in string".
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "not a whole number, or too large; give one such as 20".to_owned())
 }
 
 fn queues() -> impl TypedValueParser<Value = QueueKind> {
@@ -328,10 +335,10 @@ fn events() -> impl TypedValueParser<Value = Events> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds; give one such as 3 or 0.5")?;
     // As many as a pcap file can count.
     if !(0.0..=f64::from(u32::MAX)).contains(&seconds) {
-        return Err(format!("must be 0 to {}", u32::MAX));
+        return Err(format!("out of range; give 0 to {} seconds", u32::MAX));
     }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
@@ -346,7 +353,7 @@ const MOST_CPUS: usize = 1 << 16;
 fn cpus(text: &str) -> Result<Cpus, String> {
     let number = |text: &str| match text.trim().parse::<usize>() {
         Ok(cpu) if cpu < MOST_CPUS => Ok(cpu),
-        _ => Err(format!("'{text}' is no CPU number")),
+        _ => Err(format!("'{text}' is not a CPU number below {MOST_CPUS}; give a list such as 0,2-3")),
     };
     let mut list = Vec::new();
     for part in text.split(',') {
@@ -355,7 +362,7 @@ fn cpus(text: &str) -> Result<Cpus, String> {
             Some((first, last)) => {
                 let (first, last) = (number(first)?, number(last)?);
                 if first > last {
-                    return Err(format!("'{part}' runs backwards"));
+                    return Err(format!("'{part}' runs backwards; give the lower CPU first"));
                 }
                 list.extend(first..=last);
             }
@@ -372,8 +379,9 @@ fn memory(text: &str) -> Result<u64, String> {
         Some((at, 'g' | 'G')) => (&text[..at], 30),
         _ => (text, 0),
     };
-    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number of bytes")?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+    let number: u64 =
+        digits.replace('_', "").parse().map_err(|_| "not a number of bytes; give one such as 512M or 2G")?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large; give fewer bytes than 2^64".to_owned())
 }
 
 fn count(text: &str) -> Result<u64, String> {
@@ -383,16 +391,17 @@ fn count(text: &str) -> Result<u64, String> {
         Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
         _ => (text, 1),
     };
-    let number: u64 = digits.replace('_', "").parse().map_err(|_| "not a number")?;
-    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+    let number: u64 =
+        digits.replace('_', "").parse().map_err(|_| "not a whole number; give one such as 500, 50k or 2M")?;
+    number.checked_mul(unit).ok_or_else(|| "too large; give less than 2^64".to_owned())
 }
 
 fn some(text: &str) -> Result<NonZeroU64, String> {
-    NonZeroU64::new(count(text)?).ok_or_else(|| "must be at least 1".to_owned())
+    NonZeroU64::new(count(text)?).ok_or_else(|| "too small; give at least 1".to_owned())
 }
 
 fn count_u32(text: &str) -> Result<u32, String> {
-    u32::try_from(count(text)?).map_err(|_| "too large".to_owned())
+    u32::try_from(count(text)?).map_err(|_| "too large; give less than 2^32".to_owned())
 }
 
 #[cfg(test)]

@@ -56,7 +56,10 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
     if let Some(truth) = &arguments.truth
         && is_one_output(truth, &arguments.out)
     {
-        return refused(format_args!("{}: cannot hold both the capture and its scans", truth.display()));
+        return refused(format_args!(
+            "{}: cannot hold both the capture and its scans; choose two files",
+            truth.display()
+        ));
     }
     let truth = match arguments.truth.as_deref().map(Output::create).transpose() {
         Ok(truth) => truth,
@@ -65,7 +68,9 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
     let out = match Output::create(&arguments.out).map_err(|error| error.to_string()) {
         Ok(out) if !out.is_terminal() => out,
         out => {
-            let why = out.err().unwrap_or("a capture is not for terminals: name a file, or pipe it on".to_owned());
+            let why = out
+                .err()
+                .unwrap_or("OUT is a terminal, and a capture is binary; name a file, or pipe it on".to_owned());
             let exit = refused(why);
             truth.into_iter().for_each(Output::remove);
             return exit;
@@ -92,7 +97,7 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         while !interrupt.is_set() && generator.next_frame().is_some() {}
     }
     if interrupt.is_set() && !whole {
-        complain("interrupted");
+        complain("interrupted before the capture was complete");
         discard(out, truth);
         return interrupt.exit();
     }

@@ -44,7 +44,7 @@ impl fmt::Display for Fault {
         match &self.what {
             What::Unreadable(error) => error.fmt(f),
             What::Damaged(error) => error.fmt(f),
-            What::Skipped(records) => write!(f, "{records} records were skipped in all"),
+            What::Skipped(records) => write!(f, "{records} records were skipped in all and are not in the report"),
             What::Note(warning) => warning.fmt(f),
         }
     }
@@ -236,7 +236,7 @@ fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
     let options = Options::default().preload(way == Way::Preload);
     if is_stdin(path) {
         if io::stdin().is_terminal() {
-            return Err(OpenError::Open(io::Error::other("it is a terminal, not a capture")));
+            return Err(OpenError::Open(io::Error::other("it is a terminal; pipe a capture into it, or name a file")));
         }
         return Reader::from_read(Pump::start(|| Ok(io::stdin()), watch), None, &options);
     }

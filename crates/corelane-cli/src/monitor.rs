@@ -7,6 +7,7 @@ use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
+use corelane::error::ChannelError;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{
     Counting, Findings, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings, Style, Timing,
@@ -28,11 +29,12 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     if let Some(limit) = arguments.spread.memory_limit
         && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
     {
-        return refused(format_args!("--memory-limit: too little for this, which needs {}M", least.div_ceil(1 << 20)));
+        let least = least.div_ceil(1 << 20);
+        return refused(format_args!("--memory-limit: too little for these options; give at least {least}M"));
     }
     // Before a long input is loaded for nothing.
     if let Err(error) = check(&settings, &plan) {
-        return refused(error);
+        return refused(with_option(error));
     }
     let mut outputs = match Outputs::create(arguments) {
         Ok(outputs) => outputs,
@@ -52,10 +54,10 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let (reader, planted) = match made {
         Ok(Some(Demo { reader, planted })) => (reader, planted),
         Ok(None) => {
-            complain("interrupted: nothing was found so far");
+            complain("interrupted before the analysis began: there is no report");
             return interrupt.exit();
         }
-        Err(error) => return refused(error),
+        Err(error) => return refused(format_args!("demo: {error}")),
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = Inputs::of("demo", reader, &watch);
@@ -68,7 +70,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     match demo::verdict(&planted, &settings, &analysed.report) {
         Ok(news) => outputs.remark(&format!("Demo: {news}.")),
         Err(wrong) => {
-            complain(format_args!("demo: {wrong}"));
+            complain(format_args!("demo: {wrong}; please report this as a bug"));
             Exit::Partial
         }
     }
@@ -123,7 +125,7 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
 fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
     let outputs = &arguments.outputs;
     (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
-        .then_some("--protocols is shown in text only; for machines use --eve")
+        .then_some("--protocols is shown in text only; use --eve for machines, or leave out --format json")
 }
 
 /// The events to be written.
@@ -139,6 +141,17 @@ fn events(arguments: &MonitorArguments) -> Events {
 /// Whether the plan can be carried out: tried on an empty capture.
 fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
     corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {}).map(drop)
+}
+
+/// Why the plan cannot be carried out, and the option that says so.
+fn with_option(error: PlanError) -> String {
+    let option = match error {
+        PlanError::TooManyAnalyzers => "--analyzers",
+        PlanError::NoBatch(_) | PlanError::Queue(ChannelError::BadBatch) => "--queue-batch",
+        PlanError::Queue(_) => "--queue-capacity",
+        PlanError::NoSuchCpu(_) => "--cpus",
+    };
+    format!("{option}: {error}")
 }
 
 /// What is to be done with the inputs.
@@ -198,7 +211,7 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
     drop(meter);
     if inputs.was_cut_short() {
         exit = watch.interrupt.exit();
-        complain("interrupted: this is what was found so far");
+        complain("interrupted: the report has what was found so far");
     }
     match found {
         Ok((report, findings)) => {
@@ -209,7 +222,7 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
             Some(Analysed { report, findings, timing, exit })
         }
         Err(error) => {
-            complain(error);
+            complain(with_option(error));
             None
         }
     }
@@ -261,14 +274,14 @@ impl Outputs {
         // Before any of them is emptied.
         for path in [eve, timing].into_iter().flatten() {
             if arguments.files.iter().any(|file| same_file(file, path)) {
-                return Err(format!("{}: is an input, and would be overwritten", path.display()));
+                return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
             }
         }
         if let (Some(eve), Some(timing)) = (eve, timing)
             && eve.as_os_str() != "-"
             && is_one_output(eve, timing)
         {
-            return Err(format!("{}: cannot hold both the events and the timing", timing.display()));
+            return Err(format!("{}: cannot hold both the events and the timing; choose two files", timing.display()));
         }
         let create = |path: &Option<PathBuf>| {
             let Some(path) = path else { return Ok(None) };
@@ -278,7 +291,9 @@ impl Outputs {
         let eve = create(eve)?;
         let taken = eve.as_ref().is_some_and(Output::is_stdout);
         if taken && format == Format::Json {
-            return Err("the report as JSON and the events cannot both go to the standard output".to_owned());
+            return Err(
+                "--eve -: the events and the JSON report cannot both go to the standard output; name a file".to_owned()
+            );
         }
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),

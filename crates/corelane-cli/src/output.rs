@@ -28,7 +28,7 @@ pub(crate) struct OutputError {
 
 impl fmt::Display for OutputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot be written: {}", self.name, self.error)
+        write!(f, "{}: cannot be written: {}; check the folder, the access and the free space", self.name, self.error)
     }
 }
 
@@ -87,7 +87,9 @@ impl Output {
         {
             match std::fs::remove_file(&path) {
                 Ok(()) => complain(format_args!("{}: removed, as it was not complete", path.display())),
-                Err(error) => complain(format_args!("{}: not complete, and not removed: {error}", path.display())),
+                Err(error) => {
+                    complain(format_args!("{}: not complete, and not removed: {error}; remove it", path.display()))
+                }
             }
         }
     }

@@ -18,11 +18,13 @@ fn reader(bytes: &[u8]) -> Result<Reader, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let whole =
+        |argument: String| argument.parse::<u64>().map_err(|_| "PACKETS, HOSTS and ROUNDS must be whole numbers");
+    let mut arguments = std::env::args().skip(1).map(whole);
     let packets = arguments.next().transpose()?.unwrap_or(4_000_000);
     let mut config = Config { packets, ..Config::default() };
     if let Some(hosts) = arguments.next().transpose()? {
-        config.hosts = u32::try_from(hosts)?;
+        config.hosts = u32::try_from(hosts).map_err(|_| "HOSTS must be less than 2^32")?;
     }
     let rounds = arguments.next().transpose()?.unwrap_or(7);
     println!("{} packets, {} hosts, medians of {rounds} rounds", config.packets, config.hosts);

@@ -9,7 +9,8 @@ use corelane_net::synth::{self, Config};
 use std::time::Instant;
 
 fn main() {
-    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("a number"));
+    let mut args =
+        std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("PACKETS and ROUNDS must be whole numbers"));
     let packets = args.next().unwrap_or(10_000_000);
     let rounds = args.next().unwrap_or(7);
     let bytes = synth::capture(Config { packets, ..Config::default() }).expect("a valid configuration");

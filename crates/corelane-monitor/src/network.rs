@@ -52,13 +52,14 @@ impl FromStr for Network {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| format!("'{address}' is no IP address"))?;
+        let wrong = |_| format!("'{address}' is not an IP address; give one such as 10.0.0.0/8 or 2001:db8::1");
+        let address: IpAddr = address.parse().map_err(wrong)?;
         let all = bits(address);
         let prefix = match prefix {
             None => all,
             Some(prefix) => match prefix.parse() {
                 Ok(bits) if bits <= all && prefix.bytes().all(|digit| digit.is_ascii_digit()) => bits,
-                _ => return Err(format!("'{prefix}' is no prefix length: must be 0 to {all}")),
+                _ => return Err(format!("'{prefix}' is not a prefix length; give 0 to {all}")),
             },
         };
         Ok(Network { address: masked(address, prefix), prefix })
@@ -114,11 +115,11 @@ mod tests {
             assert_eq!(network(written), network(text));
         }
         for (wrong, part) in [
-            ("", "'' is no IP address"),
-            ("10.0.0", "'10.0.0' is no IP address"),
+            ("", "'' is not an IP address"),
+            ("10.0.0", "'10.0.0' is not an IP address"),
             ("10.0.0.1/33", "0 to 32"),
             ("::1/129", "0 to 128"),
-            ("10.0.0.1/", "'' is no prefix length"),
+            ("10.0.0.1/", "'' is not a prefix length"),
             ("10.0.0.1/+8", "'+8'"),
             ("10.0.0.1/8/8", "'8/8'"),
             ("10.0.0.1/255.0.0.0", "'255.0.0.0'"),

@@ -130,10 +130,9 @@ impl FromStr for QueueKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        QueueKind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| format!("no queue is called '{name}'"))
+        QueueKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            format!("no queue is called '{name}'; choose {}", QueueKind::ALL.map(QueueKind::name).join(", "))
+        })
     }
 }
 
@@ -230,10 +229,14 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlanError::TooManyAnalyzers => write!(f, "at most {PARTITIONS} analyzers can share the work"),
-            PlanError::NoBatch(kind) => write!(f, "the queue {kind} has no batch size"),
+            PlanError::TooManyAnalyzers => write!(f, "the plan has too many analyzers: give at most {PARTITIONS}"),
+            PlanError::NoBatch(kind) => {
+                write!(f, "the queue {kind} has no batch size; leave it out, or choose bqueue or mcring")
+            }
             PlanError::Queue(error) => error.fmt(f),
-            PlanError::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu} to run on"),
+            PlanError::NoSuchCpu(cpu) => {
+                write!(f, "CPU {cpu} is not there or not allowed for this process; choose another")
+            }
         }
     }
 }
@@ -387,7 +390,7 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     thread::Builder::new()
         .name(name.to_string())
         .spawn_scoped(scope, body)
-        .unwrap_or_else(|error| panic!("cannot start the thread of {name}: {error}"))
+        .unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}; use fewer analyzers"))
 }
 
 /// The thread's result; its panic goes on here.

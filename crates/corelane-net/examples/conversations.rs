@@ -113,7 +113,8 @@ struct Frame {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let file = PathBuf::from(arguments.next().ok_or("usage: conversations FILE [ROUNDS]")?);
-    let rounds = arguments.next().map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<usize>())?.max(1);
+    let rounds = arguments.next().map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<usize>());
+    let rounds = rounds.map_err(|_| "ROUNDS must be a whole number")?.max(1);
     let mut reader = Reader::open(&file, &Options::default())?;
     let mut frames = Vec::new();
     while reader.read(4096, |record| {

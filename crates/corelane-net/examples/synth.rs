@@ -10,10 +10,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut config = Config::default();
     if let Some(packets) = arguments.next() {
-        config.packets = packets.parse()?;
+        config.packets = packets.parse().map_err(|_| "PACKETS must be a whole number")?;
     }
     if let Some(hosts) = arguments.next() {
-        config.hosts = hosts.parse()?;
+        config.hosts = hosts.parse().map_err(|_| "HOSTS must be a whole number below 2^32")?;
     }
     rate(&config)?;
     shape(&config)?;

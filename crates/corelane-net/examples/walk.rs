@@ -11,7 +11,8 @@ use corelane_net::decode::{Decoded, decode};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let file = PathBuf::from(arguments.next().ok_or("usage: walk FILE [ROUNDS]")?);
-    let rounds = arguments.next().map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<u32>())?;
+    let rounds = arguments.next().map_or(Ok(5), |rounds| rounds.to_string_lossy().parse::<u32>());
+    let rounds = rounds.map_err(|_| "ROUNDS must be a whole number")?;
     for _ in 0..rounds {
         walk("walk        ", &file, |_, _| 0)?;
         walk("walk, decode", &file, |link, data| match decode(link, data) {

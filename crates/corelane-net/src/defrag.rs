@@ -189,7 +189,7 @@ impl Defragmenter {
     ///
     /// If `limits` allow no datagram.
     pub fn new(limits: &Limits) -> Self {
-        assert!(limits.datagrams > 0, "at least one datagram has to be allowed");
+        assert!(limits.datagrams > 0, "`limits.datagrams` is 0: allow at least 1 datagram");
         Self { limits: *limits, incomplete: VecDeque::new(), pieces_bytes: 0, clock: 0, counts: Counts::default() }
     }
 
@@ -216,7 +216,7 @@ impl Defragmenter {
         datagram: &Datagram<'_>,
         buffer: &'a mut Vec<u8>,
     ) -> Option<Whole<'a>> {
-        let fragment = datagram.fragment.expect("only fragments are put together");
+        let fragment = datagram.fragment.expect("the datagram is not a fragment: pass fragments only");
         self.counts.fragments += 1;
         self.expire(time_ns);
         let Datagram { source, destination, is_v4, .. } = *datagram;

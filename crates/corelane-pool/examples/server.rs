@@ -27,9 +27,9 @@ fn answer(pool: &ThreadPool, request: &str) -> String {
                 });
                 low.wrapping_add(high).to_string()
             }
-            Err(error) => format!("error: {error}"),
+            Err(error) => format!("error: '{n}' is not a number: {error}"),
         },
-        _ => "error: short, long or sum N".into(),
+        _ => "error: unknown request; send short, long or sum N".into(),
     }
 }
 

@@ -65,17 +65,23 @@ impl<T> fmt::Debug for Rejected<T> {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Saturated => f.write_str("all threads are busy, and there is no room to wait"),
-            Self::TimedOut => f.write_str("all threads were busy until the time was up"),
-            Self::ShutDown => f.write_str("the pool is shut down"),
-            Self::NoThread(error) => write!(f, "no thread could be started: {error}"),
+            Self::Saturated => {
+                f.write_str("all threads are busy and no more tasks may wait: try later, or raise the limits")
+            }
+            Self::TimedOut => {
+                f.write_str("no thread was free when the time was up: try later, wait longer, or allow more threads")
+            }
+            Self::ShutDown => f.write_str("the pool is shut down: run the task elsewhere, or make a new pool"),
+            Self::NoThread(error) => {
+                write!(f, "no thread could be started: {error}; allow fewer threads, or raise the system's limit")
+            }
         }
     }
 }
 
 impl<T> fmt::Display for Rejected<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task not accepted: {}", self.reason)
+        write!(f, "the pool has not accepted the task: {}", self.reason)
     }
 }
 
@@ -119,7 +125,7 @@ impl JoinError {
     pub fn resume(self) -> ! {
         match self {
             Self::Panicked(payload) => std::panic::resume_unwind(payload),
-            Self::Dropped => panic!("the task never ran"),
+            Self::Dropped => panic!("the task never ran, as it was discarded or the pool shut down: spawn it again"),
         }
     }
 }
@@ -136,8 +142,8 @@ impl fmt::Debug for JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Panicked(_) => "the task panicked",
-            Self::Dropped => "the task was dropped before it began",
+            Self::Panicked(_) => "the task panicked: look at the payload, or go on with it by `resume`",
+            Self::Dropped => "the task never ran, as it was discarded or the pool shut down: spawn it again",
         })
     }
 }
@@ -164,9 +170,11 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoThreads => f.write_str("a pool needs at least one thread"),
-            Self::CoreAboveMax { core, max } => write!(f, "{core} core threads are more than the most, {max}"),
-            Self::NoCapacity => f.write_str("a queue for 0 tasks; to go without a queue, choose the hand-off"),
+            Self::NoThreads => f.write_str("the pool may have 0 threads: allow at least 1"),
+            Self::CoreAboveMax { core, max } => {
+                write!(f, "{core} core threads are more than the {max} threads allowed: lower one, or raise the other")
+            }
+            Self::NoCapacity => f.write_str("the queue has room for 0 tasks: choose at least 1, or the hand-off"),
         }
     }
 }

@@ -196,7 +196,7 @@ fn summary(samples: &mut [f64]) -> String {
 }
 
 fn main() {
-    let rounds = std::env::args().nth(1).map_or(7, |n| n.parse().expect("ROUNDS is a number"));
+    let rounds = std::env::args().nth(1).map_or(7, |n| n.parse().expect("ROUNDS must be a whole number"));
     macro_rules! contenders {
         ($($module:ident::$Design:ident,)+) => {
             [$(Contender::of::<spsc::$Design>(stringify!($module))),+]

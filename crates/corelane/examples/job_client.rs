@@ -52,10 +52,10 @@ fn run() -> Result<ExitCode, String> {
             }
             _ => {}
         }
-        let value = arguments.next().ok_or(format!("{option} is no option, or wants a value; see --help"))?;
+        let value = arguments.next().ok_or(format!("{option} is not an option, or lacks its value; see --help"))?;
         let number = |least: usize, most: usize| match value.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
-            _ => Err(format!("{option} wants a number from {least} to {most}, not {value}")),
+            _ => Err(format!("{option} needs a whole number from {least} to {most}, not {value}")),
         };
         match option.as_str() {
             "--connect" => connect = value,
@@ -63,12 +63,13 @@ fn run() -> Result<ExitCode, String> {
             "--requests" => load.requests = number(1, usize::MAX)?,
             "--batch" => load.batch = number(1, MOST_JOBS)?,
             "--size" => load.size = number(0, u32::MAX as usize)? as u32,
-            _ => return Err(format!("{option} is no option; see --help")),
+            _ => return Err(format!("{option} is not an option; see --help")),
         }
     }
     let address = connect.to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = address.ok_or(format!("{connect} is no address"))?;
-    let outcome = load::run(address, load).map_err(|error| error.to_string())?;
+    let address = address.ok_or(format!("--connect {connect} is not an address; give one such as 127.0.0.1:7878"))?;
+    let outcome =
+        load::run(address, load).map_err(|error| format!("a client cannot be started: {error}; use fewer"))?;
     let seconds = outcome.elapsed.as_secs_f64();
     let jobs = outcome.latencies.len() * load.batch;
     println!("{} clients, {} requests each, {} jobs of {} turns", load.clients, load.requests, load.batch, load.size);
@@ -81,10 +82,11 @@ fn run() -> Result<ExitCode, String> {
         outcome.client
     );
     if stop {
-        load::stop(address).map_err(|error| format!("cannot stop the server: {error}"))?;
+        load::stop(address).map_err(|error| format!("the server at {address} cannot be stopped: {error}"))?;
     }
     if let Some((number, failure)) = outcome.failures.first() {
-        eprintln!("job_client: {} clients failed; client {number}: {failure}", outcome.failures.len());
+        let count = outcome.failures.len();
+        eprintln!("job_client: {count} clients of {address} failed; client {number}: {failure}; is the server there?");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

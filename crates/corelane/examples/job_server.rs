@@ -46,10 +46,10 @@ fn run() -> Result<(), String> {
             print!("{HELP}");
             return Ok(());
         }
-        let value = arguments.next().ok_or(format!("{option} is no option, or wants a value; see --help"))?;
+        let value = arguments.next().ok_or(format!("{option} is not an option, or lacks its value; see --help"))?;
         let number = || match value.parse() {
             Ok(number) if number > 0 => Ok(number),
-            _ => Err(format!("{option} wants a number from 1, not {value}")),
+            _ => Err(format!("{option} needs a whole number of at least 1, not {value}")),
         };
         match option.as_str() {
             "--listen" => listen = value,
@@ -57,11 +57,11 @@ fn run() -> Result<(), String> {
             "--capacity" => config.capacity = number()?,
             "--piece" => config.piece = number()?,
             "--clients" => config.clients = number()?,
-            _ => return Err(format!("{option} is no option; see --help")),
+            _ => return Err(format!("{option} is not an option; see --help")),
         }
     }
     let server = Server::start(&listen, config, |line| eprintln!("{line}"))
-        .map_err(|error| format!("cannot listen at {listen}: {error}"))?;
+        .map_err(|error| format!("the server cannot start at {listen}: {error}; choose other options"))?;
     println!("listening at {}", server.address());
     let stopper = server.stopper();
     let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])

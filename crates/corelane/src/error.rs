@@ -394,37 +394,45 @@ macro_rules! without_item {
     };
 }
 
-const BUSY: &str = "another thread is in the middle of its call";
-const CANCELLED: &str = "the wait was cancelled";
-const CLOSED: &str = "the queue is closed";
-const DRAINED: &str = "the queue is closed and drained";
+const BUSY: &str = "another thread is in the middle of its call: try again, or use a call that waits";
+const CANCELLED: &str = "the wait was cancelled by its token before an item was passed on";
+const CLOSED: &str = "the queue is closed for good: stop using it, or make a new one";
+const DRAINED: &str = "the queue is closed and drained: stop popping, no more items will come";
 
-with_item!(TryPushError { Full: "the queue is full", Busy: BUSY, Closed: CLOSED });
+with_item!(TryPushError {
+    Full: "the queue is full, or no partner waits: try again, or use a call that waits",
+    Busy: BUSY,
+    Closed: CLOSED,
+});
 with_item!(PushTimeoutError {
-    Timeout: "the queue was still full when the time was up",
+    Timeout: "the queue was still full, or had no partner, when the time was up: try again, or wait longer",
     Cancelled: CANCELLED,
     Closed: CLOSED,
 });
-without_item!(TryPopError { Empty: "the queue is empty", Busy: BUSY, Closed: DRAINED });
+without_item!(TryPopError {
+    Empty: "the queue is empty: try again, or use a call that waits",
+    Busy: BUSY,
+    Closed: DRAINED,
+});
 without_item!(PopTimeoutError {
-    Timeout: "the queue was still empty when the time was up",
+    Timeout: "the queue was still empty when the time was up: try again, or wait longer",
     Cancelled: CANCELLED,
     Closed: DRAINED,
 });
 #[cfg(feature = "std")]
 with_item!(DispatchError {
-    Full: "no worker has room",
-    Timeout: "the time was up before a worker had room",
-    NoWorker: "every worker has left",
-    Panicked: "a worker has panicked",
+    Full: "no worker that may take the job has room for it: try again, or use a call that waits",
+    Timeout: "no worker that may take the job had room when the time was up: try again, or wait longer",
+    NoWorker: "every worker has left: add a worker, or stop dispatching",
+    Panicked: "a worker has panicked: call `take_panic` before you dispatch again",
 });
 without_item!(ChannelError {
-    ZeroCapacity: "a queue needs a capacity of at least 1",
-    TooLarge: "the capacity is too large",
-    BadBatch: "a batch must hold at least 1 item and at most the queue's capacity",
-    BadSlip: "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1",
-    BadSegment: "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
-    NoMemory: "no memory for the queue",
+    ZeroCapacity: "the capacity is too small to hold a single item: choose a larger one, at least 1",
+    TooLarge: "the capacity is too large for the queue or for this machine's addresses: choose a smaller one",
+    BadBatch: "a batch size or increment is 0 or above the queue's capacity: choose from 1 to the capacity",
+    BadSlip: "the slip's parameters do not fit: choose danger <= good <= capacity, and an interval of at least 1",
+    BadSegment: "a segment's length or the number of cached segments is 0: choose at least 1 for each",
+    NoMemory: "there is not enough memory for the queue: choose a smaller capacity, or free memory",
 });
 
 impl<T> fmt::Debug for Closed<T> {

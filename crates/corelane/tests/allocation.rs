@@ -60,7 +60,7 @@ fn channel_panics_where_there_is_no_memory() {
     let made = catch_unwind(|| drop(spsc::channel::<Page>(MANY)));
     LIMIT.set(usize::MAX);
     let message = made.unwrap_err().downcast::<String>().unwrap();
-    assert_eq!(*message, "no memory for the queue");
+    assert_eq!(*message, "there is not enough memory for the queue: choose a smaller capacity, or free memory");
 }
 
 fn calls_allocate_nothing<D: Design<u64>>() {

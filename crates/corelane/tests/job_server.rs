@@ -107,11 +107,11 @@ fn bad_frames_are_refused() {
             (frame(0, &[]), format!("a length of 0, which is not from 1 to {LONGEST}")),
             (frame(long, &[]), format!("a length of {long}, which is not from 1 to {LONGEST}")),
             (frame(u32::MAX, &[]), format!("a length of {}, which is not from 1 to {LONGEST}", u32::MAX)),
-            (frame(1, &[3]), "no frame has the kind 3".into()),
-            (frame(1, &[1]), "a batch of 1 bytes, which is not 9 and 4 for each job".into()),
-            (frame(12, &batch_of_1[..12]), "a batch of 12 bytes, which is not 9 and 4 for each job".into()),
-            (frame(9, &batch_of_1[..9]), "a batch without jobs".into()),
-            (frame(2, &[2, 0]), "a stop of 2 bytes".into()),
+            (frame(1, &[3]), "the kind is 3, not 1 or 2".into()),
+            (frame(1, &[1]), "a batch has 1 bytes, not 9 and 4 for each job".into()),
+            (frame(12, &batch_of_1[..12]), "a batch has 12 bytes, not 9 and 4 for each job".into()),
+            (frame(9, &batch_of_1[..9]), "a batch has no jobs".into()),
+            (frame(2, &[2, 0]), "a stop has 2 bytes, not 1".into()),
             (b"GET / HTTP/1.1\r\n".to_vec(), format!("a length of 542393671, which is not from 1 to {LONGEST}")),
         ];
         for (count, (bytes, what)) in (1..).zip(&cases) {
@@ -148,7 +148,7 @@ fn a_client_that_vanishes_within_a_frame_is_reported() {
     guard(|| {
         let (server, lines) = start(Config::default());
         for (bytes, what) in [
-            (&[13, 0][..], "bad frame at byte 0: it ends within its length"),
+            (&[13, 0][..], "bad frame at byte 0: it ends inside the 4 bytes of its length"),
             (&[13, 0, 0, 0, 1, 0], "bad frame at byte 0: it ends after 2 of 13 bytes"),
         ] {
             let (mut to, _from) = client(&server);

@@ -100,10 +100,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     if queues.is_empty() {
-        return Err("no queue has that in its name: see --list".into());
+        let name = arguments.queue.as_deref().unwrap_or_default();
+        return Err(format!("no queue has '{name}' in its name; see --list"));
     }
     if !(arguments.minutes > 0.0 && arguments.minutes < 1e6) {
-        return Err(format!("{} minutes are no time", arguments.minutes));
+        return Err(format!("--minutes {} is out of range; give more than 0 and less than 1000000", arguments.minutes));
     }
     if std::env::var_os(IS_OPTIMIZED).is_some() {
         return soak(arguments, &queues);
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     command.args(words).args(std::env::args_os().skip(1)).current_dir(root());
     // Few arenas: each keeps memory for itself, which looks like growth.
     command.env(IS_OPTIMIZED, "1").env("MALLOC_ARENA_MAX", "2");
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    let status = command.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
     if status.success() { Ok(()) } else { Err("the soak has failed, see above".into()) }
 }
 
@@ -143,7 +144,8 @@ fn soak(arguments: &Arguments, queues: &[Queue]) -> Result<()> {
             let mut episode = Episode { watch: &watch, random, until };
             let outcome = catch_unwind(AssertUnwindSafe(|| queue(&mut episode)));
             watch.end();
-            items += outcome.map_err(|_| format!("{name} has failed in round {round} of --seed {}", arguments.seed))?;
+            items += outcome
+                .map_err(|_| format!("{name} has failed in round {round} of --seed {}, see above", arguments.seed))?;
             episodes += 1;
             last = resident();
             most = most.max(last);

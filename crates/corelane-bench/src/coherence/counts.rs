@@ -108,7 +108,7 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<usize, Reading>, String> {
             (Some("line"), Ok(&[region, offset, moved]), Some(reading)) => {
                 reading.lines.push(Line { region, offset, moved });
             }
-            _ => return Err(format!("the directory wrote '{line}'")),
+            _ => return Err(format!("the emulator's plugin wrote '{line}', which is not a count; run it again")),
         }
     }
     Ok(readings)

@@ -125,7 +125,7 @@ pub(crate) fn accesses(emulator: &Emulator) -> Result<BTreeMap<String, f64>, Str
     let free = Costs { access: 0, transfer: 0, pause: 0 };
     let readings = emulator.each((0..queues.len()).map(|queue| arguments(queue, Some("--alone"), &free)).collect())?;
     let of = |readings: &BTreeMap<usize, Reading>| {
-        let alone = readings.get(&0).ok_or("the directory has not counted one thread alone")?;
+        let alone = readings.get(&0).ok_or("the emulator's plugin has not counted one thread alone; run it again")?;
         Ok::<f64, String>(alone.accesses() as f64 / alone.items as f64)
     };
     queues.into_iter().zip(&readings).map(|(queue, readings)| Ok((queue.name, of(readings)?))).collect()
@@ -151,7 +151,7 @@ pub(crate) fn count(
         readings.into_iter().for_each(|(case, reading)| plays[case / SEEDS].push(reading));
         match plays.iter().all(|readings| readings.len() == seeds) {
             true => Ok(Counted { name: queue.name, plays }),
-            false => Err(format!("the directory has not counted all of {}", queue.name)),
+            false => Err(format!("the emulator's plugin has not counted all of {}; run it again", queue.name)),
         }
     };
     chosen.into_iter().zip(readings).map(counted).collect()

@@ -102,7 +102,7 @@ impl Emulator {
             .args(["-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread", "-o"])
             .args([&self.plugin, &source])
             .output()
-            .map_err(|error| missing(format!("cc: {error}")))?;
+            .map_err(|error| missing(format!("cc cannot be started: {error}; install a C compiler")))?;
         if !output.status.success() {
             return Err(missing(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
@@ -138,7 +138,7 @@ impl Emulator {
         });
         let readings: BTreeMap<_, _> = self.each(guests.collect())?.into_iter().flatten().collect();
         match chosen.iter().find(|case| !readings.contains_key(case)) {
-            Some(case) => Err(format!("the directory has not counted case {case}")),
+            Some(case) => Err(format!("the emulator's plugin has not counted case {case}; run it again")),
             None => Ok(readings),
         }
     }
@@ -167,7 +167,7 @@ impl Emulator {
     }
 
     fn play(&self, number: usize, arguments: &[String]) -> Result<BTreeMap<usize, Reading>, String> {
-        let exe = env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
+        let exe = env::current_exe().map_err(|error| format!("this program's own file cannot be found: {error}"))?;
         let counted = self.scratch.join(format!("counts-{number}"));
         let child = self
             .command()
@@ -179,9 +179,10 @@ impl Emulator {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+            .map_err(|error| format!("{}: cannot be started: {error}", self.program.display()))?;
         finish(child)?;
-        let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
+        let text =
+            fs::read_to_string(&counted).map_err(|error| format!("{}: cannot be read: {error}", counted.display()))?;
         counts::parse(&text)
     }
 }
@@ -191,7 +192,7 @@ fn finish(mut child: Child) -> Result<(), String> {
     const BOUND: Duration = Duration::from_secs(180);
     let start = Instant::now();
     let ended = loop {
-        match child.try_wait().map_err(|error| format!("the emulator: {error}"))? {
+        match child.try_wait().map_err(|error| format!("the emulator cannot be waited for: {error}"))? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => break status.to_string(),
             None if start.elapsed() > BOUND => {

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), 
         let mut known: Vec<_> = cases.iter().map(|case| format!("'{}'", case.queue)).collect();
         known.sort();
         known.dedup();
-        return Err(format!("no queue is called '{name}'; there are {}", known.join(", ")));
+        return Err(format!("no queue is called '{name}'; choose one of {}", known.join(", ")));
     }
     let emulator = match Emulator::prepare() {
         Ok(emulator) => emulator,
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), 
     let per_item: Vec<_> = counted.iter().map(|(case, reading)| (*case, figure(case, reading))).collect();
 
     if let Some(file) = &arguments.write {
-        fs::write(file, Stored::render(&per_item)).map_err(|error| format!("{}: {error}", file.display()))?;
+        fs::write(file, Stored::render(&per_item)).map_err(|error| crate::unwritable(file, &error))?;
         Ok((String::new(), ExitCode::SUCCESS))
     } else if arguments.check {
         Ok(check(&per_item))

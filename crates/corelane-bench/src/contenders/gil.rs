@@ -19,7 +19,7 @@ impl<T: Item> Pair<T> for Gil {
     }
 
     fn pair(capacity: usize) -> Result<(Self::Tx, Self::Rx), Unable> {
-        let capacity = NonZeroUsize::new(capacity).ok_or(Unable::because("a capacity of 0"))?;
+        let capacity = NonZeroUsize::new(capacity).ok_or(Unable::because("its capacity must be at least 1"))?;
         Ok(channel(capacity))
     }
 

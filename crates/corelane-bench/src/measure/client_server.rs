@@ -224,7 +224,7 @@ fn accept<R>(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // One that the load could not connect does not come.
                 if load.is_finished() || start.elapsed() > PATIENCE {
-                    return Err(io::Error::other(format!("only {} came", table.len())));
+                    return Err(io::Error::other(format!("only {} of them connected", table.len())));
                 }
                 thread::sleep(Duration::from_micros(200));
             }

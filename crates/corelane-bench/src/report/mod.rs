@@ -55,19 +55,21 @@ pub(crate) fn write_plot(directory: &Path, name: &str, file: &Path) -> Result<()
             known.push(of_it);
         }
     }
-    Err(format!("there is no plot {name}; there are {}", known.join(", ")))
+    Err(format!("no plot is called '{name}'; choose one of {}", known.join(", ")))
 }
 
 fn save(file: &Path, text: &str) -> Result<(), String> {
-    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+    fs::write(file, text).map_err(|error| crate::unwritable(file, &error))
 }
 
 /// Every record of every JSON file in the directory.
 fn read(directory: &Path) -> Result<Vec<Record>, String> {
-    let problem = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let problem = |path: &Path, what: &str| format!("{}: {what}", path.display());
+    let unreadable =
+        |path: &Path, error: std::io::Error| problem(path, &format!("cannot be read: {error}; check its name"));
     let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| problem(directory, &error))? {
-        let path = entry.map_err(|error| problem(directory, &error))?.path();
+    for entry in fs::read_dir(directory).map_err(|error| unreadable(directory, error))? {
+        let path = entry.map_err(|error| unreadable(directory, error))?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             files.push(path);
         }
@@ -75,16 +77,17 @@ fn read(directory: &Path) -> Result<Vec<Record>, String> {
     files.sort();
     let mut records = Vec::new();
     for path in files {
-        let bytes = fs::read(&path).map_err(|error| problem(&path, &error))?;
+        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
         let of_file: Vec<Record> = serde_json::from_slice(&bytes)
-            .map_err(|error| problem(&path, &format!("not written by `run --json`: {error}")))?;
+            .map_err(|error| problem(&path, &format!("was not written by `run --json`: {error}; move it away")))?;
         if let Some(record) = of_file.iter().find(|record| record.format != FORMAT) {
-            return Err(problem(&path, &format!("has form {}, this program knows {FORMAT}", record.format)));
+            let what = format!("has format {}, but this program reads {FORMAT}; measure again", record.format);
+            return Err(problem(&path, &what));
         }
         records.extend(of_file);
     }
     if records.is_empty() {
-        return Err(problem(directory, &"there are no results; `run --json` writes them"));
+        return Err(problem(directory, "there are no results in it; write some by `run --json`"));
     }
     Ok(records)
 }

@@ -54,11 +54,11 @@ fn three() -> (Pcap, [usize; 3]) {
 fn what_is_no_network_is_refused_with_what_it_should_be() {
     for option in ["--ignore-source", "--ignore-target"] {
         for (wrong, says) in [
-            ("10.0.0.0/33", "'33' is no prefix length: must be 0 to 32"),
-            ("2001:db8::/129", "must be 0 to 128"),
-            ("10.0.0", "'10.0.0' is no IP address"),
-            ("example.org", "'example.org' is no IP address"),
-            ("", "is no IP address"),
+            ("10.0.0.0/33", "'33' is not a prefix length; give 0 to 32"),
+            ("2001:db8::/129", "give 0 to 128"),
+            ("10.0.0", "'10.0.0' is not an IP address"),
+            ("example.org", "'example.org' is not an IP address"),
+            ("", "is not an IP address"),
         ] {
             let outcome = monitor(&[Path::new("missing.pcap")], &[option, wrong]).code(2);
             assert!(outcome.stderr.starts_with("error: ") && outcome.stderr.contains(says), "{outcome:?}");

@@ -186,7 +186,7 @@ fn damage_costs_what_is_damaged() {
 fn a_limit_of_memory_is_heard() {
     let folder = Folder::new();
     let file = file(&folder);
-    for (options, least) in [(&["--protocols"][..], "needs 192M"), (&[], "needs 64M")] {
+    for (options, least) in [(&["--protocols"][..], "at least 192M"), (&[], "at least 64M")] {
         let outcome = run(corelane(["monitor", "--memory-limit", "1M", "--analyzers", "1"]).args(options).arg(&file));
         outcome.code(2).one_line(&["--memory-limit: too little", least]);
     }

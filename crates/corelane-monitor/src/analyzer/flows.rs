@@ -241,7 +241,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         if !run.room.has_flows(length, SPACE, size_of::<Entry<K, A>>()) {
             return false;
         }
-        assert!(length <= SPACE * MOST, "more than 2^29 flows in a partition");
+        assert!(length <= SPACE * MOST, "a partition has more than 2^29 flows: set a limit of memory");
         self.index = Zeroed::new(&run.pool, length);
         self.shift = 32 - length.ilog2();
         // Numbers plus one go up to this quarter, included.

@@ -82,7 +82,8 @@ impl FromStr for Events {
     /// One type by its name.
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Events::NAMES.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, event)| event).ok_or_else(|| format!("no event is called '{name}'"))
+        let names = || Events::NAMES.map(|(known, _)| known).join(", ");
+        found.map(|(_, event)| event).ok_or_else(|| format!("no event is called '{name}'; choose {}", names()))
     }
 }
 

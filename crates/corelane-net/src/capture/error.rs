@@ -64,27 +64,32 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(error) => match error.kind() {
-                io::ErrorKind::NotFound => f.write_str("no such file"),
-                io::ErrorKind::PermissionDenied => f.write_str("permission denied"),
+                io::ErrorKind::NotFound => f.write_str("no such file; check its name and folder"),
+                io::ErrorKind::PermissionDenied => f.write_str("permission denied; get read access to it"),
                 _ => write!(f, "cannot be opened: {error}"),
             },
-            Self::Directory => f.write_str("is a directory, not a capture"),
+            Self::Directory => f.write_str("is a directory, not a capture; name the files in it"),
             Self::Read { compression, error } => describe_input(f, *compression, error),
-            Self::NoMemory(error) => write!(f, "not enough memory to hold the input: {error}"),
-            Self::Empty => f.write_str("is empty"),
+            Self::NoMemory(error) => {
+                write!(f, "not enough memory to hold the input: {error}; free some, or do not preload it")
+            }
+            Self::Empty => f.write_str("is empty, without even a capture's header; check what wrote it"),
             Self::NotACapture { start } => {
                 f.write_str("is not a pcap or pcapng capture (starts with")?;
                 for byte in start {
                     write!(f, " {byte:02x}")?;
                 }
-                f.write_str(")")
+                f.write_str("); name a capture, plain or packed by gzip or zstd")
             }
             Self::CutHeader { needed, have } => {
-                write!(f, "ends inside the capture's header ({have} of {needed} bytes)")
+                write!(f, "ends inside the capture's header ({have} of {needed} bytes); copy or capture it again")
             }
-            Self::BadHeader(what) => write!(f, "the capture's header is damaged: {what}"),
+            Self::BadHeader(what) => write!(f, "the capture's header is damaged: {what}; copy or capture it again"),
             Self::UnknownLink(LinkType(link)) => {
-                write!(f, "frames of link type {link} cannot be decoded")
+                write!(
+                    f,
+                    "frames of link type {link} cannot be decoded; capture as Ethernet, IP, loopback or Linux cooked"
+                )
             }
         }
     }
@@ -201,23 +206,34 @@ impl ReadError {
     }
 }
 
+/// What ends the message about damage that nothing can be read behind.
+const REST: &str = ", so the rest is not read; copy or capture it again";
+
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place())?;
         match self {
-            Self::Cut { part, needed, have, .. } => match part {
-                Part::Header => write!(f, "the input ends inside the header ({have} of {needed} bytes)"),
-                Part::Data => write!(f, "the input ends inside the data ({have} of {needed} bytes with the header)"),
-            },
-            Self::TooLong { length, limit, .. } => {
-                write!(f, "a length of {length} bytes is absurd (limit {limit}), the rest cannot be read")
+            Self::Cut { part, needed, have, .. } => {
+                match part {
+                    Part::Header => write!(f, "the input ends inside the header ({have} of {needed} bytes)")?,
+                    Part::Data => {
+                        write!(f, "the input ends inside the data ({have} of {needed} bytes with the header)")?
+                    }
+                }
+                f.write_str("; if it was longer, copy it again")
             }
-            Self::Damaged { what, .. } => write!(f, "{what}, the rest cannot be read"),
+            Self::TooLong { length, limit, .. } => {
+                write!(f, "a length of {length} bytes is above the limit of {limit}")?;
+                f.write_str(REST)
+            }
+            Self::Damaged { what, .. } => write!(f, "{what}{REST}"),
             Self::Skipped { reason, .. } => match reason {
                 SkipReason::NoInterface(id) => {
-                    write!(f, "skipped, the section has no interface {id}")
+                    write!(f, "skipped, as the section has no interface {id}; check what wrote the capture")
                 }
-                SkipReason::Overrun => f.write_str("skipped, the data do not fit into the block"),
+                SkipReason::Overrun => {
+                    f.write_str("skipped, as its data do not fit into its block; check what wrote the capture")
+                }
             },
             Self::Input { compression, error, .. } => describe_input(f, *compression, error),
         }
@@ -250,7 +266,10 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownLink { interface, link: LinkType(link) } => {
-                write!(f, "frames of interface {interface} (link type {link}) cannot be decoded")
+                write!(
+                    f,
+                    "frames of interface {interface} (link type {link}) cannot be decoded; all other frames are read"
+                )
             }
         }
     }
@@ -258,11 +277,13 @@ impl fmt::Display for Warning {
 
 fn describe_input(f: &mut fmt::Formatter<'_>, compression: Option<Compression>, error: &io::Error) -> fmt::Result {
     match compression {
-        None if error.kind() == io::ErrorKind::UnexpectedEof => write!(f, "the input ended early: {error}"),
-        None => write!(f, "the input cannot be read: {error}"),
-        Some(packed) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            write!(f, "the {packed} data end early")
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            write!(f, "the input ended early: {error}; read it while nothing changes it")
         }
-        Some(packed) => write!(f, "the {packed} data are damaged: {error}"),
+        None => write!(f, "the input cannot be read: {error}; check where it comes from"),
+        Some(packed) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            write!(f, "the {packed} data end early; copy or pack them again")
+        }
+        Some(packed) => write!(f, "the {packed} data are damaged: {error}; copy or pack them again"),
     }
 }

@@ -66,7 +66,7 @@ impl Input {
             return Self::packed_or_plain(head, Inner::File(file), Some(size), preload);
         }
         let len = usize::try_from(size)
-            .map_err(|_| OpenError::NoMemory(io::Error::other("larger than the address space")))?;
+            .map_err(|_| OpenError::NoMemory(io::Error::other("it is larger than the address space")))?;
         let room = Growing::with_len(len).map_err(OpenError::NoMemory)?;
         Self::load(Unpacker::new(Source::new(head, Inner::File(file), Some(size)))?, room, false)
     }

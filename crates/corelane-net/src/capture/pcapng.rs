@@ -170,7 +170,7 @@ impl PcapNg {
             }
         }
         if self.interfaces.len() == MOST_INTERFACES {
-            return Err(Stop::Damaged("a section has more interfaces than any machine"));
+            return Err(Stop::Damaged("a section has more interfaces than the limit of 65,536"));
         }
         self.interfaces.push(interface);
         Ok(())
@@ -190,7 +190,7 @@ impl PcapNg {
             ByteOrder::Big => Big::u16_at(major, 0),
         };
         if major != 1 {
-            return Err(Stop::Damaged("the pcapng section is of an unknown version"));
+            return Err(Stop::Damaged("a section header has a major version other than 1"));
         }
         self.order = order;
         self.interfaces.clear();
@@ -243,7 +243,7 @@ impl<'w> Block<'w> {
         }
         let total = length as usize;
         if total < FRAME || !total.is_multiple_of(4) {
-            return Err(Stop::Damaged("a block has an impossible length"));
+            return Err(Stop::Damaged("a block's length is below 12 or not a multiple of 4"));
         }
         let (block, next) = window.split_at_checked(total).ok_or(Stop::Short { part: Part::Data, needed: total })?;
         let (front, trailer) = block.split_at(total - 4);
@@ -263,7 +263,7 @@ fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
     } else if u32::from_be_bytes(magic) == BYTE_ORDER_MAGIC {
         Ok(ByteOrder::Big)
     } else {
-        Err(Stop::Damaged("a section header states no byte order"))
+        Err(Stop::Damaged("a section header has no valid byte-order magic"))
     }
 }
 
@@ -449,7 +449,9 @@ impl Scout {
         match (stop, self.unknown) {
             (Stop::Short { needed, .. }, _) if !at_end || !self.has_begun => Ok(Survey::Short(self.passed + needed)),
             (Stop::Damaged(what), _) if !self.has_begun => Err(OpenError::BadHeader(what)),
-            _ if !self.has_begun => Err(OpenError::BadHeader("the section header has an impossible length")),
+            _ if !self.has_begun => {
+                Err(OpenError::BadHeader("the section header's length is above the limit of 16 MiB"))
+            }
             (_, Some(link)) => Ok(Survey::UnknownLink(link)),
             (_, None) => Ok(Survey::Readable),
         }

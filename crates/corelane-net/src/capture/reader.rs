@@ -107,7 +107,7 @@ impl Reader {
     /// If `max` is 0, as the answer would look like the end.
     #[inline]
     pub fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
-        assert!(max > 0, "at least one record has to be asked for");
+        assert!(max > 0, "`max` is 0: ask for at least one record");
         loop {
             self.settle_debt();
             if let Some(error) = self.pending.take() {

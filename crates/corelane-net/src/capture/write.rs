@@ -86,7 +86,7 @@ impl<W: Write> PcapWriter<W> {
 fn too_late() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        "pcap keeps seconds in 32 bits: the packet's time is past the year 2106",
+        "the packet's time is past the year 2106, the last that pcap can store; give an earlier one",
     )
 }
 

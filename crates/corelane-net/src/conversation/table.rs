@@ -78,7 +78,7 @@ impl<A: Application> Conversations<A> {
     ///
     /// If the budget is less than [`LEAST_BYTES`].
     pub fn new(limits: &Limits) -> Self {
-        assert!(limits.bytes >= LEAST_BYTES, "a partition needs at least {LEAST_BYTES} bytes");
+        assert!(limits.bytes >= LEAST_BYTES, "`limits.bytes` is {}: allow at least {LEAST_BYTES}", limits.bytes);
         Self {
             hash: RandomState::default(),
             index: Index::default(),

@@ -130,20 +130,22 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hosts(hosts) => {
-                write!(f, "{hosts} hosts: must be {} to {}", Config::MIN_HOSTS, Config::MAX_HOSTS)
+                write!(f, "the hosts must be {} to {}, not {hosts}", Config::MIN_HOSTS, Config::MAX_HOSTS)
             }
             Self::Snaplen(snaplen) => write!(
                 f,
-                "snaplen {snaplen}: must be {} to {}, or {} for the headers only",
+                "the snaplen must be {} to {}, or {} for the headers only, not {snaplen}",
                 Config::MIN_SNAPLEN,
                 Config::MAX_SNAPLEN,
                 Config::HEADERS_ONLY,
             ),
-            Self::Scans(scans) => write!(f, "{scans} scans of a kind: must be at most {}", Config::MAX_SCANS),
+            Self::Scans(scans) => write!(f, "the scans of a kind must be at most {}, not {scans}", Config::MAX_SCANS),
             Self::Rate(rate) => {
-                write!(f, "{rate} packets per second: must be {} to {}", Config::MIN_RATE, Config::MAX_RATE)
+                write!(f, "the rate must be {} to {} packets a second, not {rate}", Config::MIN_RATE, Config::MAX_RATE)
             }
-            Self::Time => f.write_str("the capture would end after the year 2106, the last that pcap can say"),
+            Self::Time => f.write_str(
+                "the capture would end after the year 2106, the last that pcap can store; make fewer packets",
+            ),
         }
     }
 }

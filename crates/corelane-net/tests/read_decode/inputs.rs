@@ -183,7 +183,8 @@ fn an_input_that_is_shorter_than_it_was_ends_early() {
             let (records, errors) = read_all(reader);
             assert_eq!(records.len(), place - 1);
             let [error] = &errors[..] else { panic!("{errors:?}") };
-            let text = format!("the input ended early: {length} of 100 bytes are there");
+            let text =
+                format!("the input ended early: {length} of 100 bytes are there; read it while nothing changes it");
             assert!(error.place().record == place as u64 && error.to_string().ends_with(&text), "{error}");
         }
         // What it has got since is left alone.
@@ -352,10 +353,10 @@ fn an_unreadable_file() {
     if fs::File::open(&path).is_ok() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: this user may read files that no user may read");
     } else {
-        assert_eq!(open(&path, false).unwrap_err().to_string(), "permission denied");
+        assert_eq!(open(&path, false).unwrap_err().to_string(), "permission denied; get read access to it");
     }
     let denied = OpenError::Open(std::io::ErrorKind::PermissionDenied.into());
-    assert_eq!(denied.to_string(), "permission denied");
+    assert_eq!(denied.to_string(), "permission denied; get read access to it");
 }
 
 #[test]

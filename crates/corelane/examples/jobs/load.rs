@@ -125,8 +125,12 @@ fn client(stream: &TcpStream, load: Load, latencies: &mut Vec<Duration>) -> io::
             Ok(Answer::Done { number: of, jobs }) if of == number && jobs as usize == load.batch => {
                 latencies.push(since.elapsed());
             }
-            Ok(Answer::Refused(text)) => return Err(io::Error::other(format!("refused: {text}"))),
-            Ok(other) => return Err(io::Error::other(format!("not what was asked for: {other:?}"))),
+            Ok(Answer::Refused(text)) => return Err(io::Error::other(format!("batch {number} was refused: {text}"))),
+            Ok(other) => {
+                return Err(io::Error::other(format!(
+                    "batch {number} was answered by {other:?}; is this a job_server?"
+                )));
+            }
             Err(end) => return Err(io::Error::other(end.to_string())),
         }
     }

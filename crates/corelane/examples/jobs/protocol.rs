@@ -50,7 +50,7 @@ pub enum End {
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closed => f.write_str("closed"),
+            Self::Closed => f.write_str("the other side has closed the connection"),
             Self::Bad { offset, what } => write!(f, "bad frame at byte {offset}: {what}"),
             Self::Failed { offset, error } => write!(f, "the connection failed at byte {offset}: {error}"),
         }
@@ -77,7 +77,7 @@ impl<R: Read> Frames<R> {
         match self.fill(&mut length, offset)? {
             0 => return Err(End::Closed),
             4 => {}
-            _ => return Err(End::Bad { offset, what: "it ends within its length".into() }),
+            _ => return Err(End::Bad { offset, what: "it ends inside the 4 bytes of its length".into() }),
         }
         let length = u32::from_le_bytes(length) as usize;
         if length == 0 || length > LONGEST {
@@ -117,16 +117,16 @@ impl<R: Read> Frames<R> {
             [1, number @ ..] if number.len() >= 8 && number.len().is_multiple_of(4) => {
                 let (number, jobs) = number.split_at(8);
                 if jobs.is_empty() {
-                    return bad("a batch without jobs".into());
+                    return bad("a batch has no jobs".into());
                 }
                 let jobs = jobs.chunks_exact(4).map(|job| u32::from_le_bytes(job.try_into().expect("4 bytes")));
                 Ok(Request::Batch { number: read_u64(number), jobs: jobs.collect() })
             }
-            [1, ..] => bad(format!("a batch of {} bytes, which is not 9 and 4 for each job", body.len())),
+            [1, ..] => bad(format!("a batch has {} bytes, not 9 and 4 for each job", body.len())),
             [2] => Ok(Request::Stop),
-            [2, ..] => bad(format!("a stop of {} bytes", body.len())),
-            [kind, ..] => bad(format!("no frame has the kind {kind}")),
-            [] => bad("nothing in it".into()),
+            [2, ..] => bad(format!("a stop has {} bytes, not 1", body.len())),
+            [kind, ..] => bad(format!("the kind is {kind}, not 1 or 2")),
+            [] => bad("it is empty".into()),
         }
     }
 
@@ -139,7 +139,7 @@ impl<R: Read> Frames<R> {
                 jobs: u32::from_le_bytes(rest[8..].try_into().expect("4 bytes")),
             }),
             [2, text @ ..] => Ok(Answer::Refused(String::from_utf8_lossy(text).into_owned())),
-            _ => Err(End::Bad { offset, what: "not an answer".into() }),
+            _ => Err(End::Bad { offset, what: "it is not an answer of a job_server".into() }),
         }
     }
 }

@@ -358,7 +358,7 @@ fn hand_out(shared: &Shared, dispatcher: &mut Dispatcher, piece: Piece) {
                 }
             }
             Err(_) => {
-                (shared.log)("no worker is left".into());
+                (shared.log)("no worker is left: start the server again".into());
                 return shared.stop();
             }
         }

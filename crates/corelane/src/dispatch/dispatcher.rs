@@ -874,7 +874,7 @@ impl<T> fmt::Display for Unfinished<T> {
             Some(panic) => write!(f, "{panic}, ")?,
             None => f.write_str("workers left early, ")?,
         }
-        write!(f, "{} jobs are undone", self.undone.len())
+        write!(f, "{} jobs are undone: take them from `undone`", self.undone.len())
     }
 }
 

@@ -445,7 +445,10 @@ impl<T> Pool<T> {
             })
             .expect("the last segments are beyond the limit");
         let count = self.len(segment);
-        assert!(count < 1 << (INDEX_BITS - 2), "more than 100 million requests wait");
+        assert!(
+            count < 1 << (INDEX_BITS - 2),
+            "more than 100 million requests wait here: let fewer threads and tickets wait"
+        );
         let nodes = Self::segment(count);
         let first = count as Index + 1;
         let last = first + count as Index - 1;

@@ -84,7 +84,7 @@ impl<'q, T> Ticket<'q, T> {
                 fate
             }
             State::Decided(fate) => Some(fate),
-            State::Over => panic!("the ticket was followed up before"),
+            State::Over => panic!("the ticket has told its outcome before: follow it up once only"),
         }
     }
 
@@ -112,7 +112,7 @@ impl<'q, T> Ticket<'q, T> {
             // SAFETY: the state was `Waits`, so the request is ours and not answered.
             State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, limit)) },
             State::Decided(fate) => Ok(fate),
-            State::Over => panic!("the ticket was followed up before"),
+            State::Over => panic!("the ticket has told its outcome before: follow it up once only"),
         }
     }
 

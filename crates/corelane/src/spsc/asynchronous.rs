@@ -455,7 +455,7 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
     fn start_send(mut self: Pin<&mut Self>, item: T) -> Result<(), Self::Error> {
         self.try_push(item).map_err(|refused| match refused {
             TryPushError::Closed(item) => Closed(Some(item)),
-            _ => panic!("start_send without a poll_ready that said ready"),
+            _ => panic!("there is no free slot: call `start_send` only after `poll_ready` has returned ready"),
         })
     }
 

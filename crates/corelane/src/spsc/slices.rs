@@ -59,7 +59,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// # Panics
     /// If `most` is 0.
     pub fn try_reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, TryPushError<()>> {
-        assert!(most > 0, "a reservation is for one slot at least");
+        assert!(most > 0, "`most` is 0: reserve at least one slot");
         let room = self.raw.writable();
         if room == 0 || self.is_closed() {
             return Err(self.refuse_reservation());
@@ -79,7 +79,7 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// # Panics
     /// If `most` is 0.
     pub fn reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, Closed> {
-        assert!(most > 0, "a reservation is for one slot at least");
+        assert!(most > 0, "`most` is 0: reserve at least one slot");
         self.wait_for_room(1)?;
         let room = self.raw.writable().min(most);
         let len = self.raw.adjacent(room);
@@ -167,7 +167,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     /// The first `n` slots have been initialised through [`as_uninit_mut`](Self::as_uninit_mut).
     #[must_use = "what a closed queue has not accepted is dropped"]
     pub unsafe fn commit(self, n: usize) -> usize {
-        assert!(n <= self.len, "only reserved slots can be committed");
+        assert!(n <= self.len, "`n` is more than the slots reserved: commit at most `len()`");
         if n == 0 {
             return 0;
         }
@@ -224,7 +224,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
                 self.0.stats.popped(self.1);
             }
         }
-        assert!(n <= self.len, "only peeked items can be released");
+        assert!(n <= self.len, "`n` is more than the items peeked: release at most `len()`");
         if n == 0 {
             return;
         }

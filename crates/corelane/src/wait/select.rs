@@ -486,7 +486,8 @@ impl<'a, W: Strategy> Select<'a, W> {
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
     fn descriptors(&mut self) -> &mut Descriptors {
         let polled = self.polled.get_or_insert_with(|| {
-            let sleeper = Borrowed::poll().unwrap_or_else(|error| panic!("no descriptor for a wait: {error}"));
+            let sleeper =
+                Borrowed::poll().unwrap_or_else(|error| panic!("no file descriptor to wait with: {error}; close some"));
             let event = sleeper.sleeper().event().expect("made for it");
             Polled { descriptors: Descriptors::new(event), sleeper }
         });
@@ -704,7 +705,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         assert!(
             self.entries.iter().all(|entry| entry.polled.is_none()),
-            "a task waits for file descriptors by its runtime, not by `wait_async`"
+            "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
         );
         /// Takes the flags down when the future is dropped.
         struct Waiting<'s, 'a, W: Strategy>(&'s mut Select<'a, W>);
@@ -808,7 +809,7 @@ impl<E: Selectable, W: Strategy> IndexMut<Key<E>> for Select<'_, W> {
     }
 }
 
-const REMOVED: &str = "the end was taken out of this set, or is another set's";
+const REMOVED: &str = "the key's end was taken out of this set, or is another set's: use keys of ends in this set";
 
 fn ptr_of<'a>(end: &(dyn Selectable + Send + 'a)) -> *const (dyn Selectable + Send + 'a) {
     end

@@ -66,7 +66,8 @@ pub(crate) fn a_sink_that_is_not_ready_panics<D: Carries>() {
     let mut context = Context::from_waker(Waker::noop());
     assert!(Pin::new(&mut producer).poll_ready(&mut context).is_pending());
     let started = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut producer).start_send(9)));
-    assert_eq!(started.unwrap_err().downcast_ref(), Some(&"start_send without a poll_ready that said ready"));
+    let text = "there is no free slot: call `start_send` only after `poll_ready` has returned ready";
+    assert_eq!(started.unwrap_err().downcast_ref(), Some(&text));
     assert_eq!(consumer.try_pop(), Ok(0));
     assert_eq!(Pin::new(&mut producer).poll_ready(&mut context), Poll::Ready(Ok(())));
 }

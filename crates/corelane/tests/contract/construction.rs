@@ -29,11 +29,12 @@ pub(crate) fn channel_panics_with_the_error<C: Case>() {
     fn message(make: impl FnOnce() + std::panic::UnwindSafe) -> String {
         *catch_unwind(make).unwrap_err().downcast::<String>().unwrap()
     }
-    let zero = "a queue needs a capacity of at least 1";
+    let zero = "the capacity is too small to hold a single item: choose a larger one, at least 1";
+    let large = "the capacity is too large for the queue or for this machine's addresses: choose a smaller one";
     assert_eq!(message(|| drop(spsc::channel::<u64>(0))), zero);
     assert_eq!(message(|| drop(spsc::lamport::channel::<u64>(0))), zero);
     assert_eq!(message(|| drop(spsc::mcring::channel::<u64>(0))), zero);
-    assert_eq!(message(|| drop(spsc::bqueue::channel::<u64>(usize::MAX))), "the capacity is too large");
+    assert_eq!(message(|| drop(spsc::bqueue::channel::<u64>(usize::MAX))), large);
     assert_eq!(spsc::lane::try_channel::<u64>(0).err(), Some(ChannelError::ZeroCapacity));
 }
 

@@ -9,38 +9,66 @@ fn texts(error: impl Error) -> (String, String) {
 
 #[test]
 fn errors_describe_themselves() {
+    let busy = "another thread is in the middle of its call: try again, or use a call that waits";
+    let cancelled = "the wait was cancelled by its token before an item was passed on";
+    let closed = "the queue is closed for good: stop using it, or make a new one";
+    let drained = "the queue is closed and drained: stop popping, no more items will come";
     let expected = [
-        (texts(TryPushError::Full(7)), "Full(..)", "the queue is full"),
-        (texts(TryPushError::Closed(7)), "Closed(..)", "the queue is closed"),
-        (texts(Closed(7)), "Closed(..)", "the queue is closed"),
-        (texts(PushTimeoutError::Timeout(7)), "Timeout(..)", "the queue was still full when the time was up"),
-        (texts(PushTimeoutError::Closed(7)), "Closed(..)", "the queue is closed"),
-        (texts(TryPopError::Empty), "Empty", "the queue is empty"),
-        (texts(TryPopError::Closed), "Closed", "the queue is closed and drained"),
-        (texts(TryPopError::Busy), "Busy", "another thread is in the middle of its call"),
-        (texts(PushTimeoutError::Cancelled(7)), "Cancelled(..)", "the wait was cancelled"),
-        (texts(PopTimeoutError::Cancelled), "Cancelled", "the wait was cancelled"),
-        (texts(PopTimeoutError::Timeout), "Timeout", "the queue was still empty when the time was up"),
-        (texts(PopTimeoutError::Closed), "Closed", "the queue is closed and drained"),
-        (texts(TryPushError::Busy(7)), "Busy(..)", "another thread is in the middle of its call"),
-        (texts(ChannelError::ZeroCapacity), "ZeroCapacity", "a queue needs a capacity of at least 1"),
-        (texts(ChannelError::TooLarge), "TooLarge", "the capacity is too large"),
+        (
+            texts(TryPushError::Full(7)),
+            "Full(..)",
+            "the queue is full, or no partner waits: try again, or use a call that waits",
+        ),
+        (texts(TryPushError::Closed(7)), "Closed(..)", closed),
+        (texts(Closed(7)), "Closed(..)", closed),
+        (
+            texts(PushTimeoutError::Timeout(7)),
+            "Timeout(..)",
+            "the queue was still full, or had no partner, when the time was up: try again, or wait longer",
+        ),
+        (texts(PushTimeoutError::Closed(7)), "Closed(..)", closed),
+        (texts(TryPopError::Empty), "Empty", "the queue is empty: try again, or use a call that waits"),
+        (texts(TryPopError::Closed), "Closed", drained),
+        (texts(TryPopError::Busy), "Busy", busy),
+        (texts(PushTimeoutError::Cancelled(7)), "Cancelled(..)", cancelled),
+        (texts(PopTimeoutError::Cancelled), "Cancelled", cancelled),
+        (
+            texts(PopTimeoutError::Timeout),
+            "Timeout",
+            "the queue was still empty when the time was up: try again, or wait longer",
+        ),
+        (texts(PopTimeoutError::Closed), "Closed", drained),
+        (texts(TryPushError::Busy(7)), "Busy(..)", busy),
+        (
+            texts(ChannelError::ZeroCapacity),
+            "ZeroCapacity",
+            "the capacity is too small to hold a single item: choose a larger one, at least 1",
+        ),
+        (
+            texts(ChannelError::TooLarge),
+            "TooLarge",
+            "the capacity is too large for the queue or for this machine's addresses: choose a smaller one",
+        ),
         (
             texts(ChannelError::BadBatch),
             "BadBatch",
-            "a batch must hold at least 1 item and at most the queue's capacity",
+            "a batch size or increment is 0 or above the queue's capacity: choose from 1 to the capacity",
         ),
         (
             texts(ChannelError::BadSlip),
             "BadSlip",
-            "a slip's danger must be at most its good distance, that at most the capacity, its interval at least 1",
+            "the slip's parameters do not fit: choose danger <= good <= capacity, and an interval of at least 1",
         ),
         (
             texts(ChannelError::BadSegment),
             "BadSegment",
-            "a segment must hold at least 1 item or byte, and at least 1 segment must be cached",
+            "a segment's length or the number of cached segments is 0: choose at least 1 for each",
         ),
-        (texts(ChannelError::NoMemory), "NoMemory", "no memory for the queue"),
+        (
+            texts(ChannelError::NoMemory),
+            "NoMemory",
+            "there is not enough memory for the queue: choose a smaller capacity, or free memory",
+        ),
     ];
     for (said, debug, display) in expected {
         assert_eq!(said, (debug.to_owned(), display.to_owned()));
@@ -49,8 +77,9 @@ fn errors_describe_themselves() {
 
 #[test]
 fn errors_are_padded_as_asked() {
-    assert_eq!(format!("{:>10}", TryPopError::Empty), "the queue is empty");
-    assert_eq!(format!("{:>20}", TryPopError::Empty), "  the queue is empty");
+    let empty = TryPopError::Empty.to_string();
+    assert_eq!(format!("{:>10}", TryPopError::Empty), empty);
+    assert_eq!(format!("{:>1$}", TryPopError::Empty, empty.len() + 2), format!("  {empty}"));
     assert_eq!(format!("{:>12?}", Closed(1)), "  Closed(..)");
 }
 

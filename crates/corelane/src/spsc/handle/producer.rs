@@ -439,7 +439,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// # Panics
     /// If `slots` is more than the capacity.
     pub fn wait_for_room(&mut self, slots: usize) -> Result<(), Closed<()>> {
-        assert!(slots <= self.capacity(), "a queue never has more free slots than its capacity");
+        assert!(slots <= self.capacity(), "`slots` is more than the capacity: wait for at most `capacity()`");
         #[cfg(feature = "std")]
         let waited = self.wait(slots, None);
         #[cfg(not(feature = "std"))]
@@ -601,7 +601,7 @@ impl<T, D: Design<T>, W, S: Recorder> Selectable for Producer<T, D, W, S> {
     }
 
     fn needs(&self, slots: usize) -> usize {
-        assert!(slots <= self.capacity(), "a queue never has more free slots than its capacity");
+        assert!(slots <= self.capacity(), "`room` is more than the capacity: wait for at most `capacity()`");
         slots
     }
 }

@@ -502,7 +502,7 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     /// The first `len` bytes have been initialised.
     #[inline]
     pub unsafe fn commit(self, len: usize) -> Result<(), Closed<()>> {
-        assert!(len <= self.len, "only reserved bytes can be committed");
+        assert!(len <= self.len, "`len` is more than the bytes reserved: commit at most those");
         #[cfg(loom)]
         // SAFETY: initialised by the caller's promise, and there is room.
         unsafe {
@@ -558,7 +558,7 @@ impl<W, S: Recorder> Selectable for Producer<W, S> {
 
     fn needs(&self, bytes: usize) -> usize {
         let need = words(bytes);
-        assert!(need <= self.raw.shared.body.limit, "a message that is longer than the bound never finds room");
+        assert!(need <= self.raw.shared.body.limit, "`room` is above the queue's limit: wait for less, or raise it");
         need
     }
 }
