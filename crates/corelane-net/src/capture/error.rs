@@ -217,7 +217,7 @@ impl fmt::Display for ReadError {
                 match part {
                     Part::Header => write!(f, "the input ends inside the header ({have} of {needed} bytes)")?,
                     Part::Data => {
-                        write!(f, "the input ends inside the data ({have} of {needed} bytes with the header)")?
+                        write!(f, "the input ends inside the data ({have} of {needed} bytes with the header)")?;
                     }
                 }
                 f.write_str("; if it was longer, copy it again")
