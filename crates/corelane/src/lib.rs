@@ -1,4 +1,5 @@
-//! Queues between cores: each design from its paper, behind one contract, and one flagship, the lane.
+//! Queues that move items from thread to thread: each design from its paper, behind one contract, and one flagship, the
+//! [lane](spsc::lane).
 //!
 //! ```
 //! let (mut producer, mut consumer) = corelane::spsc::channel(1024);
@@ -20,86 +21,48 @@
 //!
 //! # Which queue?
 //!
-//! From one producer to one consumer, through a buffer, bounded unless the table says otherwise: all of [`spsc`]. Start
-//! with the [lane](spsc::lane): [`spsc::channel`].
-//!
-//! | you have | take | because |
+//! | threads | buffer | start with |
 //! |---|---|---|
-//! | anything, or you are unsure | [`spsc::lane`] | lowest latency; few cache lines move, whatever the item |
-//! | a producer that must never wait | [`spsc::linked`] | the lane without a bound; gives memory back after a burst |
-//! | bytes: records, packets, log lines | [`spsc::stream`] | the bytes lie in the queue, without a box a message |
-//! | slices of plain data, hundreds at a time | [`spsc::mcring`] | one copy and one publication a batch |
-//! | a queue of one or two items | [`spsc::lamport`] | nothing to cache or to batch there |
-//! | a comparison with published designs | the others in [`spsc`] | each from its paper, made safe |
+//! | one sends, one receives | yes | [`spsc::channel`] |
+//! | any number on both sides | yes | [`mpmc::channel`] |
+//! | one sends, several receive, a queue for each | yes | [`dispatch::channel`] |
+//! | any number on both sides | no: a put waits for its take | [`handoff::SynchronousQueue`] |
+//! | one thread or task waits for many ends, and for file descriptors | | [`wait::Select`] |
 //!
-//! Any number of threads on both sides, and no buffer between them: [`handoff`], where a put waits for its take.
+//! Each family's page has a table of its designs: [`spsc`](spsc#which-one), [`mpmc`](mpmc#which-one),
+//! [`dispatch`](dispatch#which-route), [`handoff`].
 //!
-//! | you have | take | because |
-//! |---|---|---|
-//! | work for any thread that is free | [`handoff::SynchronousQueue`], [`Unfair`] | those that are awake are served |
-//! | requests to be served in turn | [`handoff::SynchronousQueue`], [`Fair`] | first come, first served |
-//! | items that may be left behind | [`handoff::TransferQueue`] | the producer chooses, item by item; unbounded |
-//! | threads that work in pairs, an item for an item | [`handoff::Exchanger`] | any two threads make a pair |
+//! A few producers that are known from the start are best served by a queue of [`spsc`] each. That costs less an item
+//! than one queue that they share, and keeps the order of each. [`mpmc::lanes`] does the same for producers and
+//! consumers that come and go.
 //!
-//! Any number of threads on both sides, and a buffer between them: all of [`mpmc`]. Start with [`mpmc::ticket`]:
-//! [`mpmc::channel`].
+//! # Promises
 //!
-//! | you have | take | because |
-//! |---|---|---|
-//! | threads that share a queue of work | [`mpmc::ticket`] | bounded; one compare-and-swap an item, or a batch |
-//! | the same, and threads that may be stopped anywhere | [`mpmc::scq`] | lock-free; no call says `Busy` |
-//! | many producers, each one's items in order | [`mpmc::lanes`] | a lane for each producer; they never meet |
-//! | producers that must never wait | [`mpmc::michael_scott`] | lock-free; no bound |
-//! | items that pile up, and memory that is wanted back | [`mpmc::two_lock`] | no bound; memory is what is inside |
-//! | a comparison with the paper on batch queues | the others in [`mpmc`] | each from its source, made safe |
+//! These hold in every family. Each family's page has the rest, and the exceptions.
 //!
-//! One thread that hands out work to several, with a queue for each of them: [`dispatch`], over any design of [`spsc`],
-//! lanes unless another is named.
+//! - **Nothing is lost.** An item is taken once, or comes back to the call that could not hand it over, or is dropped
+//!   once with the queue.
+//! - **A bounded queue never holds more than its capacity.**
+//! - **`try_` calls never wait** for items, for room or for a partner.
+//! - **`Empty` is exact** in [`spsc`] and [`mpmc`]. An item whose push has returned is never held back.
+//! - **A queue can be closed**, by a call, or by the drop of a side's handles. Each family says what then becomes of
+//!   its items.
+//! - **The side that sleeps pays for the wake-up**, not the side that publishes. How a side waits is a [strategy](wait)
+//!   chosen by type.
+//! - **Counting costs nothing** unless a type parameter asks for it: [`spsc::stats`], `mpmc::stats`.
 //!
-//! | you have | take | because |
-//! |---|---|---|
-//! | one thread in front of several | [`dispatch::channel`] | workers do not contend; a job is seen at once |
-//! | jobs of one key that are to stay in order | [`dispatch::ByKey`] | one worker a key |
-//! | jobs of uneven length | [`dispatch::LeastLoaded`], [`mpmc::ticket`] | the shortest queue; one for all |
-//! | results of all workers for one thread | [`dispatch::Collector`] | a queue from each, taken from in turn |
-//!
-//! A few producers that are known from the start: a queue of [`spsc`] from each costs less an item than one that they
-//! share, and keeps the order of each; [`mpmc::lanes`] is that for producers, and consumers, that come and go.
-//!
-//! One thread, or one task, waits for many ends, of any of these queues, and for sockets and other file descriptors:
-//! [`wait::Select`].
-//!
-//! # What every queue of `spsc` promises
-//!
-//! - Any `T: Send`: zero, NULL and zero-sized items too. FIFO, exactly once, never more than `capacity` items inside
-//!   ([`spsc::linked`] has as much as there is memory, and says `Full` where the allocator refuses more).
-//! - `try_` calls never wait, and their fast paths hold no read-modify-write and no fence ([`spsc::locked`] alone has a
-//!   lock, to show what it costs). `Empty` is exact: an item whose push has returned is never held back. `Full` may
-//!   come early by [`release_lag`](spsc::Producer::release_lag), which is 0 for small queues and at most an eighth of
-//!   the capacity.
-//! - Two queues in a ring never hang two threads that only use `try_` calls, as long as at most
-//!   `capacity - release_lag` items are in flight.
-//! - Waiting is a [strategy](wait) chosen by type. The side that sleeps pays for the wake-up, not the side that
-//!   publishes.
-//! - Items can be written and read [in place](spsc::Producer::reserve), many at once [where they lie side by
-//!   side](spsc::Contiguous).
-//! - Counting is a type parameter, [`spsc::stats`]: it costs nothing unless it is asked for.
-//! - Either side may close, by call or by drop; what then becomes of an item is said in [`spsc`](spsc#closing). An item
-//!   that is never popped is dropped exactly once.
-//!
-//! The tests in `tests/contract` hold every design to this, and those in `tests/loom.rs` under every interleaving of
-//! small cases. [`handoff`] has its own promises; `tests/handoff` and `tests/loom_handoff.rs` hold it to them. So has
-//! [`mpmc`], with `tests/mpmc` and `tests/loom_mpmc.rs`. `tests/shuttle` runs all of them at real sizes, under
-//! schedules that are drawn.
+//! One suite of tests holds every design of a family to its promises, and models run small cases of each under every
+//! interleaving.
 //!
 //! # Features
 //!
-//! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin: the
-//!   [adaptive](wait::Adaptive) strategy, too, which handles that name none have in every build.
-//! - `async`: either end of every queue of [`spsc`] but the [`stream`](spsc::stream), and of a [`dispatch`], may be a
-//!   task's instead of a thread's, on any executor, with `Stream` and `Sink`; a dropped future loses nothing. See
-//!   `spsc::asynchronous` and `dispatch::asynchronous`. For every other end, as of [`mpmc`], a task waits by
-//!   `wait::Select::wait_async`. Adds futures-core and futures-sink, which are traits and no code.
+//! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin. The
+//!   [adaptive](wait::Adaptive) strategy, which handles that name none have in every build, then spins too.
+//! - `async`: a task awaits an end instead of a thread, on any executor, with `Stream` and `Sink`; a dropped future
+//!   loses nothing. It adds futures-core and futures-sink, which are traits and no code.
+//!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`.
+//!   - Either end of a [`dispatch`]: `dispatch::asynchronous`.
+//!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`.
 //!
 //! # Where things are
 //!
@@ -111,9 +74,6 @@
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
-//!
-//! [`Unfair`]: handoff::Fairness::Unfair
-//! [`Fair`]: handoff::Fairness::Fair
 #![cfg_attr(not(feature = "std"), no_std)]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]

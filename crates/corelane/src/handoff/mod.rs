@@ -1,25 +1,5 @@
-//! Handing items from thread to thread, with no buffer between them.
-//!
-//! A put waits for a take, a take waits for a put; they meet and go on in pairs. Any number of threads on both sides.
-//!
-//! | you want | take |
-//! |---|---|
-//! | the highest rate; threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`] |
-//! | the longest waiting thread to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
-//! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
-//! | an item for an item, between equals | [`Exchanger`] |
-//! | a request now and its outcome later, or several at once | [tickets], and [`Select`] |
-//!
-//! Each verb means one thing in all of them:
-//!
-//! | | waits until it is done, or closed | never waits | waits at most so long |
-//! |---|---|---|---|
-//! | hand an item to a take | `put` | `try_put`, `try_put_batch` | `put_timeout`, `put_with` |
-//! | take an item | `take` | `try_take`, `try_take_batch` | `take_timeout`, `take_with` |
-//! | leave an item for the next take | | [`push`](TransferQueue::push) of the [`TransferQueue`] | |
-//! | swap an item for another | `exchange` | `try_exchange` | `exchange_timeout`, `exchange_with` |
-//!
-//! What ends in `_with` takes a [`WaitLimit`]: a time, a [`CancelToken`], or both.
+//! Items go from thread to thread with no buffer between them: a put waits for a take, and a take for a put. Any number
+//! of threads may be on either side.
 //!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};
@@ -40,9 +20,24 @@
 //!
 //! # Promises
 //!
-//! - An item that is put is taken by exactly one take, or comes back to its put. Neither outcome is in doubt: one
-//!   compare-and-swap of one word decides. So a [`try_put`](SynchronousQueue::try_put) either hands its item to a take
-//!   that waited, or returns it; nothing is in between.
+//! - **One taker, or back.** An item that is put is taken by exactly one take, or comes back to its put. One
+//!   compare-and-swap of one word decides, so neither outcome is in doubt. A [`try_put`](SynchronousQueue::try_put)
+//!   either hands its item to a take that waited, or returns it; nothing is in between.
+//! - **Visibility.** What a thread did before a put is visible after the take that got the item. What it did before a
+//!   take that waited is visible after the put that found it.
+//! - **Limits.** A wait may be given an end by a [`WaitLimit`]: a time, a [`CancelToken`]. When several things have
+//!   happened, a partner goes before a cancellation, and a cancellation before the time.
+//! - **[`close`](SynchronousQueue::close)** sends every waiting thread away, and each put gets its item back. Every
+//!   later call fails.
+//! - **Lock-free.** A thread that is stopped anywhere keeps no other thread from its partner. (A [`CancelToken`] has a
+//!   lock, which a thread takes before it sleeps.)
+//! - **Contention-free.** A request that waits reads one word of its own until that changes.
+//! - **Idle queues use no CPU.** A thread that waits spins only while it is next in line, for a quarter of what it
+//!   takes to sleep and be woken here, as measured. While other threads want its CPU it yields, 64 times at most. Then
+//!   it sleeps.
+//! - **Memory** is bounded by the number of requests that wait at once, however many came and gave up.
+//!
+//! What `try_` calls say:
 //!
 //! ```
 //! # use corelane::handoff::{Fairness, SynchronousQueue};
@@ -56,11 +51,7 @@
 //! assert_eq!(ticket.try_followup(), Some(Ok('a')));
 //! ```
 //!
-//! - What a thread did before a put is visible after the take that got the item; what it did before a take that waited
-//!   is visible after the put that found it.
-//! - A wait may be given an end ([`WaitLimit`]): a time, a [`CancelToken`]. When several things have happened, a
-//!   partner goes before a cancellation, and a cancellation before the time.
-//! - [`close`](SynchronousQueue::close) sends every waiting thread away, puts with their items; every later call fails.
+//! What a close does:
 //!
 //! ```
 //! # use corelane::handoff::{Fairness, SynchronousQueue};
@@ -74,19 +65,33 @@
 //! assert_eq!(queue.take(), Err(Closed(())));
 //! ```
 //!
-//! - Lock-free: a thread that is stopped anywhere keeps no other thread from its partner. Contention-free: a request
-//!   that waits reads one word of its own until that changes. (A [`CancelToken`] has a lock, which a thread takes
-//!   before it sleeps.)
-//! - A thread that waits spins only while it is next in line, for a quarter of what it takes to sleep and be woken
-//!   here, as measured. While other threads want its CPU it gives way to them, 64 times at most. Then it sleeps. Idle
-//!   queues use no CPU.
-//! - Memory is bounded by the number of requests that wait at once, however many came and gave up.
+//! # Which one?
+//!
+//! | you want | take |
+//! |---|---|
+//! | the highest rate; threads that are not needed stay asleep | [`SynchronousQueue`], [`Unfair`] |
+//! | the longest waiting thread to be served first | [`SynchronousQueue`], [`Fair`](Fairness::Fair) |
+//! | items that may be left behind, beside some whose taking is waited for | [`TransferQueue`] |
+//! | an item for an item, between equals | [`Exchanger`] |
+//! | a request now and its outcome later, or several at once | [tickets], and [`Select`] |
+//!
+//! Each verb means one thing in all of them:
+//!
+//! | | waits until it is done, or closed | never waits | waits at most so long |
+//! |---|---|---|---|
+//! | hand an item to a take | `put` | `try_put`, `try_put_batch` | `put_timeout`, `put_with` |
+//! | take an item | `take` | `try_take`, `try_take_batch` | `take_timeout`, `take_with` |
+//! | leave an item for the next take | | [`push`](TransferQueue::push) of the [`TransferQueue`] | |
+//! | swap an item for another | `exchange` | `try_exchange` | `exchange_timeout`, `exchange_with` |
+//!
+//! What ends in `_with` takes a [`WaitLimit`]: a time, a [`CancelToken`], or both.
 //!
 //! # How it is built
 //!
-//! `dual_queue` and `dual_stack` are the algorithms, `pool` holds their nodes, `dual` is what they have in common: a
-//! request and its follow-up. `waiting` spends the time between the two. `exchanger` pairs requests of one kind in an
-//! `arena`.
+//! 1. A request and its follow-up are what all structures have in common (`dual`).
+//! 2. `dual_queue` and `dual_stack` are the algorithms. `pool` holds their nodes.
+//! 3. `waiting` spends the time between a request and its follow-up.
+//! 4. `exchanger` pairs requests of one kind in an `arena`.
 //!
 //! # Where things are
 //!
@@ -201,9 +206,9 @@ impl<T: Send> SynchronousQueue<T> {
     /// An [unfair](Fairness::Unfair) queue with an elimination arena: threads that get in each other's way at the queue
     /// meet beside it.
     ///
-    /// For machines with many cores, and only if it measures better there. A thread that comes at a bad moment stays
-    /// beside the queue for a microsecond, where a partner seldom is, instead of trying again. On two cores a hand-over
-    /// took 1.3 µs with 8 threads on each side and 1.4 µs with 32, and 0.3 µs without elimination.
+    /// Take it only on a machine with many cores, and only if it measures better there. A thread that comes at a bad
+    /// moment stays beside the queue for a microsecond instead of trying again, and a partner is seldom there. On two
+    /// cores that is slower.
     ///
     /// ```
     /// use corelane::handoff::{Fairness, SynchronousQueue};

@@ -1,8 +1,8 @@
-//! Queues between any number of producers and any number of consumers.
+//! Queues that any number of threads push into and any number of threads pop from.
 //!
-//! [`channel`] gives a [`Sender`] and a [`Receiver`], which are cloned for further threads: when the last sender is
-//! gone the queue is closed, and receivers pop what is inside and are told so; when the last receiver is gone pushes
-//! are refused with their items.
+//! [`channel`] makes a [`Sender`] and a [`Receiver`]. Clone one of them for each further thread. When the last sender
+//! is gone, receivers pop what is inside and then get [`Closed`](crate::error::Closed). When the last receiver is gone,
+//! a push is refused and gives its item back.
 //!
 //! ```
 //! use corelane::mpmc;
@@ -20,9 +20,91 @@
 //! assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 500_500);
 //! ```
 //!
-//! Under them is one type, [`Queue`], with the algorithm as a type parameter, so code can be generic over it without
-//! dynamic dispatch. [`queue`] makes one to be shared by reference or in an `Arc`: any thread may push and pop, and a
-//! [`close`](Queue::close) ends it.
+//! # Promises
+//!
+//! - **Order.** First in, first out; each item once. Any `T: Send`.
+//! - **Bound.** Never more than `capacity` items inside.
+//! - **Linearizable.** Each call takes effect at one moment between its beginning and its end. A batch is a sequence of
+//!   single calls, each with its moment. Where a batch is made in one step, nothing comes between them.
+//! - **`try_` calls never wait for another thread.** Where one would have to, it says `Busy`, which claims nothing
+//!   about the queue. A thread that is alone never sees `Busy`. There is one exception: a thread that has a sleeping
+//!   thread to wake takes a lock for a few instructions, and so does a thread that falls asleep.
+//! - **`Full` and `Empty` are exact**, except `Full` of [`scq`].
+//! - **A batch takes one synchronization** where single calls take one each. A push takes its items from the caller's
+//!   vector and leaves there what it does not push. A pop waits for one item, takes up to a limit, and appends to the
+//!   caller's vector.
+//! - **[`close`](Queue::close) ends the queue for all threads.** A push comes before the close, and its item can be
+//!   popped; or after it, and its item comes back. Pops get what is inside, then `Closed`. What is never popped is
+//!   dropped with the queue. The drop of the last [`Sender`], or of the last [`Receiver`], closes the queue in the same
+//!   way.
+//! - **Visibility.** What a thread did before a push is visible to the thread that popped the item.
+//! - **Waiting** is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and another thread
+//!   pays for its wake-up. No call pays while no thread sleeps.
+//! - **Counting** is a type parameter: [`stats`].
+//!
+//! `try_` calls:
+//!
+//! ```
+//! use corelane::error::{TryPopError, TryPushError};
+//! use corelane::mpmc;
+//!
+//! let queue = mpmc::queue(1);
+//! assert_eq!(queue.try_pop(), Err(TryPopError::Empty));
+//! assert_eq!(queue.try_push('a'), Ok(()));
+//! assert_eq!(queue.try_push('b'), Err(TryPushError::Full('b')));
+//! ```
+//!
+//! Batches:
+//!
+//! ```
+//! # use corelane::mpmc;
+//! let queue = mpmc::queue(3);
+//! let mut items = vec![1, 2, 3, 4];
+//! assert_eq!(queue.try_push_batch(&mut items), Ok(3));
+//! assert_eq!(items, [4]);
+//! let mut popped = Vec::new();
+//! assert_eq!(queue.pop_batch(&mut popped, 10), Ok(3));
+//! assert_eq!(popped, [1, 2, 3]);
+//! ```
+//!
+//! Closing:
+//!
+//! ```
+//! # use corelane::mpmc;
+//! use corelane::error::Closed;
+//!
+//! let queue = mpmc::queue(3);
+//! queue.push('a').unwrap();
+//! queue.close();
+//! assert_eq!(queue.push('b'), Err(Closed('b')));
+//! assert_eq!(queue.pop(), Ok('a'));
+//! assert_eq!(queue.pop(), Err(Closed(())));
+//! ```
+//!
+//! # Which one?
+//!
+//! | you have | take | bound | progress |
+//! |---|---|---|---|
+//! | threads that share a queue | [`ticket`] | capacity | `try_` calls lock-free; as a whole non-blocking only |
+//! | the same, over eight a side, or stopped | [`scq`] | capacity | lock-free; a stopped thread keeps its slot |
+//! | producers, each with its order | [`lanes`] | each its own | pushes wait-free; a pop keeps one lane to itself |
+//! | producers that never wait; stopped threads | [`michael_scott`] | memory | lock-free |
+//! | items that pile up, and memory that is wanted back | [`two_lock`] | memory | blocking, each end by itself |
+//! | a comparison with the paper on batch queues | [`condvar`] | capacity | blocking |
+//! | the same, with threads that never sleep | [`busy_wait`] | capacity | blocking |
+//!
+//! Each module says what memory its queue takes.
+//!
+//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Sender`, `Receiver`, and
+//! `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s, except [`channel_with`] and
+//! [`queue_with`], which make any design. [`lanes`] has its own `Sender` and `Receiver`, and no `Queue`: there the
+//! promises hold for each sender's lane.
+//!
+//! # Other ways to share and to wait
+//!
+//! Handles are a layer over one type, [`Queue`]. [`queue`] makes one to be shared by reference or in an `Arc`: any
+//! thread may push and pop, and a [`close`](Queue::close) ends it. The algorithm is a type parameter, so code can be
+//! generic over it without dynamic dispatch.
 //!
 //! ```
 //! use corelane::mpmc;
@@ -48,96 +130,14 @@
 //! assert_eq!(sum, 500_500);
 //! ```
 //!
-//! A task waits for a queue, or for several, by [`Select::wait_async`](crate::wait::Select#method.wait_async), with the
+//! A task waits for one queue or for several by [`Select::wait_async`](crate::wait::Select#method.wait_async), with the
 //! feature `async`.
-//!
-//! # Which one?
-//!
-//! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Sender`, `Receiver`, and
-//! `queue`, `try_queue`, `queue_with`, `Queue`. Those of this module are [`ticket`]'s, but for [`channel_with`] and
-//! [`queue_with`], which make any design. [`lanes`] has its own `Sender` and `Receiver`, and no `Queue`: what is said
-//! below holds for each sender's lane there.
-//!
-//! | you have | take | because |
-//! |---|---|---|
-//! | threads that share a queue | [`ticket`] | bounded; one compare-and-swap an item or a batch |
-//! | such threads, more than eight a side, or stopped anywhere | [`scq`] | bounded, lock-free; few tries are in vain |
-//! | many producers, each with an order of its own | [`lanes`] | bounded for each; producers never meet |
-//! | producers that must never wait, threads stopped anywhere | [`michael_scott`] | lock-free; no bound but memory |
-//! | items that pile up, and memory that is wanted back | [`two_lock`] | no bound but memory, which is what is inside |
-//! | a comparison with the paper on batch queues | [`condvar`], [`busy_wait`] | each from its source, made safe |
-//!
-//! | | bounded | progress | memory |
-//! |---|---|---|---|
-//! | [`ticket`] | yes | `try_` calls lock-free; as a whole non-blocking only | a slot an item, from the start |
-//! | [`scq`] | yes | lock-free; a stopped thread keeps its slot | a slot an item, two indices, from the start |
-//! | [`lanes`] | yes | pushes wait-free; a pop keeps one lane from other pops | a [lane] for each sender |
-//! | [`michael_scott`] | no | lock-free | a node an item, kept for later ones |
-//! | [`two_lock`] | no | blocking, each end for itself | a node an item, given back at once |
-//! | [`condvar`] | yes | blocking | the capacity, from the start |
-//! | [`busy_wait`] | yes | blocking; threads that wait never sleep | the capacity, from the start |
-//!
-//! # What every queue promises
-//!
-//! - First in, first out; every item once; never more than `capacity` items inside. Any `T: Send`.
-//! - Linearizable: each call takes effect at one moment between its beginning and its end. A batch is a sequence of
-//!   single calls, each with its moment; where it is made in one step nothing comes between them.
-//! - `try_` calls never wait for another thread. Where they had to, they say `Busy`, which claims nothing about the
-//!   queue; `Full` and `Empty` are exact, but for `Full` of [`scq`]. A thread that is alone never sees `Busy`. One
-//!   thing they do wait for: a thread that has a sleeping one to wake takes a lock for a few instructions, as does a
-//!   thread that falls asleep.
-//!
-//! ```
-//! use corelane::error::{TryPopError, TryPushError};
-//! use corelane::mpmc;
-//!
-//! let queue = mpmc::queue(1);
-//! assert_eq!(queue.try_pop(), Err(TryPopError::Empty));
-//! assert_eq!(queue.try_push('a'), Ok(()));
-//! assert_eq!(queue.try_push('b'), Err(TryPushError::Full('b')));
-//! ```
-//!
-//! - A batch takes one synchronization where single calls take one each. A push takes its items from the caller's
-//!   vector, so what is not pushed is still there; a pop waits for one item, takes up to a limit, and appends to the
-//!   caller's vector.
-//!
-//! ```
-//! # use corelane::mpmc;
-//! let queue = mpmc::queue(3);
-//! let mut items = vec![1, 2, 3, 4];
-//! assert_eq!(queue.try_push_batch(&mut items), Ok(3));
-//! assert_eq!(items, [4]);
-//! let mut popped = Vec::new();
-//! assert_eq!(queue.pop_batch(&mut popped, 10), Ok(3));
-//! assert_eq!(popped, [1, 2, 3]);
-//! ```
-//!
-//! - [`close`](Queue::close) ends it for all: pushes are refused with their items, pops get what is inside and then an
-//!   end. A push comes before the close, then its item can be popped, or after it, then it comes back. What is not
-//!   popped is dropped with the queue. The drop of the last [`Sender`] and that of the last [`Receiver`] close it the
-//!   same way.
-//!
-//! ```
-//! # use corelane::mpmc;
-//! use corelane::error::Closed;
-//!
-//! let queue = mpmc::queue(3);
-//! queue.push('a').unwrap();
-//! queue.close();
-//! assert_eq!(queue.push('b'), Err(Closed('b')));
-//! assert_eq!(queue.pop(), Ok('a'));
-//! assert_eq!(queue.pop(), Err(Closed(())));
-//! ```
-//!
-//! - What a thread did before a push is visible to the thread that popped the item.
-//! - Waiting is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and costs the others a
-//!   wake-up; no call pays while no thread sleeps.
-//! - Counting is a type parameter, [`stats`].
 //!
 //! # How it is built
 //!
-//! An algorithm is one file, which makes attempts (`design.rs`). Waiting is written once over them (`queue.rs`,
-//! `sleepers.rs`), and so are the handles (`handles.rs`).
+//! 1. An algorithm is one file, which makes attempts (`design.rs`).
+//! 2. Waiting is written once over those attempts (`queue.rs`, `sleepers.rs`).
+//! 3. The handles are written once over the queue (`handles.rs`).
 //!
 //! # Where things are
 //!
@@ -150,8 +150,6 @@
 //! | `nodes.rs` | the nodes of `michael_scott` |
 //! | `lock.rs`, `deque.rs` | the lock of designs that do not sleep under it; what lies under a lock |
 //! | one file each | `ticket`, `scq`, `lanes`, `michael_scott`, `two_lock`, `condvar`, `busy_wait` |
-//!
-//! [lane]: crate::spsc::lane
 #![allow(rustdoc::private_intra_doc_links)]
 
 /// The names every design's module offers, for its own type parameter.

@@ -1,9 +1,99 @@
-//! Queues between one producer and one consumer.
+//! Queues from one producer to one consumer. The lane is the one to start with: [`channel`] makes it.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - **Order.** First in, first out; each item exactly once. Any `T: Send`: zero, NULL and zero-sized items too.
+//! - **Bound.** Never more than `capacity` items inside. [`linked`] has as much as there is memory, and says `Full`
+//!   where the allocator refuses more.
+//! - **`Empty` is exact.** An item whose push has returned is never held back.
+//! - **`Full` may come early** by [`release_lag`](Producer::release_lag), which is 0 for small queues and at most an
+//!   eighth of the capacity.
+//! - **`try_` calls never wait.** Their fast paths hold no read-modify-write and no fence. [`locked`] alone has a lock,
+//!   to show what it costs.
+//! - **No deadlock of `try_` calls.** Two queues in a ring never hang two threads that only use `try_` calls, as long
+//!   as at most `capacity - release_lag` items are in flight.
+//! - **In place.** Items can be written and read [where they lie](Producer::reserve), many at once [where they lie side
+//!   by side](Contiguous).
+//! - **Waiting** is a [strategy](crate::wait) chosen by type. The side that sleeps pays for the wake-up, not the side
+//!   that publishes.
+//! - **Counting** is a type parameter, [`stats`]: it costs nothing unless it is asked for.
+//! - **An item that is never popped is dropped exactly once.**
+//!
+//! # What the other thread can change
+//!
+//! - A queue that is not full becomes full only by its producer's own pushes. A full one may have room at any time.
+//! - A queue that is not empty becomes empty only by its consumer's own pops. An empty one may have items at any time.
+//! - So `len` is an upper bound for the producer and a lower bound for the consumer.
+//! - A closed queue stays closed. After the producer is gone, the consumer still gets everything.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::channel(1);
+//! assert_eq!(producer.try_push(1), Ok(()));
+//! assert!(producer.try_push(2).unwrap_err().is_full());
+//! assert_eq!(consumer.try_pop(), Ok(1));
+//! assert_eq!(producer.try_push(2), Ok(()));
+//! ```
+//!
+//! ```
+//! use corelane::error::{TryPopError, TryPushError};
+//!
+//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
+//! producer.push('a').unwrap();
+//! drop(producer);
+//! assert_eq!(consumer.try_pop(), Ok('a'));
+//! assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
+//!
+//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
+//! producer.push('a').unwrap();
+//! consumer.close();
+//! assert_eq!(producer.try_push('b'), Err(TryPushError::Closed('b')));
+//! assert_eq!(consumer.try_pop(), Ok('a'));
+//! ```
+//!
+//! # Closing
+//!
+//! Either end closes by `close` or by being dropped.
+//!
+//! - **The producer closed.** Everything that it had pushed can still be popped. After that the consumer gets `Closed`.
+//! - **The consumer closed by `close`.** A push that returned before can still be popped. A push that begins afterwards
+//!   is refused. A push beside the close is either refused and gives its item back, or accepted, and then its item can
+//!   be popped. So nothing is lost, and neither end waits for the other.
+//! - **The consumer was dropped.** Nothing can be popped any more. What is inside is dropped with the queue, and so is
+//!   what a push beside the drop has put there. Later pushes are refused.
+//!
+//! There is one exception. Without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call,
+//! Miri) an item pushed beside a `close` by the consumer may be accepted and then dropped with the queue. No thread
+//! sleeps longer than 1 ms at a time there, either.
+//!
+//! # Which one?
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | anything, or you are unsure | [`lane`] | lowest latency; few cache lines move, whatever the item |
+//! | a producer that must never wait | [`linked`] | the lane without a bound; gives memory back after a burst |
+//! | bytes: records, packets, log lines | [`stream`] | the bytes lie in the queue, without a box a message |
+//! | slices of plain data, hundreds at a time | [`mcring`] | one copy and one publication a batch |
+//! | single items, and the last free slot counts | [`multiline`] | a slot is free as soon as its item is popped |
+//! | a queue of one or two items | [`lamport`] | nothing to cache or to batch there |
+//! | a comparison with published designs | the others | each from its paper, made safe |
 //!
 //! Every design has a module with the same names: `channel`, `try_channel`, `channel_with`, `Producer`, `Consumer`.
-//! Those of this module are the lane's. All are bounded but [`linked`], whose constructors take no capacity. [`stream`]
-//! moves bytes and has handles of its own. The handles are one pair of types, [`Producer`] and [`Consumer`], with the
-//! design as a type parameter, so code can be generic over it without dynamic dispatch:
+//! Those of this module are the lane's. The constructors of [`linked`] take no capacity. [`stream`] moves bytes and has
+//! handles of its own.
+//!
+//! With the feature `async` either end, except those of a [`stream`], can be turned into one that a task awaits:
+//! `asynchronous`.
+//!
+//! # One pair of handles
+//!
+//! The handles are one pair of types, [`Producer`] and [`Consumer`]. The design is a type parameter, so code can be
+//! generic over it without dynamic dispatch:
 //!
 //! ```
 //! use corelane::spsc::{self, Design, McRing, Options};
@@ -29,61 +119,11 @@
 //! assert_eq!(consumer.pop_batch(&mut items, 100), Ok(3));
 //! ```
 //!
-//! # What the other thread can change
-//!
-//! - A queue that is not full can only become full by its producer's own pushes; a full one may have room at any time.
-//!
-//! ```
-//! let (mut producer, mut consumer) = corelane::spsc::channel(1);
-//! assert_eq!(producer.try_push(1), Ok(()));
-//! assert!(producer.try_push(2).unwrap_err().is_full());
-//! assert_eq!(consumer.try_pop(), Ok(1));
-//! assert_eq!(producer.try_push(2), Ok(()));
-//! ```
-//!
-//! - A queue that is not empty can only become empty by its consumer's own pops; an empty one may have items at any
-//!   time. `len` is an upper bound for the producer and a lower bound for the consumer.
-//! - A closed queue stays closed. After the producer is gone, the consumer still gets everything:
-//!
-//! ```
-//! use corelane::error::{TryPopError, TryPushError};
-//!
-//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
-//! producer.push('a').unwrap();
-//! drop(producer);
-//! assert_eq!(consumer.try_pop(), Ok('a'));
-//! assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
-//!
-//! let (mut producer, mut consumer) = corelane::spsc::channel(4);
-//! producer.push('a').unwrap();
-//! consumer.close();
-//! assert_eq!(producer.try_push('b'), Err(TryPushError::Closed('b')));
-//! assert_eq!(consumer.try_pop(), Ok('a'));
-//! ```
-//!
-//! With the feature `async` either end can be turned into one that a task waits for, but for those of a [`stream`]:
-//! `asynchronous`.
-//!
-//! # Closing
-//!
-//! Either end closes by `close` or by being dropped.
-//!
-//! - **The producer closed.** Everything that it had pushed can still be popped; after that the consumer is told
-//!   `Closed`.
-//! - **The consumer closed by `close`.** Each push that returned before can still be popped, each that begins
-//!   afterwards is refused. One beside the close is either refused, and the call gives the item back, or accepted, and
-//!   then it can be popped: nothing is lost, and neither end waits for the other.
-//! - **The consumer was dropped.** Nothing can be popped any more: what is inside is dropped with the queue, also what
-//!   a push beside the drop has put there. Later pushes are refused.
-//!
-//! One exception: without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call, Miri) an
-//! item pushed beside a `close` by the consumer may be accepted and then dropped with the queue; there no thread sleeps
-//! longer than 1 ms at a time, either.
-//!
 //! # How it is built
 //!
-//! An algorithm is one file: where items lie, which side publishes what, and when. It implements a producer's and a
-//! consumer's half of a few calls each. Everything else of the contract is written once over those halves.
+//! 1. An algorithm is one file: where items lie, which side publishes what, and when.
+//! 2. It implements a producer's and a consumer's half, of a few calls each.
+//! 3. Everything else of the contract is written once over those halves.
 //!
 //! # Where things are
 //!
