@@ -1,4 +1,5 @@
-//! A fan-out whose ends are tasks': the dispatcher, any of the workers, or all of them. Behind the feature `async`.
+//! A fan-out whose ends are awaited by tasks: the dispatcher, any of the workers, or all of them. Behind the feature
+//! `async`.
 //!
 //! ```
 //! use corelane::dispatch;
@@ -28,13 +29,15 @@
 //! # });
 //! ```
 //!
-//! Each end is turned by itself, [`Dispatcher::into_async`] and [`Worker::into_async`], and can be turned back. All
-//! that [the fan-out](super) promises holds: no job is held back, each is accounted for, a panic surfaces.
+//! [`Dispatcher::into_async`] and [`Worker::into_async`] turn one end each, and the end can be turned back.
 //!
-//! # What a dropped future loses
+//! # Promises
 //!
-//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out
-//! or an aborted task:
+//! - **All that [the fan-out](super) promises holds**: no job is held back, each is accounted for, a panic surfaces.
+//! - **Every future may be dropped at any point**, by a `select!`, a time-out or an aborted task. The table below says
+//!   what becomes of the job.
+//! - **A poll is wait-free where the queue's `try_` calls are.** The exception is the lock of a worker that leaves,
+//!   once a worker.
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
@@ -45,8 +48,8 @@
 //! | [`AsyncDispatcher::join`] | the dispatcher is gone; workers empty their queues; drops what is not [taken] |
 //! | [`AsyncWorker::run`] | the worker goes with it, as if it left: what is in its queue goes back to the dispatcher |
 //!
-//! To hand out a job that must not be lost, [`reserve`](AsyncDispatcher::reserve) first: what it returns dispatches
-//! without waiting.
+//! To hand out a job that must not be lost, await [`reserve`](AsyncDispatcher::reserve) first: what it returns
+//! dispatches without waiting.
 //!
 //! ```
 //! use corelane::dispatch;
@@ -74,45 +77,46 @@
 //! assert_eq!(workers[1].pop(), Ok("third"));
 //! ```
 //!
+//! # When to use it, and when not
+//!
+//! Use it for workers that are tasks on a runtime with several threads, or for a dispatcher that is a task, for example
+//! behind an accept loop. Workers that compute for long are better threads, which a blocking dispatcher or a task can
+//! feed. Tasks of one thread need none of it.
+//!
 //! # How it works
 //!
 //! 1. A worker waits as any [consumer](crate::spsc::asynchronous#how-it-works) does.
-//! 2. A dispatcher that finds no room leaves its task's waker on the desk, where workers that leave look for it, and in
-//!    each queue that it waits for: all of them, or where the job is bound to a worker that one. It raises those
-//!    queues' flags that are not up, passes one barrier for all of them, tries once more, which looks at the desk
-//!    first, and is pending. If that try has changed what it waits for, because jobs that came back went out or a
-//!    worker left, it begins again.
-//! 3. Each queue that it waited for wakes it once. So a dispatcher of N workers may be polled N times for a wait, each
-//!    time with room for another job.
-//! 4. A worker that leaves, by call, drop or panic, makes its end a thread's again first: it is the dispatcher's from
-//!    then on.
+//! 2. A dispatcher that finds no room leaves its task's waker on the desk, where workers that leave look for it. It
+//!    also leaves the waker in each queue that it waits for: in all of them, or in one where the job is bound to one
+//!    worker.
+//! 3. It raises those queues' flags that are not up, and executes one barrier for all of them. Then it tries once more.
+//!    That try looks at the desk first. If it fails, the dispatcher is pending.
+//! 4. That try may change what the dispatcher waits for, because jobs that came back went out or a worker left. Then
+//!    the dispatcher begins again.
+//! 5. Each queue that it waited for wakes it once. So the dispatcher of N workers may be polled N times for a wait,
+//!    each time with room for another job.
+//! 6. A worker that leaves, by call, drop or panic, makes its end a thread's again first, because the end is the
+//!    dispatcher's from then on.
 //!
 //! # One free slot, or half a queue
 //!
-//! A [thread that dispatches](Dispatcher::dispatch) wakes when half of a queue is free, or a batch finds room, so it
-//! must not be waited for meanwhile. A task wakes when one slot is free. To be woken costs it a turn of its executor,
-//! not a sleep and a switch; and tasks that share a thread wait for each other in ways that none of them sees. A worker
-//! that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever. Where
-//! jobs are so short that a turn costs more than many of them, dispatch [several](AsyncDispatcher::dispatch_batch) to
-//! larger queues, or from a thread.
+//! A task that dispatches wakes when one slot is free. A [thread that dispatches](Dispatcher::dispatch) wakes when half
+//! of a queue is free, or a batch finds room. So no other end may wait for that thread meanwhile.
+//!
+//! - A wake-up costs a task a turn of its executor, not a sleep and a switch.
+//! - Tasks that share a thread wait for each other in ways that none of them sees. With the thread's rule, a worker
+//!   that takes one job, and then waits for what the dispatcher does after its dispatch, would stop both for ever.
+//!
+//! Where jobs are so short that a turn costs more than many of them, dispatch
+//! [several](AsyncDispatcher::dispatch_batch) to larger queues, or dispatch from a thread.
 //!
 //! # Synchronization
 //!
 //! - Jobs, and the flags of the queues: as [between a producer and a
 //!   consumer](crate::spsc::asynchronous#synchronization).
 //! - A worker's leave, and the waker on the desk: `seat.rs`.
-//! - With several flags and one barrier: each flag is raised before the barrier, and each queue looked at after it. So
+//! - Several flags and one barrier: each flag is raised before the barrier, and each queue is looked at after it. So
 //!   what is true of one queue is true of each.
-//!
-//! # Progress
-//!
-//! A poll is wait-free where the queue's `try_` calls are, but for the lock of a worker that leaves, once a worker.
-//!
-//! # When to use it, and when not
-//!
-//! For workers that are tasks, on a runtime with several threads, or a dispatcher that is one: behind an accept loop,
-//! say. Workers that compute for long are better threads, which a blocking dispatcher or a task can feed. Tasks of one
-//! thread need none of it.
 //!
 //! [`pop_batch`]: AsyncWorker::pop_batch
 //! [`wait_for_job`]: AsyncWorker::wait_for_job

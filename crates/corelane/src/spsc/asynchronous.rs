@@ -1,4 +1,5 @@
-//! Ends of a queue that a task waits for: futures, `Stream` and `Sink`, for every design. Behind the feature `async`.
+//! Ends of a queue that a task awaits instead of a thread: futures, `Stream` and `Sink`, for every design. Behind the
+//! feature `async`.
 //!
 //! ```
 //! use corelane::spsc;
@@ -22,14 +23,19 @@
 //! # });
 //! ```
 //!
-//! Each end is turned by itself, [`Producer::into_async`] and [`Consumer::into_async`], so the other one may be a
-//! thread's or a task's, on any executor; and it can be turned back. Turning moves a handle and nothing else: the queue
-//! is the same.
+//! [`Producer::into_async`] and [`Consumer::into_async`] turn one end each, and the end can be turned back. The other
+//! end may be a thread's or a task's, on any executor. Turning moves a handle and nothing else: the queue is the same.
 //!
-//! # What a dropped future loses
+//! # Promises
 //!
-//! Nothing that its caller does not know of. Every future here may be dropped at any point, by a `select!`, a time-out
-//! or an aborted task:
+//! - **Every future is cancel-safe.** It may be dropped at any point, by a `select!`, a time-out or an aborted task.
+//!   The table below says what becomes of the item.
+//! - **A poll is wait-free.** So is the wake-up by the other end, except for what the executor does in it.
+//! - **An idle task is not polled.**
+//! - **A blocking end pays nothing.** To it a waiting task is one more reason to leave the fast path, in a word that it
+//!   reads anyway.
+//! - **A waker that panics disturbs no call.** The other end runs the waker in the middle of a call. The panic reaches
+//!   the panic hook and goes no further: the call does what it says, and the task is as if it had not been woken.
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
@@ -38,8 +44,8 @@
 //! | [`push_batch`](AsyncProducer::push_batch) | what was not pushed is left in the vector |
 //! | [`AsyncProducer::reserve`], [`wait_for_space`] | no slot is lost, and there is no item to lose |
 //!
-//! To push a value that must not be lost, [`reserve`](AsyncProducer::reserve) first: what it returns pushes without
-//! waiting.
+//! To push a value that must not be lost, await [`reserve`](AsyncProducer::reserve) first: what it returns pushes
+//! without waiting.
 //!
 //! ```
 //! use corelane::spsc;
@@ -67,54 +73,47 @@
 //! assert_eq!(consumer.pop(), Ok("second"));
 //! ```
 //!
+//! # When to use it, and when not
+//!
+//! Use it between a thread and tasks, or between tasks on several threads of an executor. A wait costs a system call on
+//! the waiting side and the executor's scheduling on both. A thread of its own that spins for a moment has shorter
+//! round trips.
+//!
+//! Do not use it between tasks of one thread: nothing has to cross cores there, and a `VecDeque` in a `RefCell` does.
+//!
 //! # How it works
 //!
-//! 1. A call that finds an item, or a slot, takes it: what a `try_` call does, and no more.
-//! 2. One that does not leaves its task's waker in the one place that an end has for it, raises the flag in its end's
-//!    word, passes the heavy half of the barrier, looks once more, and is pending. That is the
-//!    [park protocol](crate::wait#the-park-protocol) with a waker in the sleeper's place, and the same argument: either
-//!    that look finds what was published, or the publisher finds the flag. It takes the flag down first and the waker
-//!    then, so one wait costs one wake-up.
-//! 3. The flag stays up when a future is dropped, or polled again because its task waits for something else, too. While
-//!    it is up the wait is made already: a poll then exchanges the waker for that of its own task, and needs no
-//!    barrier. At worst a task is polled once for nothing. An idle task is not polled at all.
-//! 4. A poll that comes while the other end is between the flag and the waker asks to be polled again: the task that is
-//!    being woken may be that of an earlier poll.
-//! 5. After [`BUDGET`] ready calls in a row an end gives its executor a turn: a call is pending once, with its task
-//!    woken already. Otherwise a task whose other end is on another core, and as fast, would never let go of its
-//!    executor's thread.
-//!
-//! The blocking ends are not touched by any of it: to them a waiting task is one more reason to leave the fast path, in
-//! a word they read anyway.
-//!
-//! # A waker that panics
-//!
-//! The other end runs it in the middle of a call. Its panic reaches the panic hook and goes no further: the call does
-//! what it says, and the task is as if it had not been woken.
+//! 1. A call that finds an item, or a slot, takes it: it does what a `try_` call does, and no more.
+//! 2. A call that finds nothing prepares a wait. It leaves its task's waker in the one place that its end has for it,
+//!    raises the flag in its end's word, executes the heavy half of the barrier, and looks once more. If there is still
+//!    nothing it is pending. This is the [park protocol](crate::wait#the-park-protocol) with a waker in the sleeper's
+//!    place, and the argument is the same: either that look finds what was published, or the publisher finds the flag.
+//! 3. The publisher takes the flag down first and the waker then, so one wait costs one wake-up.
+//! 4. The flag stays up when the future is dropped. It also stays up when the future is polled again because its task
+//!    waits for something else, too. While the flag is up the wait is prepared already: a poll exchanges the waker for
+//!    that of its own task, and needs no barrier. At worst a task is polled once for nothing.
+//! 5. A poll may come while the other end is between the flag and the waker. It asks to be polled again, because the
+//!    task that is being woken may be that of an earlier poll.
+//! 6. After [`BUDGET`] ready calls in a row an end gives its executor a turn: one call is pending, with its task woken
+//!    already. Without that, a task whose other end is on another core and as fast would never let go of its executor's
+//!    thread.
 //!
 //! # Without membarrier
 //!
-//! There (see [`wait`](crate::wait)) a parked thread sleeps for a millisecond at most, as a publisher may overlook its
-//! flag. A task cannot. So its end asks the other one to change the word after every publication, by a
-//! read-modify-write, instead of reading it, which makes the protocol exact for the price of a fence a publication. In
-//! the first millisecond, until the other end must have seen that request, a task that would wait is polled again
-//! instead. So it is where membarrier is refused later, by a sandbox that was set up after the queue was made.
+//! Where there is no membarrier (see [`wait`](crate::wait)), a publisher may overlook a flag, so a parked thread sleeps
+//! for a millisecond at most. A task cannot do that. Instead its end asks the other end to change the word by a
+//! read-modify-write after every publication, instead of reading it. That makes the protocol exact, for the price of a
+//! fence a publication.
+//!
+//! The other end may not have seen that request yet. So for the first millisecond, until it must have, a task that
+//! would wait is polled again instead. The same happens where membarrier is refused later, by a sandbox that was set up
+//! after the queue was made.
 //!
 //! # Synchronization
 //!
 //! - Items and slots: the design's.
 //! - The waker, before the flag is raised (release) → the publisher that takes it down (acquire).
 //! - Flag and publication: [`wait`](crate::wait). The cell of the waker: `wait/waker.rs`.
-//!
-//! # Progress
-//!
-//! A poll is wait-free, as is the wake-up by the other end but for what the executor does in it.
-//!
-//! # When to use it, and when not
-//!
-//! Between a thread and tasks, or between tasks on several threads of an executor. A wait costs a system call on the
-//! waiting side and the executor's scheduling on both; a thread of its own that spins for a moment has shorter round
-//! trips. Between tasks of one thread nothing has to cross cores, and a `VecDeque` in a `RefCell` does.
 //!
 //! [`pop_batch`]: AsyncConsumer::pop_batch
 //! [`pop_slice`]: AsyncConsumer::pop_slice
