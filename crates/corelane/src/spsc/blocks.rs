@@ -1,5 +1,6 @@
-//! Blocks of items behind a header, and the runs of them that an end of a queue works in: what the
-//! [`lane`](super::lane) and the [`linked`](super::linked) one have in common. How they work is told there.
+//! Blocks of items behind a header, and the runs of them that an end of a queue works in: the part that
+//! [`lane`](super::lane) and [`linked`](super::linked) have in common. How blocks and runs work is told there.
+//! `docs/benchmarks.md` has the figures behind the constants ("What single decisions bring").
 
 use super::design::{copy_in, copy_out};
 use crate::prefetch;
@@ -9,25 +10,21 @@ use core::mem::MaybeUninit;
 
 /// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
 ///
-/// A constant: as a value in the handle, beside what is known to be full behind the run and how far ahead a producer
-/// asks for lines to write to, it is one register too many for single calls. On two near CPUs of an AMD EPYC (Zen 5)
-/// they moved items of 8 bytes at three quarters of the rate, and with the values in the queue at six tenths.
+/// It is a constant, because a value in the handle is one register too many for single calls. The handle also holds
+/// what is known to be full behind the run, and how far ahead a producer asks for lines to write to.
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks of one line that the consumer takes at once if the last of them is full.
 const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
-/// Blocks that it takes at once if not so many are full: one by one each costs a look for the next. With batches of 50
-/// words the two ends went on at 1.06 to 1.1 times the rate on near CPUs. It may not be many fewer: a consumer that
-/// follows block by block without that look takes the lines away from a producer that is about to write them, and was
-/// slower on all but the longest jobs.
+/// Blocks that the consumer takes at once if not so many are full. One by one, each block costs a look for the next.
+/// The number may not be much smaller: a consumer that follows block by block without that look takes the lines away
+/// from a producer that is about to write them, and is slower on all but the longest jobs.
 const FEWER: usize = 8;
-/// Bytes in longer blocks that it takes at once. As far as it stays behind the producer then, it does not fetch the
-/// lines that are being written. Items of 1 KiB went through at twice the rate of an index ring; with 8 and with 32 KiB
-/// at the same.
+/// Bytes in longer blocks that the consumer takes at once. It then stays so far behind the producer that it does not
+/// fetch the lines that are being written.
 const TAKE_BYTES: usize = 16 * 1024;
-/// How often a consumer that finds too few full blocks looks again before it takes what is there: about as long as a
-/// producer at full speed takes for what is missing. With 200 looks items that come every 40 ns waited 6 µs, with 40
-/// they wait 0.2, and the rate at full speed is the same. With 10 items that come every 5 ns were half as old; but a
-/// dispatcher's single jobs went to its workers at 0.8 times the rate, and items of 256 bytes at 0.7.
+/// How often a consumer that finds too few full blocks looks again before it takes what is there. That is about as long
+/// as a producer at full speed takes for what is missing. With more looks slow items wait longer at the same full rate.
+/// With fewer, single jobs of a dispatcher and items of 256 bytes move more slowly.
 const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 const MOST_FAILURES: u32 = 10;
@@ -51,9 +48,8 @@ impl<T> Block<T> {
     /// Items in a block.
     pub(super) const ITEMS: usize = {
         // The fewest lines of which at most an eighth goes to the header or stays unused: one for 8 bytes and for 56,
-        // two for 16, 24 and 40, four for 32 and 48. Larger ones always do, seven at a time. With three quarters of one
-        // line for items of 16 and 24 bytes a round trip was a sixth shorter, and a stream went through at half to
-        // eight tenths of the rate.
+        // two for 16, 24 and 40, four for 32 and 48. Larger items always do, seven at a time. One line for items of 16
+        // and 24 bytes, of which they fill three quarters, makes a round trip shorter and a stream much slower.
         let mut lines = 1;
         loop {
             let items = (lines * LINE).saturating_sub(Self::LEAST) / Self::ITEM;

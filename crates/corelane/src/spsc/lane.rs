@@ -1,67 +1,59 @@
-//! The flagship: a flag in the items' own cache line, never cleared.
+//! The flagship: a bounded queue in which an item and the news of it travel in one cache line.
 //!
-//! Source: ours. It joins FastForward's idea that a slot carries its own flag (section 2.3 of the B-Queue paper) with a
-//! lap number, so that nothing is cleared; MCRingBuffer's batch updates on the consumer's side (section II-B2 of the
-//! MCRingBuffer paper); and B-Queue's look-ahead (section 3.3 of its paper), which here decides how many full blocks
-//! the consumer may take unchecked.
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::lane::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises).
+//! - **Progress.** `try_push` is wait-free. `try_pop` is wait-free: the slip of step 4 makes a bounded number of looks.
+//! - **Memory.** Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to
+//!   whole lines. There are as many as hold the capacity, or one more, rounded up to a power of two. Where
+//!   [`compact`](Tuning::compact) is asked for, as for the queues to the workers of a [fan-out](crate::dispatch), they
+//!   are not rounded up.
+//!
+//! # When to use it, and when not
+//!
+//! Use it unless there is a reason not to. Batches of items that are copied as slices are the business of an index
+//! queue ([`mcring`](super::mcring)): a lane spends one word in eight on headers.
 //!
 //! # How it works
 //!
-//! The ring consists of blocks; a block is one cache line for small items, and beyond a few lines of which items fill
-//! seven eighths: two lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place
-//! behind the last item published in it, in bytes since the queue was made. It tells how many items are there, and of
-//! which lap.
+//! Source: ours. It joins three published ideas. A slot carries its own flag: FastForward (section 2.3 of the B-Queue
+//! paper); here the flag is a lap number, so that nothing is cleared. The consumer updates in batches: MCRingBuffer
+//! (section II-B2 of its paper). The consumer looks ahead: B-Queue (section 3.3 of its paper); here that decides how
+//! many full blocks it may take unchecked.
+//!
+//! The ring consists of blocks. A block is one cache line for small items, and beyond that a few lines of which items
+//! fill seven eighths: two lines hold 7 items of 16 bytes, eight lines 7 of 64. A block starts with a header: the place
+//! behind the last item published in it, in bytes since the queue was made. So the header tells how many items are
+//! there, and of which lap.
 //!
 //! 1. The producer writes an item into the current block and stores the header. One line carries both, so one line
-//!    moves from core to core where an index queue moves two. The consumer reads the header of its current block: it
+//!    moves from core to core where an index queue moves two. The consumer reads the header of its current block, which
 //!    covers every item of the block.
 //! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a
-//!    block stores its header once more, unchanged, and a word in each further line, as the slots are its own until it
-//!    releases them: the producer then finds each line in one place, the consumer's cache, and not in both, which on
-//!    some processors is what an upgrade from shared to exclusive waits for.
-//! 3. The producer learns of free slots from `consumed`, which the consumer publishes every so many blocks (at most an
-//!    eighth of the capacity) and before it says Empty, and which the producer looks at when it has used up what it
-//!    knew of.
-//! 4. A consumer that finds the 32nd block from here full too takes all of them without looking at their headers
-//!    again. When it is not full yet it may wait a moment for it (the slip), and abstains for longer after each time
-//!    that did not help, so a slow producer's items are not held up. Then it takes eight, if the eighth is full, or
-//!    this one. Large items are looked for 16 KiB ahead, and a consumer that finds a single one of them waits a moment
-//!    for more of its block: else both ends go on in step, and each item costs a transfer of the header to and fro.
+//!    block stores its header once more, unchanged, and a word in each further line. It may, because the slots are its
+//!    own until it releases them. The producer then finds each line in one place, the consumer's cache, and not in
+//!    both. Two places are what an upgrade from shared to exclusive waits for on some processors.
+//! 3. The producer learns of free slots from `consumed`. The consumer publishes it every so many blocks (at most an
+//!    eighth of the capacity) and before it says Empty. The producer looks at it when it has used up what it knew of.
+//! 4. A consumer that finds the 32nd block from here full takes all of them without another look at their headers.
+//!    - If that block is not full yet, the consumer may wait a moment for it: the slip. After each slip that did not
+//!      help it abstains for longer, so a slow producer's items are not held up.
+//!    - Then it takes eight blocks, if the eighth is full, or this one.
+//!    - Large items are looked for 16 KiB ahead. A consumer that finds a single one of them waits a moment for more of
+//!      its block. Otherwise both ends go on in step, and each item costs a transfer of the header to and fro.
 //! 5. So each end works in runs of blocks that are known to be free, or full. Within a run an item costs a comparison
 //!    of two pointers, and a block a second one. Everything else is done between two runs, in a call that gets its
-//!    state by value and gives it back: a handle whose address no call ever gets lives in registers.
+//!    state by value and gives it back. A handle whose address no call ever gets lives in registers. A handle in memory
+//!    would cost a store to another line between the two stores to the block's line, and that keeps the processor from
+//!    joining these two.
 //!
 //! How many blocks are taken and given back at once, and how long a slip is, is a [`Tuning`].
-//!
-//! # Why it is so
-//!
-//! A store to another line between the two stores to the block's line keeps the processor from joining these, and so
-//! does a producer whose own state is in memory. A prototype of this file, one call an item, 8 bytes, two cores of an
-//! AMD EPYC (Zen 3) on one level-3 cache, capacity 2048, medians of 5 rounds:
-//!
-//! | the producer's state | M items/s |
-//! |---|---|
-//! | in registers | 816 |
-//! | in memory | 544 |
-//! | in registers, the consumer's too, no handle: blocks of 7 unrolled on both sides | 1350 |
-//! | the same, but single items announced in a word of their own and the header stored once a block | 905 |
-//! | the same as the third, but no header stored a second time (step 2) | 709 |
-//!
-//! The further lines of step 2, single items, medians of 7 rounds, M items/s:
-//!
-//! | bytes an item | near: the header again | a word a line | far: the header | a word a line | rtrb, near, far |
-//! |---|---|---|---|---|---|
-//! | 32 | 97 to 119 | 359 | 18 | 265 | 70, 24 |
-//! | 64 | 75 | 243 | 15 | 190 | 68, 15 |
-//! | 128 | 37 to 45 | 127 | 10 | 91 | 35 to 129, 9 |
-//! | 256 | 32 to 38 | 41 | 7 | 33 | 24, 6 |
-//!
-//! Fetching blocks for ownership ahead of the producer gained nothing and halved the rate of slices: it takes them away
-//! from the consumer that is still reading.
-//!
-//! A batch is copied as the rest of a block, whole blocks, and a part of one. With one loop over parts of blocks on the
-//! consumer's side batches of 16, 64 and 256 words moved at 0.97, 0.92 and 0.95 times the rate, on two near CPUs of an
-//! AMD EPYC (Zen 5).
 //!
 //! # Synchronization
 //!
@@ -72,27 +64,17 @@
 //!   stored, before the producer writes there again.
 //! - Parking and closing: see [`crate::wait`].
 //!
-//! # Progress
+//! # What was tried
 //!
-//! `try_push` is wait-free. `try_pop` is wait-free: the slip of step 4 makes a bounded number of looks.
+//! `docs/benchmarks.md` has the figures ("What single decisions bring").
 //!
-//! # When to use it, and when not
-//!
-//! Use it unless there is a reason not to. Batches of items that are copied as slices are the business of an index
-//! queue ([`mcring`](super::mcring)): a lane spends one word in eight on headers.
-//!
-//! # Memory
-//!
-//! Blocks of one to four lines, the fewest of which items fill seven eighths, or of 7 items rounded up to whole lines.
-//! There are as many as hold the capacity, or one more, rounded up to a power of two; where
-//! [`compact`](Tuning::compact) is asked for, as for the queues to the workers of a [fan-out](crate::dispatch), they
-//! are not rounded up.
-//!
-//! With room to spare a line has left the consumer's first cache when the producer comes back to it; but several queues
-//! share the caches of one dispatcher. Without it, on two cores of an AMD EPYC (Zen 4), capacity 2048, 8 bytes: two
-//! threads alone went on at 0.75 to 0.95 times the rate, and at 1.3 where single items are drained; three workers that
-//! take batches of 50 did 1.1 to 1.25 times as many jobs, two workers 1.2, five 1.1. With a capacity of 1024 three
-//! workers did 0.9, with 512 and 8192 the same.
+//! - No blocks are fetched for ownership ahead of the producer: that takes them away from the consumer that is still
+//!   reading.
+//! - A batch is copied as the rest of a block, whole blocks, and a part of one. One loop over parts of blocks is
+//!   slower.
+//! - A lane alone is rounded up to a power of two, because with room to spare a line has left the consumer's first
+//!   cache when the producer comes back to it. The queues of a fan-out are not, because several queues share the caches
+//!   of one dispatcher.
 
 use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};

@@ -1,10 +1,5 @@
-//! The lane without an end: its blocks in segments that are linked, added and used again as the queue grows and
-//! shrinks.
-//!
-//! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The
-//! case study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the
-//! segment, no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one
-//! branch an operation. What lies in a segment is the [`lane`]'s.
+//! The lane without an end: an unbounded queue for a producer that must never wait. It grows and shrinks by segments of
+//! the [`lane`]'s blocks, which are linked, added and used again.
 //!
 //! ```
 //! use corelane::spsc::linked;
@@ -18,33 +13,52 @@
 //! assert_eq!(consumer.pop(), Ok(0));
 //! ```
 //!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises), except the bound.
+//! - **`Full` means that memory was refused.** `try_push` says [`Full`](crate::error::TryPushError::Full), with the
+//!   item, if no segment is free and the allocator refuses one. The queue starts with two segments and never has fewer.
+//!   So when the consumer leaves the next one there is room again, and a `push` that waits comes to its end.
+//! - **Progress.** Wait-free but for the allocator. The producer asks it once a segment at most, and only if no segment
+//!   is free. The consumer gives it a segment back if enough are kept.
+//! - **Memory.** Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus
+//!   at most a segment at each end and the cached ones.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where the producer must not wait and cannot drop: bursts, recursion, cycles of queues.
+//!
+//! Do not use it where a bound is what keeps the program healthy. A producer that is faster for long fills the memory,
+//! and what is inside is then read from there and not from a cache. Messages of bytes are better off in a
+//! [`stream`](super::stream).
+//!
 //! # How it works
 //!
+//! Source: the queue for pointers (`ff_queue2`) of the case study on FastFlow's queue, generalised to any item. The
+//! case study takes FastFlow's unbounded queue (`corelane-papers` has it) apart and rebuilds it: `next` inside the
+//! segment, no list of segments beside them, no segment cleared after allocation, the oldest segment used again, one
+//! branch an operation. What lies in a segment is the [`lane`]'s.
+//!
 //! 1. A segment is a head and some of the lane's blocks: one cache line each for small items, a header in front that
-//!    tells the place behind the last item published in it. Inside of a segment both sides do what they do in a lane,
-//!    in runs of blocks that are known to be free, or full. Only the check for free slots is missing: there are as many
-//!    as there is memory.
+//!    tells the place behind the last item published in it. Inside a segment both sides do what they do in a lane, in
+//!    runs of blocks that are known to be free, or full. Only the check for free slots is missing: there are as many as
+//!    there is memory.
 //! 2. The header of a block that was used before is a place further back, and needs no clearing. In a segment fresh
-//!    from the allocator the producer writes the headers itself, always so many blocks ahead of its own as the consumer
-//!    may look ahead (the case study's `buffer[write_pos+1] = 0`, where a flag is looked at one cell ahead). It does so
-//!    once in 32 blocks, where one of its runs ends, so a new segment costs no burst of memory accesses.
+//!    from the allocator the producer writes the headers itself. It is always so many blocks ahead of its own as the
+//!    consumer may look ahead. (The case study's `buffer[write_pos+1] = 0` does the same where a flag is looked at one
+//!    cell ahead.) It writes them once in 32 blocks, where one of its runs ends, so a new segment costs no burst of
+//!    memory accesses.
 //! 3. At the end of a segment the producer takes the oldest one that the consumer has left, or else a new one, shows it
 //!    in `tail`, and links it behind its own. Its run is then the whole segment, if that was used before.
-//! 4. A segment that has a link to the next one is full: a consumer that finds it takes all that is left of the segment
-//!    at once. At the end of a segment it follows the link. The segment it leaves goes to the producer through a small
-//!    ring of slots; where that is full the consumer frees it. So after a burst the queue holds what is inside and at
-//!    most [`Tuning::cached`] segments, without a further push.
+//! 4. A segment that has a link to the next one is full. A consumer that finds the link takes all that is left of the
+//!    segment at once. At the end of the segment it follows the link. The segment that it leaves goes to the producer
+//!    through a small ring of slots; where that ring is full the consumer frees the segment. So after a burst the queue
+//!    holds what is inside and at most [`Tuning::cached`] segments, without a further push.
 //! 5. `consumed` is published where a segment is left and before the consumer says Empty. Only the producer's
 //!    [`len`](Producer::len) reads it.
 //!
-//! A header cannot be mistaken for one of a later block: from the time a segment is left until it is used again the
+//! A header cannot be mistaken for one of a later block. From the time a segment is left until it is used again, the
 //! producer goes through memory that is there at once, less than a pointer reaches.
-//!
-//! # Memory that is refused
-//!
-//! `try_push` says [`Full`](crate::error::TryPushError::Full), with the item, if no segment is free and the allocator
-//! refuses one. The queue starts with two segments and never has fewer, so when the consumer leaves the next one there
-//! is room again: a `push` that waits comes to its end.
 //!
 //! # Synchronization
 //!
@@ -59,22 +73,6 @@
 //! - A slot of the ring, store-release (consumer) → load-acquire (producer): every item of a segment is read before the
 //!   segment is written again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free but for the allocator, which the producer asks once a segment at most, and only if none is free, and which
-//! the consumer gives one to if enough are kept.
-//!
-//! # When to use it, and when not
-//!
-//! Where the producer must not wait and cannot drop: bursts, recursion, cycles of queues. Not where a bound is what
-//! keeps the program healthy: a producer that is faster for long fills the memory, and what is inside is then read from
-//! there and not from a cache. Messages of bytes are better off in a [`stream`](super::stream).
-//!
-//! # Memory
-//!
-//! Segments of about 16 KiB, or of [`Tuning::segment`] items: two at first, and then what is inside plus at most a
-//! segment at each end and the cached ones.
 
 use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};

@@ -1,8 +1,4 @@
-//! An unbounded queue of byte messages of any length, the bytes inside the queue.
-//!
-//! Source: the case study on FastFlow's queue, its `ff_queue`: "if one needs to stream the data, do stream the data".
-//! The sketch in the text has the layout; closing, waiting, the byte limit, batches and memory that is given back are
-//! ours.
+//! An unbounded queue of byte messages of any length. The bytes lie in the queue, so a message costs no allocation.
 //!
 //! ```
 //! use corelane::spsc::stream;
@@ -20,61 +16,51 @@
 //! assert_eq!(consumer.try_pop().unwrap(), b"in parts");
 //! ```
 //!
+//! # Promises
+//!
+//! - **Order.** First in, first out; each message whole and once.
+//! - **Alignment.** A message's bytes are aligned to [`ALIGN`].
+//! - **Progress.** Wait-free but for the allocator, see [`linked`](super::linked). `close` and `bytes` of the consumer
+//!   look at each message of one segment.
+//! - **Memory.** A message takes 8 bytes and its length rounded up to 8. Segments are as in [`linked`](super::linked):
+//!   two at first, at most [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is
+//!   left.
+//!
+//! # When to use it, and when not
+//!
+//! Use it for anything that is bytes already, or soon will be: records, packets, log lines, serialised requests. Use it
+//! also for small items of mixed types.
+//!
+//! Do not use it to hand on a large buffer that the next stage only reads: that copies where a pointer would do. Send
+//! boxes through a [`lane`](super::lane) or [`linked`](super::linked) there.
+//!
 //! # How it works
 //!
-//! 1. A segment is a run of 8-byte words. A message is a header word and its bytes behind it, rounded up to words; so
-//!    its bytes are aligned to [`ALIGN`].
+//! Source: the case study on FastFlow's queue, its `ff_queue`: "if one needs to stream the data, do stream the data".
+//! The sketch in the text has the layout. Closing, waiting, the byte limit, batches and memory that is given back are
+//! ours.
+//!
+//! 1. A segment is a run of 8-byte words. A message is a header word and its bytes behind it, rounded up to words.
 //! 2. A header is 0 where nothing is published yet, or the message's length plus one. The producer writes the message
 //!    and a 0 into the header behind it, and then its own header: after that the message can be read. So a message
-//!    costs one publication and no shared index, the header lies in the cache line of the bytes, and nothing is ever
+//!    costs one publication and no shared index. The header lies in the cache line of the bytes, and nothing is ever
 //!    cleared beyond the next word.
 //! 3. The consumer reads the header where it stands, one branch a message, and steps over the message.
-//! 4. A message that does not fit into the rest of a segment goes to the next one: the producer takes the oldest that
-//!    the consumer has left, or a new one, links it, and writes a header that says so. A message larger than a segment
-//!    gets one of its own. The consumer follows, and gives the segment it leaves back or frees it, as in
-//!    [`linked`](super::linked).
+//! 4. A message that does not fit into the rest of a segment goes to the next one. The producer takes the oldest
+//!    segment that the consumer has left, or a new one, links it, and writes a header that says so. A message larger
+//!    than a segment gets one of its own. The consumer follows, and gives the segment that it leaves back or frees it,
+//!    as in [`linked`](super::linked).
 //! 5. A batch is written message by message, but the first header last: one publication shows all of it.
-//! 6. With a limit the producer counts words and learns from `consumed` of those that were popped, which the consumer
-//!    publishes for every eighth of the limit and before it says Empty. What it may still write is folded into the end
-//!    of the segment, and what the consumer may read before it publishes or is sealed into one pointer, so there is
-//!    still one comparison on each side.
+//! 6. With a limit the producer counts words. It learns from `consumed` of those that were popped. The consumer
+//!    publishes `consumed` for every eighth of the limit and before it says Empty. What the producer may still write is
+//!    folded into the end of the segment. What the consumer may read before it publishes or is sealed is folded into
+//!    one pointer. So there is still one comparison on each side.
 //! 7. What happens once a segment or less is done in a call that gets an end's place by value and gives it back, as in
-//!    the [`lane`](super::lane): a handle whose address no call ever gets lives in registers.
+//!    the [`lane`](super::lane). A handle whose address no call ever gets lives in registers.
 //!
-//! # Why it is so
-//!
-//! Three ways to publish, measured beside each other: 5 to 20 bytes a message, filled in place and checked, segments of
-//! 64 KiB, on 2 CPUs of an AMD EPYC (Zen 3) sharing a level-3 cache; medians:
-//!
-//! | | M messages/s | round trip, ns |
-//! |---|---|---|
-//! | a header that is its own flag (here) | 125 | 120 |
-//! | the same, and the producer's exact position in a word of its own | 119 | 121 |
-//! | that word alone, cached by the consumer | 114 | 145 |
-//!
-//! That was with handles whose state calls reached by address. In registers (step 7) it makes 143 where it made 103 to
-//! 118, in one process and in turns: each message waited for the last one's place to come back from memory. What is
-//! left is mostly the messages' own work: to choose, copy and check them without any queue, each thread in memory of
-//! its own, makes 188.
-//!
-//! The word would answer at once what [`close`](Consumer::close) and [`bytes`](Consumer::bytes) now look for in the
-//! producer's segment, header by header. They are rare, and each message would pay.
-//!
-//! # Data or pointers?
-//!
-//! The case study's question, answered by `corelane-bench run messages` on the same machine: one thread pushes, another
-//! pops and checks; medians of 7 rounds, M messages a second. A box is allocated by one thread and freed by the other.
-//!
-//! | bytes | in the queue | boxes by `linked` | boxes by the best other unbounded queue | bytes by rtrb, bounded |
-//! |---|---|---|---|---|
-//! | 5 to 20 | 142 | 11 | 8 | 101 |
-//! | 64 | 57 | 11 | 8 | 32 |
-//! | 256 | 30 | 3 | 3 | 24 |
-//! | 1024 | 27 | 2 | 2 | 14 |
-//! | 4096 | 8 | 1 | 2 | 4 |
-//!
-//! So data, wherever the message has to be made anyway: not the queue, the allocation is what costs. Pointers where the
-//! data is there already and stays: a pointer through a lane takes 2 to 3 ns, whatever it points to.
+//! There is no exact position of the producer in a word of its own. It would answer at once what
+//! [`close`](Consumer::close) and [`bytes`](Consumer::bytes) look for in the producer's segment, header by header; but
+//! they are rare, and each message would pay.
 //!
 //! # Synchronization
 //!
@@ -87,22 +73,6 @@
 //!   push that it made room for. Nothing in here needs that: memory is reused only by segments.
 //! - Parking and closing: see [`crate::wait`]. A producer that finds the queue closed takes back what lies behind the
 //!   seal.
-//!
-//! # Progress
-//!
-//! Wait-free but for the allocator, see [`linked`](super::linked). `close` and `bytes` of the consumer look at each
-//! message of one segment.
-//!
-//! # When to use it, and when not
-//!
-//! For anything that is bytes already, or soon will be: records, packets, log lines, serialised requests; and for small
-//! items of mixed types. Not to hand a large buffer on that a next stage only reads: that copies where a pointer would
-//! do; send boxes through a [`lane`](super::lane) or [`linked`](super::linked).
-//!
-//! # Memory
-//!
-//! 8 bytes and the length rounded up to 8 a message. Segments as in [`linked`](super::linked): two at first, at most
-//! [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is left.
 //!
 //! # Where things are
 //!
