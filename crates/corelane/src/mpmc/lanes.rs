@@ -1,5 +1,5 @@
-//! First in, first out for each producer, no order between producers: a [lane](crate::spsc::lane) for every [`Sender`],
-//! and receivers that take turns at the lanes.
+//! Many producers, each with an order of its own, and no order between them: each [`Sender`] has a
+//! [lane](crate::spsc::lane), and receivers take turns at the lanes. So producers never meet.
 //!
 //! ```
 //! use corelane::mpmc::lanes;
@@ -17,35 +17,57 @@
 //! assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 500_500);
 //! ```
 //!
-//! Source: ours. A queue for each producer and no order between them is moodycamel's idea (`ConcurrentQueue`, in C++);
-//! its consumers share each queue by a fetch-and-add. Here it is a lane, which one consumer at a time has.
+//! # Promises
+//!
+//! - **Order.** Items of one sender are popped in the order of their pushes.
+//! - **`Empty`** says that each lane was empty at a moment of the call, each at its own. A [queue with one
+//!   order](super#which-one) for all has one moment.
+//! - **Progress of a push.** `try_push` is wait-free while no receiver sleeps. One that has a receiver to wake takes
+//!   the lock of the list of sleepers for a few instructions, as does a pop.
+//! - **Progress of a pop.** `try_pop` never waits for a lane or for the list of lanes: it passes over what another
+//!   thread is in the middle of, and says `Busy` where it finds nothing else.
+//! - **Stopped threads.** A receiver that is stopped in the middle of a pop keeps what is in that lane to itself, and
+//!   nothing else. A thread that is stopped in the middle of a change of the list of lanes, which is a few instructions
+//!   of a clone, holds up receivers that are about to sleep, beyond their time, too. `close` waits for receivers in the
+//!   middle of a pop.
+//! - **Memory.** A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where each producer's own order is enough, and there are several producers.
+//!
+//! - One producer has one lane, which several consumers only wrest from each other: take [`ticket`](super::ticket)
+//!   there.
+//! - Where consumers must see one order of all items, take [`ticket`](super::ticket) or [`scq`](super::scq).
+//! - Where a consumer may be stopped for long in the middle of a pop, what is in that lane waits: take one of the two
+//!   as well.
 //!
 //! # How it works
 //!
+//! Source: ours. A queue for each producer and no order between them is moodycamel's idea (`ConcurrentQueue`, in C++).
+//! Its consumers share each queue by a fetch-and-add. Here a queue is a lane, which one consumer at a time has.
+//!
 //! 1. A sender is the producer of its own lane, and has its own capacity. A push costs what a push into a lane costs,
-//!    and a look at a word that is written only when a receiver falls asleep or is woken.
+//!    and a look at a word. That word is written only when a receiver falls asleep or is woken.
 //! 2. The other ends of all lanes, the outlets, have a small lock each. A receiver pops from the lane at which it
-//!    stands, as long as it finds items there, for a turn of 64; then it goes on to the next one. A lane that another
-//!    receiver is in the middle of is passed over. So receivers spread over the lanes, and one that finds nothing at
+//!    stands, as long as it finds items there, for a turn of 64. Then it goes on to the next lane. It passes over a
+//!    lane that another receiver is in the middle of. So receivers spread over the lanes, and one that finds nothing at
 //!    its own steals from the others'.
 //! 3. A clone of a sender makes a lane and puts its outlet into a list, under a lock of its own. Receivers have a copy
 //!    of the list, which they renew between two turns if its version has changed. A lane whose sender is gone and that
 //!    is drained leaves the list with the first receiver that comes past it.
-//! 4. A receiver that is to sleep puts itself into the list of sleepers, passes the heavy half of the asymmetric
+//! 4. A receiver that is to sleep puts itself into the list of sleepers, executes the heavy half of the asymmetric
 //!    barrier, and looks once more at every lane. It may sleep if each was free and empty: whatever comes after that
 //!    finds it in the list.
-//! 5. A lane that another receiver is in the middle of may hold more than that one takes. So this look raises a flag
-//!    at each such outlet. Then it passes the barrier once more, and looks whether one of them has become free with
-//!    the flag still up; if so, it looks at everything again. The other receiver frees the lane, passes the light half
-//!    of the barrier, and looks at the flag. If it is up it enters the lane again, takes the flag down, and wakes a
-//!    sleeper unless the lane is empty. One of the two sees the other.
-//! 6. One receiver is woken a change, however many items it brought. A receiver that was woken looks again when its
-//!    call ends, by the same rules, and wakes the next if there is still something.
-//!
-//! # Order
-//!
-//! Items of one sender are popped in the order of their pushes. `Empty` says that each lane was empty at a moment of
-//! the call, each at its own. A [queue with one order](super#which-one) for all has one moment.
+//! 5. A lane that another receiver is in the middle of may hold more than that one takes. So two threads look for each
+//!    other.
+//!    - The look of step 4 raises a flag at each such outlet. Then the receiver executes the barrier once more, and
+//!      looks whether one of those outlets has become free with the flag still up. If so, it looks at everything again.
+//!    - The other receiver frees the lane, passes the light half of the barrier, and looks at the flag. If the flag is
+//!      up, it enters the lane again, takes the flag down, and wakes a sleeper unless the lane is empty.
+//!    - One of the two sees the other.
+//! 6. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
+//!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
 //! # Synchronization
 //!
@@ -59,41 +81,6 @@
 //! - An outlet's flag, swap-acquire-release on both sides: the thread that takes it down finds in the list of sleepers
 //!   the receiver that has raised it, and at the lane what that receiver would have found.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
-//!
-//! # Progress
-//!
-//! `try_push` is wait-free while no receiver sleeps; one that has a receiver to wake takes the lock of the list of
-//! sleepers for a few instructions, as does a pop. `try_pop` never waits for a lane or for the list of lanes: it
-//! passes over what another thread is in the middle of, and says `Busy` where it finds nothing else. A receiver that
-//! is stopped in the middle of a pop keeps what is in that lane to itself, and nothing else. A thread that is stopped
-//! in the middle of a change of the list of lanes, which is a few instructions of a clone, holds up receivers that are
-//! about to sleep, beyond their time, too. `close` waits for receivers in the middle of a pop.
-//!
-//! # When to use it, and when not
-//!
-//! Use it where each producer's own order is enough, and there are several producers. Nanoseconds an item of 8 bytes,
-//! capacity 1024: by the model of `corelane-bench scale` for as many cores as threads, near ones of an AMD EPYC (Zen 5;
-//! a transfer takes 26 ns), which is slower than what two cores show; and measured on two CPUs, threads left to the
-//! kernel (`corelane-bench run crowd`, medians of 7 rounds). The crate is crossbeam's `ArrayQueue`, whose user waits by
-//! yields where it is measured:
-//!
-//! | producers, consumers | lanes, model | ticket | crate | lanes, measured | ticket | crate |
-//! |---|---|---|---|---|---|---|
-//! | 1, 1 | 12 | 18 | 20 | 8.9 | 8.2 | 6.4 |
-//! | 4, 4 | 5.0 | 24 | 28 | 9.8 | 11 | 11 |
-//! | 16, 16 | 2.7 | 122 | 131 | 12 | 11 | 18 |
-//! | 4, 1 | 14 | 25 | 30 | 11 | 11 | 25 |
-//! | 1, 4 | 100 | 22 | 25 | 12 | 11 | 11 |
-//!
-//! One producer has one lane, which several consumers only wrest from each other: then take `ticket`. Two CPUs do not
-//! show what the model does, as no more than two threads are at work.
-//!
-//! Do not use it where consumers must see one order of all items, or where a consumer may be stopped for long in the
-//! middle of a pop: what is in that lane waits. There take [`ticket`](super::ticket) or [`scq`](super::scq).
-//!
-//! # Memory
-//!
-//! A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
 
 use super::design::Stay;
 use super::lock::{Guard, Lock, Pauses};

@@ -34,11 +34,11 @@ struct Queue {
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// For how many pause instructions a thread that finds the lock held waits before it looks again: each look takes the
-/// line away from the thread inside, whose next call would find it there. One with a single item, of a shared
-/// `busy_wait`: with 4 pauses 2.3 times the jobs a second of 1, with 8 3.0 to 3.4 times. A number that grows from 1 on
-/// gives 1.3 times. One with a batch, which takes the line seldom and would wait longer than it is held: with 8 pauses
-/// 0.8 times those of 1. (One producer and three workers on 2 CPUs of an AMD EPYC, Zen 4.)
+/// For how many pause instructions a thread that finds the lock held waits before it looks again.
+///
+/// Each look takes the line away from the thread inside, whose next call would find it there. So a thread with a single
+/// item waits for several pauses. A thread with a batch takes the line seldom, and would wait for longer than the lock
+/// is held.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(super) enum Pauses {

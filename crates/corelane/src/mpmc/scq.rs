@@ -1,68 +1,74 @@
-//! Two rings of indices whose positions are drawn by fetch-and-add: the bounded queue that no stopped thread holds up.
+//! A bounded queue that no stopped thread holds up: two rings of indices, whose positions are drawn by fetch-and-add.
+//!
+//! ```
+//! let (sender, receiver) = corelane::mpmc::scq::channel(8);
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises). No call says `Busy`.
+//! - **Linearizable.** Single calls are, and batches as sequences of single calls, between which others may come. The
+//!   paper has the proof for a ring.
+//! - **`Empty` is exact.** A thread in the middle of a pop may be the one to get what was pushed since.
+//! - **`Full` says that every place is taken**: by an item, or by a thread in the middle of a push or a pop. So `Full`
+//!   may come early by one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there.
+//!   A `push` waits that out.
+//! - **Progress.** `try_` calls are lock-free. A position comes to nothing because another thread got on, or because a
+//!   stopped one has the entry, of which there are twice as many as places. The threshold ends what is left.
+//! - **Stopped threads.** A thread that is stopped anywhere holds up no other thread's call. It keeps what it has
+//!   drawn: a place, or the item that comes to its position, also one that is pushed later; in a batch up to 64 of
+//!   them.
+//! - **Memory.** An item and its size rounded up to a power of two up to 64, to multiples of 64 above; two rings of 16
+//!   bytes for each, with the capacity rounded up to a power of two. `head`, `tail` and the threshold of a ring lie on
+//!   lines of their own.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where threads may be stopped inside a call, by a debugger, a signal or a scheduler that has more threads than
+//! CPUs, and the others must get on. Use it also where many threads push or pop at once, as a fetch-and-add never
+//! fails. Between few threads [`ticket`](super::ticket) takes a quarter of the atomic operations.
+//!
+//! # How it works
 //!
 //! Source: Ruslan Nikolaev, "A Scalable, Portable, and Memory-Efficient Lock-Free FIFO Queue" (DISC 2019), sections 4
 //! and 5: SCQ. Exact capacities, batches, close, `len` and the wrap-around of positions are this library's.
 //!
-//! # How it works
-//!
 //! 1. The items lie in an array. Two rings hold indices into it: `free` the places without an item, `filled` those with
-//!    one, oldest first. A push takes an index from `free`, writes its item there, and puts the index into `filled`; a
+//!    one, oldest first. A push takes an index from `free`, writes its item there, and puts the index into `filled`. A
 //!    pop takes an index from `filled`, reads the item, and puts the index back into `free`.
 //! 2. A ring has at least twice as many entries as there are indices. An entry is one word: a cycle, a flag, an index
-//!    or `NONE`. A *position* is a cycle and the number of an entry; `tail` is the next to be put at, `head` the next
+//!    or `NONE`. A *position* is a cycle and the number of an entry. `tail` is the next to be put at, `head` the next
 //!    to be taken from. Cycles wrap around.
 //! 3. A thread that puts an index draws a position by a fetch-and-add of `tail`. If the entry is of an older cycle and
-//!    holds no index, it writes its own there, with the cycle; otherwise it draws the next position.
-//! 4. A thread that takes draws a position at `head`. If the entry is of that cycle, the index there is its own. If the
-//!    entry is of an older one, nothing may come there at this position any more: the thread gives an empty entry its
-//!    own cycle, and takes the flag `SAFE` from one that holds an older index, so that a later cycle is written there
-//!    only where no taker has passed. Then it draws the next position, unless `tail` says that there is none.
-//! 5. So a put may find its entry spoilt by a taker that came too soon, and takers could spoil entry after entry. They
-//!    have a number of failures, the *threshold*, which every put sets anew. Once it is used up nothing is in the ring.
-//! 6. A batch draws the positions of up to 64 items at once, and what comes to nothing again.
+//!    holds no index, the thread writes its own index there, with the cycle. Otherwise it draws the next position.
+//! 4. A thread that takes an index draws a position at `head`.
+//!    - If the entry is of that cycle, the index there is the thread's own.
+//!    - If the entry is of an older cycle, nothing may come there at this position any more. The thread gives an empty
+//!      entry its own cycle. From an entry that holds an older index it takes the flag `SAFE`, so that a later cycle is
+//!      written there only where no taker has passed. Then it draws the next position, unless `tail` says that there is
+//!      none.
+//! 5. So a put may find its entry spoilt by a taker that came too soon, and takers could spoil entry after entry.
+//!    Takers have a number of failures, the *threshold*, which every put sets anew. Once it is used up nothing is in
+//!    the ring.
+//! 6. A batch draws the positions of up to 64 items at once, and draws again for what comes to nothing.
 //! 7. A close raises the flag `CLOSED` in `filled`'s `tail`. A put that draws a position after it gives up. A pop of a
 //!    closed queue goes on, whatever the threshold, until it has passed `tail`: so after `Closed` nothing comes any
 //!    more.
 //!
 //! # What differs from the paper
 //!
-//! - The threshold is far beyond the paper's `3n - 1`, which holds for at most n threads. That it is used up is thus so
-//!   rare that a taker which has failed, before it draws again, compares `head` with `tail`. It draws nothing from an
-//!   empty ring, so those that wait for an item move no line.
+//! - The threshold is far beyond the paper's `3n - 1`, which holds for at most n threads. So it is rarely used up.
+//!   Instead a taker that has failed compares `head` with `tail` before it draws again. It draws nothing from an empty
+//!   ring, so threads that wait for an item move no line.
 //! - Each ring keeps the last position where a put came to nothing, which is what `len` needs beside `tail` and `head`.
-//!
-//! # Linearizable
-//!
-//! All calls are, single ones and batches as sequences of single ones, between which others may come; the paper has the
-//! proof for a ring. `Empty` is exact: a thread in the middle of a pop may be the one to get what was pushed since.
-//! `Full` says that every place is taken: by an item, or by a thread in the middle of a push or a pop. So `Full` may
-//! come early by one for each thread inside a call (by up to 64 in a batch), also for one that was stopped there; a
-//! `push` waits that out. No call says `Busy`.
 //!
 //! # Synchronization
 //!
 //! Every access to `head`, `tail`, the threshold and the entries is sequentially consistent: the proof reads as if
 //! there were one order of them. An item is written before its index is put, and read after the index was taken, by the
 //! same entry; the same from the pop that frees a place to the push that takes it.
-//!
-//! # Progress
-//!
-//! `try_` calls are lock-free: a position comes to nothing because another thread got on, or because a stopped one has
-//! the entry, of which there are twice as many as places; the threshold ends what is left. A thread that is stopped
-//! anywhere holds up no other thread's call. It keeps what it has drawn: a place, or the item that comes to its
-//! position, also one that is pushed later; in a batch up to 64 of them.
-//!
-//! # When to use it, and when not
-//!
-//! Where threads may be stopped inside a call, by a debugger, a signal or a scheduler that has more threads than CPUs,
-//! and the others must get on; or where many threads push or pop at once, as a fetch-and-add never fails. Between few
-//! threads [`ticket`](super::ticket) takes a quarter of the atomic operations.
-//!
-//! # Memory
-//!
-//! An item and its size rounded up to a power of two up to 64, to multiples of 64 above; two rings of 16 bytes for
-//! each, with the capacity rounded up to a power of two. `head`, `tail` and the threshold of a ring lie on lines of
-//! their own.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::side::Side;

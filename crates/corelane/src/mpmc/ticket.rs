@@ -1,44 +1,68 @@
-//! A ring whose slots say whose turn it is: the bounded queue to start with.
+//! The bounded queue to start with where several threads share a queue: a ring whose slots say whose turn it is.
+//!
+//! ```
+//! let (sender, receiver) = corelane::mpmc::ticket::channel(8);
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises), with `Full` and `Empty` exact.
+//! - **Linearizable.** Single calls are, and batches as sequences of single calls.
+//! - **Progress.** `try_` calls are lock-free: a thread that fails to take a position lost it to another, and makes
+//!   some pauses before it tries again. They never wait. As a whole the queue is non-blocking in practice and not
+//!   lock-free: a thread that is stopped between its compare-and-swap and its stamp holds up those behind it once they
+//!   come around to its slot.
+//! - **Memory.** A slot holds the item and 8 bytes, rounded up to a power of two up to 64, and to multiples of 64
+//!   above: no slot lies on more cache lines than it must. `head`, `tail` and the counts of sleeping threads lie on
+//!   lines of their own.
+//!
+//! # When to use it, and when not
+//!
+//! Use it whenever several threads on one side share a queue. A producer or consumer that is alone at its side pays for
+//! company it does not have: from one thread to one other [`spsc`](crate::spsc) is many times faster.
+//!
+//! # How it works
 //!
 //! Source: the bounded queue for many producers and consumers that Dmitry Vyukov published on 1024cores, with a
 //! sequence number in each slot. Exact capacities, batches, close, and the difference between "full" and "not yet" are
 //! this library's.
 //!
-//! # How it works
-//!
 //! 1. A *position* is a lap and an index, `lap << k | index << 1`, the lowest bit being free for a flag. `tail` is the
 //!    position of the next push, `head` that of the next pop. Positions wrap around with the lap.
-//! 2. A slot's *stamp* says what may happen to it next: equal to a position, it is free for the push of that position;
-//!    with the flag `FILLED` beside it, it holds that push's item. A pop leaves the position of the next lap.
+//! 2. A slot's *stamp* says what may happen to it next. If it equals a position, the slot is free for the push of that
+//!    position. With the flag `FILLED` beside it, the slot holds that push's item. A pop leaves the position of the
+//!    next lap.
 //! 3. A push takes the position in `tail` by a compare-and-swap if the slot is free for it, then writes the item, then
 //!    the stamp. A pop does the same at `head` with a filled slot. So one compare-and-swap orders all pushes, another
 //!    all pops, and between the two only the slot's own line moves.
-//! 4. A push that finds the last lap's item still in its slot looks at `head`. If that is a lap behind, all slots are
-//!    taken: `Full`. If not, a pop has taken the position and is still moving the item out: `Busy`. A pop in front of a
-//!    slot that is not filled looks at `tail`: `Empty` if the two are equal, otherwise a push is in the middle: `Busy`.
-//! 5. A batch takes as many positions as there are free (filled) slots in a row with the one compare-and-swap, then
+//! 4. A call that finds its slot not ready looks at the other end.
+//!    - A push that finds the last lap's item still in its slot looks at `head`. If that is a lap behind, all slots are
+//!      taken: `Full`. If not, a pop has taken the position and is still moving the item out: `Busy`.
+//!    - A pop in front of a slot that is not filled looks at `tail`. If the two are equal: `Empty`. Otherwise a push is
+//!      in the middle: `Busy`.
+//! 5. A batch takes as many positions as there are free (filled) slots in a row with the one compare-and-swap. Then it
 //!    writes (reads) them one by one.
-//! 6. A close raises the flag `CLOSED` in `tail`. From then on no compare-and-swap of a push succeeds; those that have
-//!    will write their items, and pops see the positions in `tail`. So each push comes either before the close or after
-//!    it.
+//! 6. A close raises the flag `CLOSED` in `tail`. From then on no compare-and-swap of a push succeeds. Pushes whose
+//!    compare-and-swap has succeeded will write their items, and pops see the positions in `tail`. So each push comes
+//!    either before the close or after it.
 //!
-//! # Why not a fetch-and-add
-//!
-//! Threads that draw their position by fetch-and-add disturb each other less. But a thread that has drawn one must wait
-//! until the slot is free: it cannot give up when its time is over, nor when the queue is closed, and it has no answer
-//! `Full`.
+//! Positions are not drawn by fetch-and-add. Threads would disturb each other less, but a thread that has drawn a
+//! position must wait until the slot is free: it cannot give up by time or close, and has no answer `Full`.
 //!
 //! # Linearizable
 //!
-//! All calls are, single ones and batches as sequences of single ones. A push takes effect when it takes its position,
-//! a pop likewise. `Full` and `Empty` are true at the moment of the look at the other end's position: `tail` (`head`)
-//! was read before and only grows, and the two never drift further apart than the capacity (cross each other), so it
-//! was unchanged at that moment. `Busy` claims nothing.
+//! - A push takes effect when it takes its position, a pop likewise.
+//! - `Full` and `Empty` are true at the moment of the look at the other end's position. `tail` (`head`) was read before
+//!   and only grows, and the two never drift further apart than the capacity (cross each other), so it was unchanged at
+//!   that moment.
+//! - `Busy` claims nothing.
 //!
-//! Without `Busy` that would not be so: two threads push, the first has taken position 0 and is stopped there, the
+//! Without `Busy` that would not be so. Two threads push. The first has taken position 0 and is stopped there, the
 //! second has pushed at 1 and returned. A pop can return neither item, as the first comes before the second; yet the
-//! queue is not empty. It could only wait. The same with two pops and a push. So `try_` calls say `Busy` then, and
-//! waiting calls wait as if it were Empty or Full.
+//! queue is not empty. It could only wait. The same holds with two pops and a push. So `try_` calls say `Busy` then,
+//! and waiting calls wait as if it were Empty or Full.
 //!
 //! # Synchronization
 //!
@@ -51,22 +75,6 @@
 //! - A thread that leaves the loop below with a position in hand owns its slot until it stores the stamp: the stamp was
 //!   seen after the position, which had not moved when it was taken.
 //! - Waiting: see [`sleepers`](super::sleepers).
-//!
-//! # Progress
-//!
-//! `try_` calls are lock-free: a thread that fails to take a position lost it to another, and makes some pauses before
-//! it tries again. They never wait. As a whole the queue is non-blocking in practice and not lock-free: a thread that
-//! is stopped between its compare-and-swap and its stamp holds up those behind it once they come around to its slot.
-//!
-//! # When to use it, and when not
-//!
-//! Whenever several threads on one side share a queue. A producer or consumer that is alone at its side pays for
-//! company it does not have: from one thread to one other [`spsc`](crate::spsc) is many times faster.
-//!
-//! # Memory
-//!
-//! A slot holds the item and 8 bytes, rounded up to a power of two up to 64, and to multiples of 64 above: no slot lies
-//! on more cache lines than it must. `head`, `tail` and the counts of sleeping threads lie on lines of their own.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::side::Side;
@@ -220,8 +228,7 @@ impl<T> Ring<T> {
                 }
                 stats.retried(Side::Push);
                 // On with the position that was lost to: as long as its thread has not written, its slot says so, and
-                // this one stays away longer. With a new look at the tail four threads a side took 5 times as long in
-                // the model of `corelane-bench scale`.
+                // this thread stays away longer. A new look at the tail would take several times as long.
                 lost.spend();
                 continue;
             }
