@@ -1,51 +1,66 @@
-//! The synchronous dual queue: the request that has waited longest is served first.
+//! The synchronous dual queue: a hand-off in which the request that has waited longest is served first.
 //!
 //! Source: Listing 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The list is that of Michael and
 //! Scott (1996).
 //!
+//! # Promises
+//!
+//! - **Lock-free.** Every retry is caused by another thread's success or by a step that was done for it.
+//! - **Contention-free.** A request that waits reads its own node's word only.
+//! - **Memory.** One node for each request that waits, one for the dummy, and at most as many dead ones as there are
+//!   live ones, or 32. A sweep costs as many steps as there are nodes; it happens once for as many withdrawals.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where order matters, or no request may wait for ever. With more threads than cores it has to wake the longest
+//! waiter for each item, and that thread sleeps. [`dual_stack`](super::dual_stack) hands over to a thread that is
+//! awake.
+//!
 //! # How it works
 //!
-//! 1. A list of requests with a head and a tail; the head's node is a dummy, behind it wait either puts or takes,
-//!    oldest first.
-//! 2. A request that finds the list empty, or requests of its own kind at the tail, appends itself: it links its node
-//!    behind the last one, then swings the tail, which others do for it when they come first.
+//! 1. A list of requests has a head and a tail. The head's node is a dummy. Behind it wait either puts or takes, oldest
+//!    first.
+//! 2. A request that finds the list empty, or requests of its own kind at the tail, appends itself. It links its node
+//!    behind the last one, then swings the tail. Other threads swing the tail for it when they come first.
 //! 3. A request that finds requests of the other kind matches the first of them by one compare-and-swap of that node's
-//!    word. A take then reads the item from the node; a put has named the node that holds its item in the new word. The
-//!    matched node becomes the dummy. A thread that finds a first node that was matched, but is not the dummy yet,
-//!    makes it the dummy and goes on: it does not wait for the thread that matched it.
-//! 4. A request that was withdrawn is skipped when it is first. Withdrawn requests in the middle are counted, and when
+//!    word. A take then reads the item from the node. A put has named the node that holds its item in the new word. The
+//!    matched node becomes the dummy. A thread may find a first node that was matched, but is not the dummy yet. It
+//!    makes that node the dummy and goes on: it does not wait for the thread that matched it.
+//! 4. A request that was withdrawn is skipped when it is first. Withdrawn requests in the middle are counted. When
 //!    there are as many as requests that wait (32 at least), the thread that withdraws the next one walks the list and
-//!    unlinks those it finds: it marks the node `UNLINKING`, freezes its link, and changes the link before it. Other
-//!    threads that meet a marked node finish the job.
-//! 5. `close` raises a flag for requests that come, puts an end mark behind the last node, so that no request can
-//!    append itself, and then goes through the requests like a partner that has nothing to give.
+//!    unlinks those that it finds. To unlink a node it marks the node `UNLINKING`, freezes its link, and changes the
+//!    link before it. Other threads that meet a marked node finish the job.
+//! 5. `close` raises a flag for requests that come, and puts an end mark behind the last node, so that no request can
+//!    append itself. Then it goes through the requests like a partner that has nothing to give.
 //!
 //! A [transfer queue](super::transfer) is this one with puts whose owners do not wait.
 //!
 //! # What differs from print, and why
 //!
 //! - The requester that was matched does not help to move the head: the thread that matched it does, or the next one.
-//! - Nodes come from a [pool](super::pool), and time-outs, cancellation and close are new; the listing leaves them out.
+//! - Nodes come from a [pool](super::pool). Time-outs, cancellation and close are new: the listing leaves them out.
 //!
 //! # Why no node is used too early
 //!
 //! A pool's node may be used again as soon as nothing links to it. So no thread may trust a link that could point to a
 //! node unlinked meanwhile:
 //!
-//! - The head moves only onto a node whose word says matched, or cancelled and `SKIPPED`. Such a node is never unlinked
-//!   from the middle, as that takes `UNLINKING`, which is set by a compare-and-swap of a cancelled word without
-//!   `SKIPPED`. So the node behind the dummy cannot vanish between the look at it and the move of the head.
-//! - The link before a node marked `UNLINKING` stays what it is until that node is unlinked: if it is the dummy's, the
-//!   head cannot move onto the marked node; if it is another's that is unlinked itself, it is frozen first, and then
-//!   the change of it fails.
-//! - A frozen link does not change, so nothing behind a node is unlinked by way of it while it is unlinked itself.
-//! - The tail never stays on a node that leaves: a thread that moves the head or marks a node moves the tail on before.
-//!   It never goes back: after the tail was read, the head (or the marked node's word) is found unchanged, so the tail
-//!   stood on that very node.
-//! - A node's word is believed when, after it was read, the link to the node is unchanged and the node before it is the
-//!   dummy still, or waits still, with the version it had. The tag of a link tells a new one from an old one. So is the
-//!   end of the list: a link to nothing is that of a node just taken from the pool unless its node is found in the list
-//!   after the link was read.
+//! - **The node behind the dummy cannot vanish between the look at it and the move of the head.** The head moves only
+//!   onto a node whose word says matched, or cancelled and `SKIPPED`. Such a node is never unlinked from the middle:
+//!   that takes `UNLINKING`, which is set by a compare-and-swap of a cancelled word without `SKIPPED`.
+//! - **The link before a node marked `UNLINKING` stays what it is until that node is unlinked.** If it is the dummy's
+//!   link, the head cannot move onto the marked node. If it is the link of another node that is unlinked itself, it is
+//!   frozen first, and then the change of it fails.
+//! - **A frozen link does not change.** So nothing behind a node is unlinked by way of it while it is unlinked itself.
+//! - **The tail never stays on a node that leaves.** A thread that moves the head or marks a node moves the tail on
+//!   before.
+//! - **The tail never goes back.** After the tail was read, the head (or the marked node's word) is found unchanged, so
+//!   the tail stood on that very node.
+//! - **A node's word is believed if two things hold after it was read.** The link to the node is unchanged; its tag
+//!   tells a new link from an old one. And the node before it is the dummy still, or waits still, with the version it
+//!   had.
+//! - **The end of the list is believed if the same holds.** A link to nothing is that of a node just taken from the
+//!   pool, unless its node is found in the list after the link was read.
 //!
 //! What each compare-and-swap relies on:
 //!
@@ -53,7 +68,7 @@
 //!   the last in this life. Each change of a link, and each new life of its node, gives it a new tag.
 //! - tail, to the next node: found behind the node it stood on while it stood there; its own tag does the rest. Off a
 //!   node that leaves: see above.
-//! - head: its tag says that the dummy is the same since the node behind it was looked at; the tail was seen elsewhere,
+//! - head: its tag says that the dummy is the same since the node behind it was looked at. The tail was seen elsewhere,
 //!   or moved, meanwhile.
 //! - word, to match, cancel, close or park: a waiting word has its life's version. To mark: a cancelled word has it
 //!   too, and the two marks exclude each other.
@@ -66,28 +81,12 @@
 //!
 //! - link, compare-and-swap-release (append) → load-acquire: a request is complete before it is found.
 //! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What
-//!   happened before a put is visible after its take; what happened before a take that waited, after the put that
-//!   matched it, by the acquire of that compare-and-swap.
+//!   happened before a put is visible after its take. What happened before a take that waited is visible after the put
+//!   that matched it, by the acquire of that compare-and-swap.
 //! - head, compare-and-swap acquire-release: the match comes before the node is the dummy, so before the dummy before
 //!   it is freed.
 //! - closed, store-release → load-acquire: what the closing thread did before is visible to those it sends away. The
 //!   end mark alone decides whether a request was appended.
-//!
-//! # Progress
-//!
-//! Lock-free: every retry is caused by another thread's success or by a step that was done for it. Contention-free: a
-//! request that waits reads its own node's word only. A sweep costs as many steps as there are nodes; it happens once
-//! for as many withdrawals.
-//!
-//! # When to use it, and when not
-//!
-//! Where order matters, or no request may wait for ever. With more threads than cores it has to wake the longest waiter
-//! for each item, which sleeps; [`dual_stack`](super::dual_stack) hands over to a thread that is awake.
-//!
-//! # Memory
-//!
-//! One node for each request that waits, one for the dummy, and at most as many dead ones as there are live ones, or
-//! 32.
 
 use super::dual::{Answer, Chain, Cleaning, Dual, Incoming, Otherwise, wake};
 use super::pool::{AtomicLink, Index, Link, NULL, Node, Pool, Word};

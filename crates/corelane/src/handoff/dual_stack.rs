@@ -1,42 +1,60 @@
-//! The synchronous dual stack: the request that came last is served first.
+//! The synchronous dual stack: a hand-off in which the request that came last is served first.
 //!
 //! Source: Listing 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott, CACM 2009). The stack is Treiber's (1986),
 //! its unlinking that of Michael's lists (2002).
 //!
+//! # Promises
+//!
+//! - **Lock-free.** Every retry is caused by another thread's success or by a step that was done for it.
+//! - **Contention-free.** A request that waits reads its own node's word only.
+//! - **Memory.** One node for each request that waits, and at most as many dead ones as there are live ones, or 32. A
+//!   sweep costs as many steps as there are nodes; it happens once for as many withdrawals.
+//!
+//! # When to use it, and when not
+//!
+//! Use it wherever the order does not matter: the threads that waited longest sleep on, and items go to threads that
+//! are awake. A request at the bottom may wait for ever while others come. [`dual_queue`](super::dual_queue) serves it
+//! in turn.
+//!
+//! Elimination is off unless it is asked for, because it helps only under extreme contention. On few cores a partner is
+//! seldom found within the moment that a request spends in the arena (`docs/benchmarks.md`, "Hand-off").
+//!
 //! # How it works
 //!
-//! 1. A stack of requests, all puts or all takes; a flag in its top says which.
+//! 1. A stack of requests, all puts or all takes. A flag in its top says which.
 //! 2. A request that finds it empty, or of its own kind, pushes itself by one compare-and-swap of the top.
 //! 3. A request that finds the other kind matches the node on top by one compare-and-swap of that node's word, and pops
-//!    it. A take then reads the item from the node; a put has named the node that holds its item in the new word.
+//!    it. A take then reads the item from the node. A put has named the node that holds its item in the new word.
 //! 4. A thread that finds a node on top that does not wait any more pops it and goes on: it does not wait for the
 //!    thread that matched it.
-//! 5. To pop a node its link is frozen first, so that the node below stays below; then the top moves.
-//! 6. Requests that were withdrawn below the top are counted, and when there are as many as requests that wait (32 at
+//! 5. To pop a node, a thread freezes the node's link first, so that the node below stays below. Then it moves the top.
+//! 6. Requests that were withdrawn below the top are counted. When there are as many as requests that wait (32 at
 //!    least), the thread that withdraws the next one walks down the stack and unlinks the nodes that do not wait: it
 //!    freezes the node's link, then changes the link above it.
 //! 7. With elimination, a request that was disturbed goes to an [arena](super::arena) before it tries again, and meets
-//!    a partner there that was disturbed as well: one compare-and-swap each at a place of their own, instead of two at
-//!    the top. As if the one had been pushed and the other had found it.
-//! 8. `close` raises a flag in the top, after which no push succeeds, and then goes through the requests like a partner
+//!    a partner there that was disturbed as well. That is one compare-and-swap each at a place of their own, instead of
+//!    two at the top. It is as if the one had been pushed and the other had found it.
+//! 8. `close` raises a flag in the top, after which no push succeeds. Then it goes through the requests like a partner
 //!    that has nothing to give.
 //!
 //! # What differs from print, and why
 //!
-//! - As printed a request of the other kind pushes a fulfilling node onto the one it matches, and all that come help to
-//!   annihilate the two. Here the node on top is matched in place. That is one compare-and-swap of the top less, in its
-//!   busiest line, and two nodes never wait for a third thread's help. The price: when another request is pushed
-//!   between the look at the top and the match, the second from the top is matched, as if that push had come a moment
-//!   later.
-//! - Nodes come from a [pool](super::pool), and time-outs, cancellation and close are new; the listing leaves them out.
+//! - As printed, a request of the other kind pushes a fulfilling node onto the one that it matches, and all threads
+//!   that come help to annihilate the two. Here the node on top is matched in place. That is one compare-and-swap of
+//!   the top less, in its busiest line, and two nodes never wait for a third thread's help.
+//! - The price of that: when another request is pushed between the look at the top and the match, the second from the
+//!   top is matched, as if that push had come a moment later.
+//! - Nodes come from a [pool](super::pool). Time-outs, cancellation and close are new: the listing leaves them out.
 //!
 //! # Why no node is used too early
 //!
-//! A pool's node may be used again as soon as nothing links to it. A link is changed only by a compare-and-swap that
-//! expects its tag, and never once it is frozen; a node is unlinked only with its own link frozen. So the node that a
-//! changed link points to from then on is the one below, which could not be unlinked meanwhile: that would have changed
-//! the frozen link. A link that leads to nothing needs no freezing, as nothing is ever pushed at the bottom. A node's
-//! word is believed when the link to the node is unchanged after it was read.
+//! A pool's node may be used again as soon as nothing links to it. These rules keep that safe:
+//!
+//! - A link is changed only by a compare-and-swap that expects its tag, and never once it is frozen.
+//! - A node is unlinked only with its own link frozen. So the node that a changed link points to from then on is the
+//!   one below, which could not be unlinked meanwhile: that would have changed the frozen link.
+//! - A link that leads to nothing needs no freezing, as nothing is ever pushed at the bottom.
+//! - A node's word is believed when the link to the node is unchanged after it was read.
 //!
 //! What each compare-and-swap relies on:
 //!
@@ -52,30 +70,10 @@
 //!
 //! - top, compare-and-swap-release (push) → load-acquire: a request is complete before it is found.
 //! - word, compare-and-swap-release (match) → load-acquire (owner): see [`pool`](super::pool) for items and nodes. What
-//!   happened before a put is visible after its take; what happened before a take that waited, after the put that
-//!   matched it, by the acquire of that compare-and-swap.
+//!   happened before a put is visible after its take. What happened before a take that waited is visible after the put
+//!   that matched it, by the acquire of that compare-and-swap.
 //! - top, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to threads that find it
 //!   closed.
-//!
-//! # Progress
-//!
-//! Lock-free: every retry is caused by another thread's success or by a step that was done for it. Contention-free: a
-//! request that waits reads its own node's word only. A sweep costs as many steps as there are nodes; it happens once
-//! for as many withdrawals.
-//!
-//! # When to use it, and when not
-//!
-//! Wherever the order does not matter: the threads that waited longest sleep on, and items go to threads that are
-//! awake. A request at the bottom may wait for ever while others come; [`dual_queue`](super::dual_queue) serves it in
-//! turn.
-//!
-//! Elimination is off unless it is asked for. The paper's authors found it to help only under artificially extreme
-//! contention, and on two cores it took four times as long, with 8 and with 32 threads on each side: there a partner is
-//! seldom found within the moment that a request spends in the arena.
-//!
-//! # Memory
-//!
-//! One node for each request that waits, and at most as many dead ones as there are live ones, or 32.
 
 #[cfg(feature = "std")]
 use super::arena::{Arena, Meeting};
