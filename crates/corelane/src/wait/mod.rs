@@ -178,8 +178,7 @@ impl Strategy for Spin {
 
 /// Yields to the scheduler between looks, after a few pauses: for more threads than CPUs, where a pause keeps the
 /// others waiting.
-// With 32 pauses instead of 8 three workers and a dispatcher on two CPUs did 3 to 5 % less, with one 3 to 5 % more; but
-// there an exchange between two near CPUs took 740 ns, and 120 with 8.
+// 8 pauses, not more: with 32 an exchange between two near CPUs took six times as long (`docs/benchmarks.md`).
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
@@ -252,26 +251,29 @@ impl Strategy for SpinPark {
     }
 }
 
-/// Spins, gives way to others, and parks: at most 2 µs of CPU time, or 10 µs in waits that follow each other closely,
-/// then it sleeps. The default.
+/// Spins, yields, and parks: at most 2 µs of CPU time, or 10 µs in waits that follow each other closely, then it
+/// sleeps. The default.
 ///
-/// A park and a wake-up cost about two microseconds, and ten and more where the CPU goes idle meanwhile and belongs to
-/// a virtual machine: a wait that is shorter is better spun away, and one that is longer has at most doubled. Which of
-/// the two it will be is told by the last one. If that began less than 10 µs ago, a thread that parked each time would
-/// be busy with nothing but parking, so it may as well spin that long, and see the item at once. Where waits are longer
-/// they get 2 µs, and cost what parking costs.
+/// **How long it spins.** A park and a wake-up cost about two microseconds, and ten and more where the CPU goes idle
+/// meanwhile and belongs to a virtual machine. So a shorter wait is better spun away, and a longer one has at most
+/// doubled. The last wait tells which of the two the next one will be.
 ///
-/// After a microsecond the other end may be running on another CPU, and is back before anything else could be done.
-/// Then the thread gives way, and again after each further microsecond: where there are more threads than CPUs the
-/// other end may be waiting for this one's, and a switch to a thread that is ready costs a tenth of a sleep and a
-/// wake-up. If that has not helped, it parks. On a machine with one CPU it gives way at once.
+/// - If the last wait began less than 10 µs ago, a thread that parked each time would be busy with nothing but parking.
+///   It may as well spin that long, and see the item at once.
+/// - Otherwise it spins for 2 µs, which costs what parking costs.
 ///
-/// A thread that gives way to one that computes for long comes back late, where one that sleeps is run soon after it is
-/// woken. So after 100 µs away it does not give way in its next wait, after the second time in three waits, and so on
-/// up to 4,095. Each time that giving way helps, as what it waits for comes while another thread has the CPU and it is
-/// back in time, takes one doubling back: a single one proves little, as a thread that computes is now and then back by
-/// chance.
+/// **When it yields.** Up to a microsecond the other end may be running on another CPU, and is back before anything
+/// else could be done. After that the thread yields, and again after each further microsecond. Where there are more
+/// threads than CPUs the other end may be waiting for this CPU, and a switch to a thread that is ready costs a tenth of
+/// a sleep and a wake-up. If that has not helped, the thread parks. On a machine with one CPU it yields at once.
 ///
+/// **When it does not yield.** A thread that yields to one that computes for long comes back late, where one that
+/// sleeps is run soon after it is woken. So after 100 µs away it does not yield in its next wait, after the second time
+/// in three waits, and so on up to 4,095.
+///
+/// Each time that yielding helps takes one doubling back. It helps when what the thread waits for comes while another
+/// thread has the CPU, and the thread is back in time. It takes only one back, because a single success proves little:
+/// a thread that computes is now and then back by chance.
 /// Without `std` there is neither a clock nor anything to sleep on: then it does what [`Spin`] does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
