@@ -1,12 +1,30 @@
-//! A ring under a lock, and threads that ask again and again.
+//! A ring under a lock, and threads that ask again and again and never sleep.
 //!
-//! Source: the busy-wait queue (BWQ) of the paper, section 2.1, and its batch version (BBWQ).
+//! ```
+//! let (sender, receiver) = corelane::mpmc::busy_wait::channel(8);
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises), except that threads that wait never sleep.
+//! - **Linearizable.** Single calls are, and batches as sequences of single ones: they take effect under the lock.
+//! - **Progress.** Blocking: a thread that is stopped under the lock stops all others, but for `try_` calls. Not fair.
+//! - **Memory.** The capacity times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it as the measure for the others. Threads that wait keep the lock's line moving, and so hold up the thread that
+//! they wait for.
 //!
 //! # How it works
 //!
+//! Source: the busy-wait queue (BWQ) of the paper, section 2.1, and its batch version (BBWQ).
+//!
 //! 1. The items lie in a ring under one lock.
 //! 2. A thread that finds nothing lets go of the lock and takes it again, until there is something. It never sleeps,
-//!    whatever the queue's strategy; between two attempts it spends a pause instruction, and with `std` now and then
+//!    whatever the queue's strategy. Between two attempts it spends a pause instruction, and with `std` now and then
 //!    its turn on the CPU, as what it waits for may need this very CPU.
 //! 3. A batch is one critical section.
 //!
@@ -18,20 +36,7 @@
 //!
 //! # Synchronization
 //!
-//! All of it under the lock. All calls are linearizable, single ones and batches as sequences of single ones: they take
-//! effect under it.
-//!
-//! # Progress
-//!
-//! Blocking: a thread that is stopped under the lock stops all others, but for `try_` calls. Not fair.
-//!
-//! # When to use it, and when not
-//!
-//! As the measure for the others. Threads that wait keep the lock's line moving, and so hold up the one they wait for.
-//!
-//! # Memory
-//!
-//! The capacity times the item's size.
+//! All of it under the lock.
 
 use super::deque::Deque;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};

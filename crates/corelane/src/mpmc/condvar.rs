@@ -1,15 +1,33 @@
-//! One mutex, two condition variables: the queue that every programmer writes first.
+//! One mutex and two condition variables: the queue that every programmer writes first.
 //!
-//! Source: the condition variable queue (CVQ) of the paper, section 2.2, and its batch version (BCVQ).
+//! ```
+//! let (sender, receiver) = corelane::mpmc::condvar::channel(8);
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises).
+//! - **Linearizable.** Single calls are, and batches as sequences of single ones: they take effect under the mutex.
+//! - **Progress.** Blocking: a thread that is stopped under the mutex stops all others, but for `try_` calls.
+//! - **Memory.** The capacity times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it as the measure for the others. For batches it is not bad at all: the mutex is rarely taken. One item at a
+//! time, threads that sleep for each make it the slowest by far, in the paper as here.
 //!
 //! # How it works
+//!
+//! Source: the condition variable queue (CVQ) of the paper, section 2.2, and its batch version (BCVQ).
 //!
 //! 1. The items lie in a ring under one mutex. One condition variable is for threads that wait for items, one for
 //!    threads that wait for room.
 //! 2. A thread that finds nothing sleeps on its condition variable, which lets go of the mutex. It does so at once: no
 //!    spin comes before, whatever the queue's strategy.
-//! 3. A thread that changes the queue wakes one sleeper of the other side. One that is woken, takes a part and leaves
-//!    more behind wakes the next. So a batch wakes as many as find something in it.
+//! 3. A thread that changes the queue wakes one sleeper of the other side. A sleeper that is woken, takes a part and
+//!    leaves more behind wakes the next. So a batch wakes as many as find something in it.
 //! 4. A batch is one critical section.
 //!
 //! # What differs from the paper
@@ -20,21 +38,7 @@
 //!
 //! # Synchronization
 //!
-//! All of it under the mutex. All calls are linearizable, single ones and batches as sequences of single ones: they
-//! take effect under it.
-//!
-//! # Progress
-//!
-//! Blocking: a thread that is stopped under the mutex stops all others, but for `try_` calls.
-//!
-//! # When to use it, and when not
-//!
-//! As the measure for the others. For batches it is not bad at all: the mutex is rarely taken. One item at a time,
-//! threads that sleep for each make it the slowest by far, in the paper as here.
-//!
-//! # Memory
-//!
-//! The capacity times the item's size.
+//! All of it under the mutex.
 
 use super::deque::Deque;
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};

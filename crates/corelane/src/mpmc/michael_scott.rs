@@ -1,62 +1,66 @@
-//! The lock-free list with two ends.
+//! An unbounded queue whose producers never wait, and in which a stopped thread stops no other: the lock-free list with
+//! two ends.
+//!
+//! ```
+//! let (sender, receiver) = corelane::mpmc::michael_scott::channel();
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises). No call says `Busy`.
+//! - **Linearizable.** A push takes effect by its link, a pop by its change of `head`. `Empty` is true at the look
+//!   behind the dummy, which was the last node then, as `head` stood there before and after. Batches are sequences of
+//!   single calls, with nothing in between.
+//! - **Progress.** Lock-free: a thread that fails lost to another that succeeded. There are two exceptions. Threads
+//!   that sleep are in a list with a [lock](super::sleepers). A push asks the allocator, only if all nodes are in use.
+//!   No call waits for another thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
+//! - **Memory.** A node an item: the item and 20 bytes, rounded up to a multiple of 32. Nodes are used again and kept:
+//!   as many as the most items that were inside at once, rounded up to a power of two. They go with the queue. `Full`
+//!   says that the allocator refused more, or 2^27 nodes are there; then a `push` waits for a pop.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where producers must never wait and a thread that is stopped anywhere must not stop the others.
+//!
+//! All pushes meet at one word and all pops at another. A node takes three compare-and-swaps there and three back (of
+//! them one each at the free list). A batch takes as many as an item.
+//!
+//! # How it works
 //!
 //! Source: M. M. Michael and M. L. Scott, "Simple, Fast, and Practical Non-Blocking and Blocking Concurrent Queue
 //! Algorithms" (PODC 1996), the non-blocking queue; section 2.3 of the paper on batch queues (CLQ, BCLQ).
 //!
-//! # How it works
-//!
-//! 1. The items lie in a list of nodes. `head` leads to a node without an item, the dummy, `tail` to the last node or
-//!    one shortly before it. A link is an index and a count of its changes (`link.rs`), as in print.
+//! 1. The items lie in a list of nodes. `head` leads to a node without an item, the dummy. `tail` leads to the last
+//!    node or one shortly before it. A link is an index and a count of its changes (`link.rs`), as in print.
 //! 2. A push links its node behind the last one by a compare-and-swap of that one's link, which is the push. Then it
-//!    moves `tail` on. A thread that finds a node behind `tail` moves `tail` on for the one that linked it.
+//!    moves `tail` on. A thread that finds a node behind `tail` moves `tail` on for the thread that linked it.
 //! 3. A pop moves `head` on to the next node by a compare-and-swap, which is the pop. That node gives its item and is
-//!    the dummy now. It first looks whether `tail` is there, so `head` never passes it.
+//!    the dummy now. The pop first looks whether `tail` is at the dummy, so `head` never passes it.
 //! 4. A batch is linked to itself first, and then like one node. A pop of many walks from `head` as far as it may,
-//!    `tail` at the latest, and moves `head` there by one compare-and-swap: if that succeeds `head` has not moved in
+//!    `tail` at the latest, and moves `head` there by one compare-and-swap. If that succeeds, `head` has not moved in
 //!    between, so everything it walked over was in the list.
 //! 5. A close sets a flag in the last node's link, in place of a node. So it is one of the changes of the list, with
 //!    its place among them.
 //!
 //! # What differs from print
 //!
-//! - In print a pop copies the item before its compare-and-swap, while others may be writing it anew, and drops the
-//!   copy if that fails. Here the winner moves it out afterwards, so any item will do. Until it has, the node may not
-//!   be used again, which a bit in it says; see [`nodes`](super::nodes).
+//! - In print a pop copies the item before its compare-and-swap, while other threads may be writing it anew, and drops
+//!   the copy if that fails. Here the winner moves the item out afterwards, so any item will do. Until it has, the node
+//!   may not be used again. A bit in the node says so; see [`nodes`](super::nodes).
 //! - Nodes are numbered, each one more than the one before, so that [`len`](super::Queue::len) is a subtraction.
 //!
 //! # Synchronization
 //!
 //! - `next`, compare-and-swap-release (push) → load-acquire (pop): a node's item and number are written before it is
 //!   found.
-//! - `head`, `tail`, compare-and-swap-acquire-release: a thread that finds a node there finds what it was
-//!   linked with.
+//! - `head`, `tail`, compare-and-swap-acquire-release: a thread that finds a node there finds what it was linked with.
 //! - Late readers: every store to a link is a release, every load an acquire. A thread that reads what a node has
 //!   become in a later life also sees that `head` has moved on since, and begins anew. So an old picture leads neither
 //!   to `Empty` nor to a change.
 //! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
 //! - Nodes from their last use to their next: [`nodes`](super::nodes). Waiting: [`sleepers`](super::sleepers).
-//!
-//! Linearizable: a push takes effect by its link, a pop by its change of `head`, `Empty` at the look behind the dummy,
-//! which was the last node then, as `head` stood there before and after. Batches are sequences of single calls, with
-//! nothing in between.
-//!
-//! # Progress
-//!
-//! Lock-free, but for threads that sleep, whose list has a [lock](super::sleepers), and for the allocator, which a push
-//! asks only if all nodes are in use: a thread that fails lost to another that succeeded. No call waits for another
-//! thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
-//!
-//! # When to use it, and when not
-//!
-//! Where producers must never wait and a thread that is stopped anywhere must not stop the others. All pushes meet at
-//! one word and all pops at another, and a node takes three compare-and-swaps there and three back (of them one each at
-//! the free list): a batch takes as many as an item.
-//!
-//! # Memory
-//!
-//! A node an item: the item and 20 bytes, rounded up to a multiple of 32. Nodes are used again and kept: as many as the
-//! most items that were inside at once, rounded up to a power of two. They go with the queue. `Full` says that the
-//! allocator refused more, or 2^27 nodes are there; then a `push` waits for a pop.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::nodes::{Chain, Nodes};

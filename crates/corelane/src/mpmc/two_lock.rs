@@ -1,16 +1,37 @@
-//! A linked list with a lock at each end.
+//! An unbounded queue that gives its memory back at once: a linked list with a lock at each end.
+//!
+//! ```
+//! let (sender, receiver) = corelane::mpmc::two_lock::channel();
+//! sender.push(1).unwrap();
+//! assert_eq!(receiver.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`mpmc`](super#promises).
+//! - **Linearizable.** A push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look
+//!   that finds no link. A full fence comes before that look, as in [`ticket`](super::ticket). Batches are sequences of
+//!   single calls.
+//! - **Progress.** Blocking, each end by itself. No deadlock, as no thread takes both locks. Not fair.
+//! - **Memory.** A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the
+//!   process ends, as at any `Box`.
+//!
+//! # When to use it, and when not
+//!
+//! Use it as the measure for the others, or where the number of items is not known and they may stay for long: memory
+//! is what is inside. Each item costs a call of the allocator on each side.
+//!
+//! # How it works
 //!
 //! Source: M. M. Michael and M. L. Scott, "Simple, Fast, and Practical Non-Blocking and Blocking Concurrent Queue
 //! Algorithms" (PODC 1996), the two-lock queue; section 2.4 of the paper on batch queues (TLQ, BTLQ).
 //!
-//! # How it works
-//!
-//! 1. The items lie in a list that begins with a node without an item, the dummy. So head and tail are never both
-//!    concerned by one call, and each has a lock of its own.
+//! 1. The items lie in a list that begins with a node without an item, the dummy. So no call concerns both head and
+//!    tail, and each has a lock of its own.
 //! 2. A push makes its node, takes the tail lock, links the node behind the last one and makes it the last.
-//! 3. A pop takes the head lock and looks behind the dummy: there is nothing, or the node there gives its item and
-//!    becomes the dummy. The old one is freed, outside the lock.
-//! 4. A batch is linked to itself first, and then like one node; a pop of many walks along the list under the one lock.
+//! 3. A pop takes the head lock and looks behind the dummy. Either nothing is there, or the node there gives its item
+//!    and becomes the dummy. The old dummy is freed, outside the lock.
+//! 4. A batch is linked to itself first, and then like one node. A pop of many walks along the list under the one lock.
 //! 5. A close is a flag under the tail lock. A pop that finds nothing and then the flag looks once more: the last push
 //!    may have come in between.
 //!
@@ -27,24 +48,6 @@
 //! - `closed`, store-release (close, under the tail lock) → load-acquire (pop): every push that came before it has
 //!   linked its node.
 //! - Waiting: see [`sleepers`](super::sleepers).
-//!
-//! Linearizable: a push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look that
-//! finds no link. A full fence comes before that look, as in [`ticket`](super::ticket). Batches are sequences of single
-//! calls.
-//!
-//! # Progress
-//!
-//! Blocking, each end for itself. No deadlock, as no thread takes both locks. Not fair.
-//!
-//! # When to use it, and when not
-//!
-//! As the measure for the others, or where the number of items is not known and they may stay for long: memory is what
-//! is inside. Each item costs a call of the allocator on each side.
-//!
-//! # Memory
-//!
-//! A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the process ends,
-//! as at any `Box`.
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
 use super::lock::{Lock, Pauses};

@@ -1,14 +1,33 @@
-//! B-Queue: a flag in every slot, probed in batches, with backtracking.
+//! B-Queue: the published design with the lowest latency, from which the lane grew. A flag lies in every slot and is
+//! probed in batches, with backtracking.
 //!
-//! Source: sections 3.1 to 3.3 and Figures 7, 9 and 10 of the B-Queue paper (Wang, Zhang, Tang, Hua).
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::bqueue::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises).
+//! - **Progress.** Wait-free; the consumer makes at most log2(batch) + 1 probes, each followed by `ticks` pauses.
+//! - **Memory.** The next power of two of the capacity, times the item's size plus one byte, rounded up to the item's
+//!   alignment.
+//!
+//! # When to use it, and when not
+//!
+//! Use it to compare with the [`lane`](super::lane). Clearing sends every line both ways and flags take room beside
+//! small items, so the lane is ahead of it in throughput.
 //!
 //! # How it works
 //!
+//! Source: sections 3.1 to 3.3 and Figures 7, 9 and 10 of the B-Queue paper (Wang, Zhang, Tang, Hua).
+//!
 //! 1. A slot's flag says whether it holds an item; the two sides share no index.
 //! 2. The producer probes the slot a batch ahead. Slots are freed in order, so if that one is free all before it are.
-//! 3. The consumer probes the slot a batch ahead of itself; if it is filled all before it are. If not, it backtracks:
-//!    it halves the batch and probes again, down to a single slot (Figure 9). Self-adaptive backtracking (Figure 10)
-//!    starts from the batch that succeeded last, raised by an increment.
+//! 3. The consumer probes the slot a batch ahead of itself. If it is filled, all before it are. If not, the consumer
+//!    backtracks: it halves the batch and probes again, down to a single slot (Figure 9). Self-adaptive backtracking
+//!    (Figure 10) starts from the batch that succeeded last, raised by an increment.
 //! 4. The consumer clears the flag of every slot it empties.
 //!
 //! # What differs from print, and why
@@ -29,19 +48,6 @@
 //! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written
 //!   again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free; the consumer makes at most log2(batch) + 1 probes, each followed by `ticks` pauses.
-//!
-//! # When to use it, and when not
-//!
-//! It is the design the lane grew from: the lowest latency of the published ones. Clearing sends every line both ways
-//! and flags take room beside small items, so the [`lane`](super::lane) is ahead of it in throughput.
-//!
-//! # Memory
-//!
-//! The next power of two of the capacity, times the item's size plus one byte, rounded up to the item's alignment.
 
 use super::cells::{Cell, Cells, prefix};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};

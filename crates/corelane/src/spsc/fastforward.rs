@@ -1,13 +1,32 @@
-//! FastForward: a flag in every slot and no shared index, with temporal slipping.
+//! FastForward: single items handed over as they come, in one cache line each. A flag lies in every slot, no index is
+//! shared, and the consumer keeps its distance by temporal slipping.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::fastforward::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises).
+//! - **Progress.** Wait-free; a slip is a bounded number of pauses and looks.
+//! - **Memory.** The capacity times the item's size plus one byte, rounded up to the item's alignment.
+//!
+//! # When to use it, and when not
+//!
+//! Use it for single items handed over as they come: one line moves, and nothing is computed ahead. For streams take
+//! [`bqueue`](super::bqueue), which needs no thresholds to keep its sides apart, or the [`lane`](super::lane). Batches
+//! gain little here: each slot is looked at and published by itself.
+//!
+//! # How it works
 //!
 //! Source: section 2.3 and Figures 2 and 3 of the B-Queue paper (Wang, Zhang, Tang, Hua); Figure 4 of the MCRingBuffer
 //! paper.
 //!
-//! # How it works
-//!
-//! 1. A slot's flag says whether it holds an item. The producer fills the next slot if its flag says free, the consumer
-//!    empties the next one if its flag says filled, and clears it. Each side's place in the ring is its own affair, so
-//!    one line carries both the item and the news of it.
+//! 1. A slot's flag says whether it holds an item. The producer fills the next slot if its flag says free. The consumer
+//!    empties the next slot if its flag says filled, and clears the flag. Each side keeps its place in the ring to
+//!    itself, so one line carries both the item and the news of it.
 //! 2. That is fast while the two work on different lines. So now and then (`interval`) the consumer measures how far it
 //!    is behind the producer. Below DANGER it slips (Figure 3): it waits for as long as the producer takes to be GOOD
 //!    ahead of it, measures again, and goes on waiting while the distance is short of GOOD and grows.
@@ -15,14 +34,14 @@
 //! # What differs from print, and why
 //!
 //! - The flag stands beside the item instead of being a value of it, so any item can be sent, 0 and NULL included.
-//! - As printed the distance is the difference of both sides' indices, so one side's index is shared after all. Here it
-//!   is the number of filled slots ahead, up to GOOD, found by bisection: nothing is shared for it.
-//! - As printed a slip lasts as long as the distance grows, and it waits for items when there are none. A `try_` call
+//! - As printed, the distance is the difference of both sides' indices, so one side's index is shared after all. Here
+//!   it is the number of filled slots ahead, up to GOOD, found by bisection: nothing is shared for it.
+//! - As printed, a slip lasts as long as the distance grows, and it waits for items when there are none. A `try_` call
 //!   must not wait, and an item that is there must not be held up by another that may never come. Here a slip starts
 //!   only behind an item, and makes at most 200 pauses in all. After it the next slot's flag decides what the call
 //!   says, so a slip changes when an item is popped and nothing else.
 //! - Print leaves open how often to slip. Here a slip that falls short of GOOD makes the next one come twice as late,
-//!   up to 1,024 times: with one item in flight at a time no slip can succeed, and so few are tried.
+//!   up to 1,024 times. With one item in flight at a time no slip can succeed, and so few are tried.
 //!
 //! # Synchronization
 //!
@@ -30,20 +49,6 @@
 //! - flag, store-release of "free" (consumer) → load-acquire (producer): the item is read before its slot is written
 //!   again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free; a slip is a bounded number of pauses and looks.
-//!
-//! # When to use it, and when not
-//!
-//! For single items handed over as they come: one line moves, and nothing is computed ahead. Streams are the business
-//! of [`bqueue`](super::bqueue), which needs no thresholds to keep its sides apart, and of the [`lane`](super::lane).
-//! Batches gain little here: each slot is looked at and published by itself.
-//!
-//! # Memory
-//!
-//! The capacity times the item's size plus one byte, rounded up to the item's alignment.
 
 use super::cells::{Cell, Cells, prefix};
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};

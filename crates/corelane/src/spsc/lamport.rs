@@ -1,13 +1,31 @@
-//! Lamport's ring buffer: two shared indices and nothing else.
+//! Lamport's ring buffer: two shared indices and nothing else. It is the baseline, and the queue for one or two items.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::lamport::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises).
+//! - **Progress.** Wait-free.
+//! - **Memory.** The next power of two of the capacity, times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it as the baseline that the others are measured against, and where the queue holds one or two items: caching an
+//! index that changes with every item gains nothing there. Anywhere else [`mcring`](super::mcring) is this queue
+//! without its misses.
+//!
+//! # How it works
 //!
 //! Source: BasicRingBuffer, Figure 3 of the MCRingBuffer paper; Figure 1 of the B-Queue paper; L. Lamport, "Proving the
 //! correctness of multiprocess programs", 1977.
 //!
-//! # How it works
-//!
-//! 1. The producer compares its index `write` with the consumer's `read`; unless they are a capacity apart it writes
+//! 1. The producer compares its index `write` with the consumer's `read`. Unless they are a capacity apart it writes
 //!    the item and advances `write`.
-//! 2. The consumer compares `read` with `write`; unless they are equal it reads the item and advances `read`.
+//! 2. The consumer compares `read` with `write`. Unless they are equal it reads the item and advances `read`.
 //!
 //! Each operation loads the other side's index, so in a busy queue both indices' lines move from core to core with
 //! every item. The paper's form has both in one line (`basic_ring` of `corelane-papers`); here each has its own.
@@ -17,20 +35,6 @@
 //! - `write`, store-release (producer) → load-acquire (consumer): the item is written before it is read.
 //! - `read`, store-release (consumer) → load-acquire (producer): the item is read before its slot is written again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free.
-//!
-//! # When to use it, and when not
-//!
-//! As the baseline the others are measured against, and where the queue holds one or two items: caching an index that
-//! changes with every item gains nothing there. Anywhere else [`mcring`](super::mcring) is this queue without its
-//! misses.
-//!
-//! # Memory
-//!
-//! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;

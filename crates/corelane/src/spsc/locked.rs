@@ -1,9 +1,31 @@
-//! LockRingBuffer: a ring behind a spin lock.
+//! LockRingBuffer: a ring behind a spin lock. It shows what a lock costs.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::locked::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises), except that its calls take a lock.
+//! - **Progress.** Blocking. A critical section is a few instructions without code of the caller, but a thread that is
+//!   preempted inside stops the other one, `try_` calls too.
+//!   - With `std`, a thread that has read the lock for a while yields to the scheduler, so a single CPU is enough.
+//!   - Without `std` it only spins. An interrupt handler, or a thread of higher priority, that keeps the holder off
+//!     their common CPU then spins for ever.
+//!   - Otherwise there is no deadlock, and never fairness.
+//! - **Memory.** The next power of two of the capacity, times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it to see what a lock costs. Each call holds two atomic operations, one of them a read-modify-write, on a line
+//! that both sides write. [`lamport`](super::lamport) is the same ring without them.
+//!
+//! # How it works
 //!
 //! Source: section II-A1 and Figure 2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon), with a spin lock as in its
 //! section II-D.
-//!
-//! # How it works
 //!
 //! 1. Both control variables, `write` and `read`, lie behind one lock.
 //! 2. The producer writes an item into a slot that it knows to be free. Then it takes the lock, advances `write`, and
@@ -12,17 +34,17 @@
 //!    `write` how many items there are for its next pops.
 //! 4. A side that knows of no slot, or of no item, takes the lock and looks. Full and Empty are what it finds there.
 //! 5. A side that finds the lock held reads it until it is free before trying again (test and test-and-set), so that
-//!    the one inside keeps the line.
+//!    the thread inside keeps the line.
 //!
 //! # What differs from print, and why
 //!
-//! - As printed the item is copied under the lock. Here the lock protects the indices, and a slot belongs to the side
-//!   that knows of it until that side advances its index. Between the two run iterators and guards, code of the caller:
-//!   it may take its time, panic, use the other end of the queue, or forget the guard. No thread may spin meanwhile.
-//! - As printed a call looks, copies and advances under one lock. Here the look of the next call is made along with the
-//!   advance of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot or
-//!   item. A batch takes it for each piece that it hands over at a time: a piece ends where the ring's memory does, or
-//!   what was known of.
+//! - As printed, the item is copied under the lock. Here the lock protects the indices only, and a slot belongs to the
+//!   side that knows of it until that side advances its index. In between, iterators and guards run code of the caller.
+//!   It may take its time, panic, use the other end of the queue, or forget the guard. No thread may spin meanwhile.
+//! - As printed, a call looks, copies and advances under one lock. Here the look of the next call is made along with
+//!   the advance of this one. So a push or a pop takes the lock once, as printed, and once more if it knew of no slot
+//!   or item. A batch takes it for each piece that it hands over at a time. A piece ends where the ring's memory does,
+//!   or what was known of.
 //!
 //! # Synchronization
 //!
@@ -32,23 +54,6 @@
 //!   its slot is written again.
 //! - The reads of step 5 order nothing: the compare-and-swap that follows does.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Blocking. A critical section is a few instructions without code of the caller, but a thread that is preempted inside
-//! stops the other one, `try_` calls too. With `std`, a thread that has read the lock for a while yields to the
-//! scheduler, so a single CPU is enough. Without `std` it only spins: an interrupt handler, or a thread of higher
-//! priority, that keeps the holder off their common CPU spins for ever. Otherwise there is no deadlock, and never
-//! fairness.
-//!
-//! # When to use it, and when not
-//!
-//! To see what a lock costs. Each call holds two atomic operations, one of them a read-modify-write, on a line that
-//! both sides write. [`lamport`](super::lamport) is the same ring without them.
-//!
-//! # Memory
-//!
-//! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;

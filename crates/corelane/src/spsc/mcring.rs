@@ -1,8 +1,27 @@
-//! MCRingBuffer: Lamport's ring with local copies of the other side's index, and batched updates of the shared ones.
+//! MCRingBuffer: slices of plain data, one copy and one publication a batch. It is Lamport's ring with local copies of
+//! the other side's index, and batched updates of the shared ones.
 //!
-//! Source: section II-B and Figure 5 of the MCRingBuffer paper (Lee, Bu, Chandranmenon).
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::mcring::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises).
+//! - **Progress.** Wait-free.
+//! - **Memory.** The next power of two of the capacity, times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it for slices of plain data: a batch costs one copy and one publication, and nothing but items is in the lines.
+//! For single items at low rates each hand-over moves two lines, the index and the item; a [`lane`](super::lane) moves
+//! one.
 //!
 //! # How it works
+//!
+//! Source: section II-B and Figure 5 of the MCRingBuffer paper (Lee, Bu, Chandranmenon).
 //!
 //! 1. Cache-line protection. Variables are grouped by the side that writes them, each group on lines of its own: the
 //!    shared indices `write` and `read`, the consumer's own (`next_read`, its guess of `write`), the producer's own
@@ -27,19 +46,6 @@
 //!   read.
 //! - `read`, store-release (consumer) → load-acquire (producer): items are read before their slots are written again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free.
-//!
-//! # When to use it, and when not
-//!
-//! For slices of plain data: a batch costs one copy and one publication, and nothing but items is in the lines. For
-//! single items at low rates each hand-over moves two lines, the index and the item; a [`lane`](super::lane) moves one.
-//!
-//! # Memory
-//!
-//! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;

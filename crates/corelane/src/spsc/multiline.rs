@@ -1,9 +1,27 @@
-//! Multi-line update: Lamport's ring whose producer publishes whole cache lines of items.
+//! Multi-line update: single items where the last free slots count. It is Lamport's ring whose producer publishes whole
+//! cache lines of items.
+//!
+//! ```
+//! let (mut producer, mut consumer) = corelane::spsc::multiline::channel(8);
+//! producer.push(1).unwrap();
+//! assert_eq!(consumer.pop(), Ok(1));
+//! ```
+//!
+//! # Promises
+//!
+//! - Those of [`spsc`](super#promises). A slot is free as soon as its item is popped, so there is no `release_lag`.
+//! - **Progress.** Wait-free.
+//! - **Memory.** The next power of two of the capacity, times the item's size.
+//!
+//! # When to use it, and when not
+//!
+//! Use it for single items where the last slots count. It is about as fast as [`mcring`](super::mcring) there, which
+//! batches both indices. For slices take `mcring`.
+//!
+//! # How it works
 //!
 //! Source: section 2.4 of the B-Queue paper (Wang, Zhang, Tang, Hua), which cites it as an answer to the cache
 //! thrashing of Lamport's queue.
-//!
-//! # How it works
 //!
 //! 1. Two shared indices, `head` of the producer and `tail` of the consumer, as in [`lamport`](super::lamport).
 //! 2. The producer advances `head` only when it has filled one or a few cache lines (`lines`), and then to their end.
@@ -13,34 +31,19 @@
 //! # What differs from print, and why
 //!
 //! - As printed, items stay invisible until a line is full, and two threads that answer each other wait for ever
-//!   (Figure 5 of the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing,
-//!   and a consumer that is about to say Empty looks at it, after a whole line a pause instruction later, lest it take
-//!   that line with every group. So late publication delays nothing for long.
+//!   (Figure 5 of the paper). Here the producer keeps its exact position on lines of its own, where it costs nothing. A
+//!   consumer that is about to say Empty looks at it. After a whole line it looks a pause instruction later, lest it
+//!   take that line with every group. So late publication delays nothing for long.
 //! - A whole line is one of the ring's memory, as far as the items' size divides it; print leaves open where the count
 //!   begins.
 //! - `head` and `tail` do not share a line. Each side keeps the other's index as it saw it last, and looks again when
-//!   that is used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line:
-//!   120 million items a second one by one instead of 320 (8-byte items, 2 CPUs of an AMD EPYC, Zen 3, that share a
-//!   level-3 cache).
+//!   that is used up. A producer that looks at `tail` with every item, as Lamport's does, goes on fetching that line.
 //!
 //! # Synchronization
 //!
 //! - `head` or `next_head`, store-release (producer) → load-acquire (consumer): items are written before they are read.
 //! - `tail`, store-release (consumer) → load-acquire (producer): items are read before their slots are written again.
 //! - Parking and closing: see [`crate::wait`].
-//!
-//! # Progress
-//!
-//! Wait-free.
-//!
-//! # When to use it, and when not
-//!
-//! For single items where the last slots count: about as fast as [`mcring`](super::mcring) there, which batches both
-//! indices, but a slot is free as soon as its item is popped, so there is no `release_lag`. For slices take `mcring`.
-//!
-//! # Memory
-//!
-//! The next power of two of the capacity, times the item's size.
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;

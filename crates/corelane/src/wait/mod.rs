@@ -1,7 +1,6 @@
-//! How a thread waits for a queue.
+//! How a thread waits for a queue: a [`Strategy`] says what to do between two looks at the queue.
 //!
-//! A [`Strategy`] says what to do between two looks at the queue; it is a type parameter of the handles, so a queue
-//! that only spins carries no code for parking.
+//! It is a type parameter of the handles, so a queue that only spins carries no code for parking.
 //!
 //! | strategy | between two looks | burns a core | choose it when |
 //! |---|---|---|---|
@@ -17,11 +16,18 @@
 //! A thread that serves many queues waits for the first that is ready with a [`Select`], and sleeps once for all of
 //! them.
 //!
+//! # Promises
+//!
+//! - **No wake-up is lost**, by the park protocol below.
+//! - **The end that parks pays.** The other end's fast path holds neither a fence nor a read-modify-write.
+//! - **Without membarrier no park lasts longer than 1 ms.** The same holds from the moment on at which a sandbox
+//!   refuses it.
+//!
 //! # The park protocol
 //!
 //! Each end has a state word that only matters when it is not zero. To park, an end
 //! 1. says where its thread sleeps, and sets the flag `PARKED` in its own word,
-//! 2. passes the heavy half of an asymmetric barrier (membarrier on Linux),
+//! 2. executes the heavy half of an asymmetric barrier (membarrier on Linux),
 //! 3. looks at the queue once more, and
 //! 4. if there is still nothing to do sleeps there.
 //!
@@ -30,9 +36,7 @@
 //! 2. passes the light half of the barrier, which is no instruction at all,
 //! 3. reads the word, and if the flag is up takes it down and wakes the sleeper.
 //!
-//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost; the end that parks
-//! pays, and the fast path holds neither a fence nor a read-modify-write. Without membarrier no park lasts longer than
-//! 1 ms, nor from the moment on at which a sandbox refuses it.
+//! Either the look of step 3 sees the publication or the read sees the flag, so no wake-up is lost.
 //!
 //! A task waits by the same protocol, with its waker in the sleeper's place: see `spsc::asynchronous` (feature
 //! `async`).
