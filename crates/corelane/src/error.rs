@@ -1,22 +1,5 @@
-//! What a call that did not do what it was asked says, and gives back: one type for each kind of call, in every family
-//! of queues.
-//!
-//! | call | error |
-//! |---|---|
-//! | waits: `push`, `put`, `pop`, `take`, `collect`, `reserve`, `peek` | [`Closed`], with the item where there is one |
-//! | never waits: `try_push`, `try_put`, `try_reserve`, `try_exchange` | [`TryPushError`] |
-//! | never waits: `try_pop`, `try_take`, `try_collect`, `try_peek` | [`TryPopError`] |
-//! | waits at most so long: `push_timeout`, `put_timeout`, `exchange_timeout` | [`PushTimeoutError`] |
-//! | waits at most so long: `pop_timeout`, `take_timeout`, `collect_timeout` | [`PopTimeoutError`] |
-//! | dispatches a job | `DispatchError` |
-//! | makes a queue | [`ChannelError`] |
-//!
-//! All but [`Closed`] are `#[non_exhaustive]`, so a `match` has one more arm: most are Full or Empty, Timeout or
-//! Closed, and what they are besides is for a few families.
-//!
-//! A refused item comes back inside the error. `Debug` does not print it, so no item needs `Debug` and none leaks into
-//! a log. A [`Closed`] converts into each of the next four: `?` takes one where a [`TryPushError`] or a
-//! [`PushTimeoutError`] of the same item is returned, or from a pop a [`TryPopError`] or a [`PopTimeoutError`].
+//! The errors of calls: one type for each kind of call, the same in every family of queues. An error says what the call
+//! did not do, and gives the item back.
 //!
 //! ```
 //! use corelane::error::{Closed, TryPushError};
@@ -28,6 +11,22 @@
 //! assert_eq!(producer.push('b'), Err(Closed('b')));
 //! # Ok::<(), Closed<char>>(())
 //! ```
+//!
+//! | call | error |
+//! |---|---|
+//! | waits: `push`, `put`, `pop`, `take`, `collect`, `reserve`, `peek` | [`Closed`], with the item where there is one |
+//! | never waits: `try_push`, `try_put`, `try_reserve`, `try_exchange` | [`TryPushError`] |
+//! | never waits: `try_pop`, `try_take`, `try_collect`, `try_peek` | [`TryPopError`] |
+//! | waits at most so long: `push_timeout`, `put_timeout`, `exchange_timeout` | [`PushTimeoutError`] |
+//! | waits at most so long: `pop_timeout`, `take_timeout`, `collect_timeout` | [`PopTimeoutError`] |
+//! | dispatches a job | `DispatchError` |
+//! | makes a queue | [`ChannelError`] |
+//!
+//! - All but [`Closed`] are `#[non_exhaustive]`, so a `match` has one more arm. Most errors are Full or Empty, Timeout
+//!   or Closed; what else they may be is for a few families.
+//! - `Debug` does not print the item, so no item needs `Debug` and none leaks into a log.
+//! - A [`Closed`] converts into each of the next four. So `?` takes one where a [`TryPushError`] or a
+//!   [`PushTimeoutError`] of the same item is returned, or from a pop a [`TryPopError`] or a [`PopTimeoutError`].
 
 use core::fmt;
 

@@ -2,13 +2,13 @@
 //!
 //! # How it works
 //!
-//! Only those calls of the queue are used that do not wait for its state. Sleeping and waking go through the same
-//! [`Control`] that the queues of [`spsc`](crate::spsc) have: so a dispatcher sleeps once for all of its queues,
-//! whatever they are.
-//!
-//! `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken
-//! effect, so its item is not there: the pop says `Empty`, and the other way about `Full`. Only if there is an item
-//! (room) beside that does it try again: then a lock was held, or the item has just come.
+//! 1. Only those calls of the queue are used that do not wait for its state. Sleeping and waking go through the same
+//!    [`Control`] that the queues of [`spsc`](crate::spsc) have. So a dispatcher sleeps once for all of its queues,
+//!    whatever they are.
+//! 2. `Busy` means that the other end is in the middle of its call. A push that has not returned need not have taken
+//!    effect, so its item is not there: the pop says `Empty`, and the other way about `Full`.
+//! 3. Only if there is an item (room) beside that does the call try again: then a lock was held, or the item has just
+//!    come.
 //!
 //! # Synchronization
 //!

@@ -5,7 +5,7 @@
 //! 1. A worker that leaves does not close its queue. It puts its receiver, with all that is inside, on its [`Seat`],
 //!    says so in the seat's flag and on the [`Desk`], and wakes the dispatcher.
 //! 2. The dispatcher looks at the desk in each call. If there is news it takes the receivers from the seats, and so has
-//!    both ends of those queues: no other thread can add to what is inside or take from it, even if the last push came
+//!    both ends of those queues. No other thread can add to what is inside or take from it, even if the last push came
 //!    long after the leave.
 //! 3. When the dispatcher itself is gone the seat is abandoned. A worker that leaves later finds that, and keeps its
 //!    receiver.
@@ -15,20 +15,20 @@
 //!
 //! # Synchronization
 //!
-//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only. A dispatcher that
-//!   is not at its end does not wait for it: the worker's news come after the lock.
+//! - the receiver: under the seat's lock, which both take in this one event of a worker's life only. Only a dispatcher
+//!   that ends may wait for it: to any other the worker's news come after the lock.
 //! - `news`, swap-release (worker) → swap-acquire (dispatcher), and then `left`, store-release → load-acquire: the
 //!   receiver lies on its seat before they are set. They only say that a look is worth while. The flag of the seat is
 //!   the last of the three, so a dispatcher that is told by it not to sleep finds the news.
-//! - A dispatcher that sleeps for room, or for the last worker's leave: it puts its sleeper on the desk and then looks
-//!   at the flags; the worker sets the flags and then takes the sleeper. Both swap that word: either the worker comes
+//! - A dispatcher that sleeps for room, or for the last worker's leave. It puts its sleeper on the desk and then looks
+//!   at the flags; the worker sets the flags and then takes the sleeper. Both swap that word. Either the worker comes
 //!   second, and wakes the sleeper; or the dispatcher does, and sees the flags. So no barrier is needed here. Of
 //!   several workers that come at once one takes the sleeper, with the flags of those that came before it.
-//! - A dispatcher's task (feature `async`) waits in the same way, and the cell of its waker is what the token is to a
-//!   thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the waker. Both
-//!   hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task does, and
-//!   then the worker's news are done to it, for any look. Of several workers that come at once one takes the waker,
-//!   with the news of those that found it doing so: `wait/waker.rs`.
+//! - A dispatcher's task (feature `async`) waits in the same way. The cell of its waker is to the task what the token
+//!   is to a thread: the task leaves its waker and then looks for news; the worker sets the news and then takes the
+//!   waker. Both hold the cell by read-modify-writes. Either the worker comes second, and finds the waker; or the task
+//!   does, and then the worker's news are done to it, for any look. Of several workers that come at once one takes the
+//!   waker, with the news of those that found it doing so: `wait/waker.rs`.
 
 use super::panic::WorkerPanic;
 use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};

@@ -4,18 +4,21 @@
 //!
 //! Either end closes by `close` or by being dropped.
 //!
-//! A producer that closes can push no more, so a consumer that sees the flag, looks again and still finds nothing has
-//! drained the queue.
+//! **The producer closes.** It can push no more. So a consumer that sees the flag, looks again and still finds nothing
+//! has drained the queue.
 //!
-//! A consumer that closes has to agree with a producer in the middle of a push on whether that item was accepted,
+//! **The consumer closes.** It has to agree with a producer in the middle of a push on whether that item was accepted,
 //! without a check before each push. So the producer finds out afterwards, in the same word that tells it of a parked
 //! consumer:
-//! 1. the consumer sets `CLOSED`, passes the heavy barrier, takes note of the last item that is published then, and
-//!    decides by a compare-exchange that the seal lies behind that item: it will never look further;
-//! 2. a producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
-//!    what it has just published. If it is the first, these items are accepted, and it publishes no more; the consumer,
-//!    whose note may be older, takes note once more. If the consumer was the first, the producer takes back what lies
-//!    behind the seal. No other thread will ever touch those items.
+//!
+//! 1. The consumer sets `CLOSED`, executes the heavy barrier, and takes note of the last item that is published then.
+//!    It decides by a compare-exchange that the seal lies behind that item: it will never look further.
+//! 2. A producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
+//!    what it has just published.
+//!    - If the producer is the first, these items are accepted, and it publishes no more. The consumer, whose note may
+//!      be older, takes note once more.
+//!    - If the consumer was the first, the producer takes back what lies behind the seal. No other thread will ever
+//!      touch those items.
 //!
 //! So neither end waits for the other, wherever that is stopped: a push is wait-free in this moment, too. A producer
 //! that has decided takes nothing back, because the consumer may still be looking for the last item.

@@ -7,22 +7,22 @@
 //! # How it works
 //!
 //! 1. A row of places, each a link on lines of its own: to the node of a request that waits there, or to nothing. A
-//!    flag says which kind it is.
-//! 2. A request goes to a place at random. If a partner waits there it matches that one by one compare-and-swap of its
-//!    node's word, and takes it out of the place by another. If the place is empty it leaves its own node there, and
-//!    stays for a moment.
-//! 3. If no partner comes it withdraws, and takes its node out again. A thread that finds a node that does not wait any
-//!    more takes it out.
-//! 4. Only the first few places are used, one at first: one more when requests get in each other's way, one less when a
-//!    request waited in the last one in vain.
+//!    flag says which kind the request is.
+//! 2. A request goes to a place at random. If a partner waits there, the request matches it by one compare-and-swap of
+//!    its node's word, and takes it out of the place by another. If the place is empty, the request leaves its own node
+//!    there, and stays for a moment.
+//! 3. If no partner comes, the request withdraws, and takes its node out again. A thread that finds a node that does
+//!    not wait any more takes it out.
+//! 4. Only the first few places are used, one at first. One more is used when requests get in each other's way, one
+//!    less when a request waited in the last one in vain.
 //!
 //! # Synchronization
 //!
 //! - place, compare-and-swap-release (stay) → load-acquire (visitor): a request is complete before it is found. Its
 //!   node may be that of another request by the time its word is read, here or elsewhere. If that one waits it is as
 //!   good a partner: it came during this call, as if this one had met it just then. The word says in which life it
-//!   waits, so the match is with that life or fails; and the tag of the link keeps the place from being emptied of what
-//!   has come since.
+//!   waits, so the match is with that life or fails. The tag of the link keeps the place from being emptied of what has
+//!   come since.
 //! - word: see [`pool`](super::pool).
 //! - place, compare-and-swap-release (take out) → credit: a node is freed only when no place links to it. The thread
 //!   that takes it out brings the credit, and the tag admits only one.

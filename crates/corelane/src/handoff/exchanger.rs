@@ -1,21 +1,37 @@
 //! Two threads meet and swap items.
 //!
-//! Source: the exchange channel that section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott) names as the use
-//! of elimination: W. N. Scherer, D. Lea and M. L. Scott, "A Scalable Elimination-based Exchange Channel" (2005).
+//! # Promises
+//!
+//! - **Lock-free.** A thread that fails to match or to wait at a place was disturbed by another thread's success. A
+//!   thread that is stopped anywhere keeps no other thread from its partner.
+//! - **Contention-free.** A request that waits reads its own node's word only.
+//! - **Memory.** Sixteen places of 128 bytes, and a node of at least 128 bytes for each request that waits.
+//!
+//! # When to use it, and when not
+//!
+//! Use it where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. A
+//! thread that comes is matched with any that is there; none chooses its partner. The arena only helps where so many
+//! threads come at the same time that they get in each other's way at one cache line.
+//!
+//! Do not use it where one side gives and the other takes: a [`SynchronousQueue`](super::SynchronousQueue) says so and
+//! pairs the right ones.
 //!
 //! # How it works
 //!
-//! 1. The places are those of an [arena](super::arena). The first is the main one; at first it is the only one that is
+//! Source: the exchange channel that section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott) names as the use
+//! of elimination: W. N. Scherer, D. Lea and M. L. Scott, "A Scalable Elimination-based Exchange Channel" (2005).
+//!
+//! 1. The places are those of an [arena](super::arena). The first is the main one. At first it is the only one that is
 //!    used.
-//! 2. A request goes to a place. If a partner waits there it decides its node's word by one compare-and-swap, in which
-//!    it names the node that holds its own item; then each has the other's node, and takes the item from it. If the
-//!    place is empty, the request waits there.
+//! 2. A request goes to a place. If a partner waits there, the request decides the partner's word by one
+//!    compare-and-swap, in which it names the node that holds its own item. Then each has the other's node, and takes
+//!    the item from it. If the place is empty, the request waits there.
 //! 3. At the main place it waits as long as its limit allows. Elsewhere it waits for a moment, withdraws, and goes on
-//!    to the place of half the number, so it comes to the main one in the end: two requests that wait at different
+//!    to the place of half the number. So it comes to the main one in the end: two requests that wait at different
 //!    places are not kept apart.
-//! 4. A request that is not to wait looks at the places that are used, the main one last, and fails if no request waits
+//! 4. A request that is not to wait looks at the places that are used, the main one last. It fails if no request waits
 //!    at any.
-//! 5. `close` raises a flag in each place, after which no request can wait there, and then goes through the places like
+//! 5. `close` raises a flag in each place, after which no request can wait there. Then it goes through the places like
 //!    a partner that has nothing to give.
 //!
 //! # Synchronization
@@ -26,22 +42,6 @@
 //!   after.
 //! - place, fetch-or acquire-release of `CLOSED`: what the closing thread did before is visible to threads that find it
 //!   closed.
-//!
-//! # Progress
-//!
-//! Lock-free: a thread that fails to match or to wait at a place was disturbed by another thread's success. A request
-//! that waits reads its own node's word only. A thread that is stopped anywhere keeps no other thread from its partner.
-//!
-//! # When to use it, and when not
-//!
-//! Where threads work in pairs on equal terms: a full buffer for an empty one, halves of two candidates. A thread that
-//! comes is matched with any that is there; none chooses its partner. When one side gives and the other takes, a
-//! [`SynchronousQueue`](super::SynchronousQueue) says so and pairs the right ones. The arena only helps where so many
-//! threads come at the same time that they get in each other's way at one cache line.
-//!
-//! # Memory
-//!
-//! Sixteen places of 128 bytes, and a node of at least 128 bytes for each request that waits.
 
 use super::arena::{Arena, Look, Meeting, Visit};
 use super::dual::{Answer, Dual, Fate, Incoming, Otherwise};

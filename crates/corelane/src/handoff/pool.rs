@@ -5,17 +5,17 @@
 //! 1. A node, once allocated, stays a node until its pool is dropped. So a thread that comes late with an old reference
 //!    reads atomics that still exist, and its compare-and-swap fails: no hazard pointers, epochs or fences are needed.
 //! 2. Nodes are named by an index of 28 bits. A [`Link`] is an index, two flags and a tag of 34 bits that counts the
-//!    changes of that link. A link that compares equal has not been changed meanwhile, unless a thread slept through a
-//!    multiple of 2^34 changes, to the very one, in the middle of an operation.
+//!    changes of that link. A link that compares equal has not been changed meanwhile. The one exception is a thread
+//!    that slept, in the middle of an operation, through a multiple of 2^34 changes, to the very one.
 //! 3. A node's [`word`](Node::word) says whether its request waits, was matched (by which node), withdrawn or closed,
 //!    and which parties are done with the node. Each change of a request's fate is one compare-and-swap of it. While
-//!    the request waits it holds the node's version, a count of its uses.
-//! 4. Each thread first tries the few nodes of the *front row* that its number maps to: to take one is a
+//!    the request waits, the word holds the node's version, a count of its uses.
+//! 4. Each thread first tries the few nodes of the *front row* that its number maps to. To take one is a
 //!    compare-and-swap, to give it back a store, both on a line that the thread needs anyway. When they are taken, a
 //!    Treiber stack of the other nodes is next, and then new ones, as many as there are already.
 //! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been
 //!    moved out or there was none (`READ`), nothing links to it any more (`UNLINKED`). The thread that brings the last
-//!    one frees it.
+//!    credit frees the node.
 //!
 //! What each compare-and-swap relies on:
 //!
@@ -36,7 +36,7 @@
 //!   -acquire: the last use of a node comes before its next one.
 //! - Late readers: every store to a word or a link is a release, every load of one in a structure an acquire. A thread
 //!   that reads what a node has become in a later life therefore also sees that the structure's head or top has moved
-//!   on since, and looks there anew: it can neither take the old picture for a true one nor retry on it for ever.
+//!   on since, and looks there anew. It can neither take the old picture for a true one nor retry on it for ever.
 //! - segments, compare-and-swap-release → load-acquire: a node is made before it is found. An index is only ever learnt
 //!   behind its segment's publication.
 //!

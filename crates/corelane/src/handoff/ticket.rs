@@ -1,24 +1,24 @@
-//! Reservations: a request and its follow-up as two calls.
+//! Tickets: a request and its follow-up as two calls, so that a thread may ask now and look for the outcome later.
 //!
-//! Source: section 2.2 and Listing 2 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
+//! [`reserve_take`](super::SynchronousQueue::reserve_take) or [`reserve_put`](super::SynchronousQueue::reserve_put)
+//! registers a request. That fixes its place in the order. From then on a partner that comes may decide it, whatever
+//! the ticket's owner does. The owner asks for the outcome whenever it likes:
 //!
-//! A request is registered by [`reserve_take`](super::SynchronousQueue::reserve_take) or
-//! [`reserve_put`](super::SynchronousQueue::reserve_put). That fixes its place in the order; a partner that comes may
-//! decide it from then on, whatever the ticket's owner does. The owner asks for the outcome whenever it likes:
-//!
-//! - `try_followup` reads one word of the request's own node, which another thread writes once, when the request's fate
-//!   is decided. However often it fails, it touches nothing that another thread works with: this is what the paper
-//!   calls contention-free.
+//! - `try_followup` reads one word of the request's own node. Another thread writes that word once, when the request's
+//!   fate is decided. However often it fails, it touches nothing that another thread works with: the paper calls this
+//!   contention-free.
 //! - `wait` sleeps until there is an outcome.
 //! - `abort` withdraws the request. When a partner was faster, it is the last follow-up, and says so.
 //!
 //! A ticket that is dropped is aborted; an item that it holds or had been given is dropped with it. A ticket that is
 //! forgotten stays in the queue: a partner may still decide it, and what was handed over is dropped with the queue.
 //!
+//! Source: section 2.2 and Listing 2 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
+//!
 //! # Serving several queues
 //!
-//! A thread may hold tickets of several queues, and look at each in turn, or sleep until one is decided, or another
-//! end is ready, with a [`Select`](crate::wait::Select):
+//! A thread may hold tickets of several queues, and look at each in turn. With a [`Select`](crate::wait::Select) it
+//! sleeps until one is decided, or another end is ready.
 //!
 //! ```
 //! use corelane::handoff::{Fairness, SynchronousQueue};

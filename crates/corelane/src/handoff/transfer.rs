@@ -1,30 +1,32 @@
 //! A queue whose producers choose, item by item, whether to wait until it is taken.
 //!
-//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott): the transfer queue, which differs from the
-//! synchronous dual queue by releasing some producers before their items are taken.
+//! # Promises
 //!
-//! # How it works
-//!
-//! 1. It is the [dual queue](super::dual_queue), in which a put's node may be left behind, by a `push`: its owner is
-//!    done with it from the start, so the thread that takes the item frees it. Everything else is the same, so items
-//!    and takes that wait are served in turn.
-//! 2. A close sends away the puts and takes that wait. Items that were pushed stay, and are taken in order; only
-//!    then do takes fail.
-//!
-//! # Synchronization, progress
-//!
-//! Those of the dual queue. `push`, `try_put` and `try_take` are lock-free and never wait.
+//! - Those of the [dual queue](super::dual_queue): items and takes that wait are served in turn. `push`, `try_put` and
+//!   `try_take` are lock-free and never wait.
+//! - A close sends away the puts and takes that wait. Items that were pushed stay, and are taken in order; only then do
+//!   takes fail.
+//! - **Memory.** A node of at least 128 bytes for each item inside, kept for later ones. There is no bound but memory,
+//!   and 100 million items.
 //!
 //! # When to use it, and when not
 //!
-//! Between any number of threads, where some messages need to be known received, or where a producer should learn
-//! whether a consumer waits. Not for high rates from one thread to one other: [`spsc`](crate::spsc) moves an item in a
-//! fraction of the time.
+//! Use it between any number of threads, where some messages need to be known received, or where a producer should
+//! learn whether a consumer waits. Do not use it for high rates from one thread to one other: [`spsc`](crate::spsc)
+//! moves an item in a fraction of the time.
 //!
-//! # Memory
+//! # How it works
 //!
-//! A node of at least 128 bytes for each item inside, kept for later ones. There is no bound but memory, and 100
-//! million items.
+//! Source: section 5 of "Scalable Synchronous Queues" (Scherer, Lea, Scott): the transfer queue, which differs from the
+//! synchronous dual queue by releasing some producers before their items are taken.
+//!
+//! 1. It is the [dual queue](super::dual_queue), in which a `push` may leave a put's node behind. The node's owner is
+//!    done with it from the start, so the thread that takes the item frees it.
+//! 2. Everything else is the same.
+//!
+//! # Synchronization
+//!
+//! That of the [dual queue](super::dual_queue#synchronization).
 
 #[cfg(feature = "std")]
 use super::waiting::{self, WaitLimit};

@@ -1,8 +1,8 @@
 //! Links to nodes that stay nodes: an index, flags, and a tag that counts the changes of that link.
 //!
-//! A link that compares equal has not been changed meanwhile, unless a thread slept through a multiple of 2^34 changes,
-//! to the very one, in the middle of an operation. So a structure may use its nodes again at once: a thread that comes
-//! late with an old link reads a word that still exists, and its compare-and-swap fails.
+//! A link that compares equal has not been changed meanwhile. The one exception is a thread that slept, in the middle
+//! of an operation, through a multiple of 2^34 changes, to the very one. So a structure may use its nodes again at
+//! once: a thread that comes late with an old link reads a word that still exists, and its compare-and-swap fails.
 
 use crate::sync::{AcqRel, AtomicU64, Relaxed, look, set};
 use core::fmt;

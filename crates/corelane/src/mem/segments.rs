@@ -1,11 +1,15 @@
 //! Segments: pieces of memory that an unbounded queue is linked of, and the few of them that wait to be used again.
 //!
-//! A segment has three owners in turn. The producer fills it and links it behind the one before; the consumer, once it
-//! has followed the link out of it, puts it into a slot of the [`Pool`]; the producer takes it from there for its next
-//! one. The slots are a small ring that both sides walk in the same order, as in FastForward: a slot that is null is
-//! the consumer's to fill, another the producer's to empty. So the oldest segment is used first and no count is shared.
-//! Where the slot is taken, the consumer frees the segment instead: after a burst the queue gives back all but the
-//! cached ones.
+//! # How it works
+//!
+//! 1. A segment has three owners in turn. The producer fills it and links it behind the one before. The consumer, once
+//!    it has followed the link out of it, puts it into a slot of the [`Pool`]. The producer takes it from there for its
+//!    next one.
+//! 2. The slots are a small ring that both sides walk in the same order, as in FastForward. A slot that is null is the
+//!    consumer's to fill, any other the producer's to empty. So the oldest segment is used first and no count is
+//!    shared.
+//! 3. Where the slot is taken, the consumer frees the segment instead. So after a burst the queue gives back all but
+//!    the cached ones.
 //!
 //! # Synchronization
 //!

@@ -1,9 +1,9 @@
-//! The two ends of a queue as handles, which close it when the last of one kind is gone.
+//! The two ends of a queue as handles. The last handle of one kind that is dropped closes the queue.
 //!
 //! # How it works
 //!
 //! 1. All handles of a queue share one block: the queue, how many [`Sender`]s there are, and how many [`Receiver`]s. A
-//!    handle is a pointer to it; a call goes straight to the queue and reads no count.
+//!    handle is a pointer to it. A call goes straight to the queue and reads no count.
 //! 2. A clone adds one to the count of its kind, a drop takes one off. The drop that takes off the last closes the
 //!    queue, which wakes all threads that wait.
 //! 3. A count that has reached 0 stays there: a handle is only made from another one of its kind. So each kind closes
@@ -13,8 +13,8 @@
 //!
 //! - count, add-relaxed (clone): the new handle comes from one that is counted, so the count is not 0 and cannot become
 //!   so meanwhile. Whatever carries the clone to another thread orders the rest.
-//! - count, sub-acquire-release (drop): all that the other handles did comes before the close. Without that a push of a
-//!   sender that is gone by now might be refused by the close which its own drop allowed. A drop that is not the last
+//! - count, sub-acquire-release (drop): all that the other handles did comes before the close. Without that, the close
+//!   that a sender's own drop allowed might refuse a push that this sender had made before. A drop that is not the last
 //!   needs the release, the last one the acquire.
 //! - The close itself, and what a receiver sees of the pushes before it, is the design's.
 //! - The memory of the block is [`Arc`]'s, which counts for itself. A handle gives its reference up after its count, so
@@ -23,9 +23,9 @@
 //!
 //! # Memory
 //!
-//! One block more than that of a [`Queue`], with the queue in it; the counts lie beside the queue, and no call but
-//! clone and drop comes near them. It is given back, and what is inside is dropped, with the last handle of either
-//! kind. So an item that is never popped and holds a handle of its own queue keeps both for ever.
+//! One block more than that of a [`Queue`], with the queue in it. The counts lie beside the queue, and no call but
+//! clone and drop comes near them. The block is given back, and what is inside is dropped, with the last handle of
+//! either kind. So an item that is never popped and holds a handle of its own queue keeps both for ever.
 
 use super::design::Design;
 #[cfg(feature = "std")]

@@ -37,7 +37,7 @@
 //! 2. A push links its node behind the last one by a compare-and-swap of that one's link, which is the push. Then it
 //!    moves `tail` on. A thread that finds a node behind `tail` moves `tail` on for the thread that linked it.
 //! 3. A pop moves `head` on to the next node by a compare-and-swap, which is the pop. That node gives its item and is
-//!    the dummy now. The pop first looks whether `tail` is at the dummy, so `head` never passes it.
+//!    the dummy now. If `tail` is still at the dummy, the pop moves it on first, so `head` never passes it.
 //! 4. A batch is linked to itself first, and then like one node. A pop of many walks from `head` as far as it may,
 //!    `tail` at the latest, and moves `head` there by one compare-and-swap. If that succeeds, `head` has not moved in
 //!    between, so everything it walked over was in the list.

@@ -1,22 +1,21 @@
 //! How long a thread that finds nothing stays away before it looks again.
 //!
-//! Where both sides of a queue are equally quick, each call of one finds just what the last call of the other has left.
-//! Both then write the same lines in turns, and each item costs several of their moves. A side that stays away for a
-//! while finds many items at once, and leaves the other one alone meanwhile, as FastForward's slip
-//! does. But a side whose items come one by one would only find them later.
+//! The problem: where both sides of a queue are equally quick, each call of one finds just what the last call of the
+//! other has left. Both then write the same lines in turns, and each item costs several moves of those lines. A side
+//! that stays away for a while finds many items at once, and leaves the other side alone meanwhile, as FastForward's
+//! slip does. But a side whose items come one by one would only find them later.
 //!
-//! So it is tried out. One wait in [`PROBE`] begins with [`FIRST`] pauses; if more than [`FEW`] items are there after
-//! them, the next waits begin so, too. They do with twice as many pauses while that brings fewer than [`PLENTY`], and
-//! stop when one brings few. Items that come one by one are late by the pauses in one of [`PROBE`] waits.
+//! # How it works
 //!
-//! Calls that move batches have no need of it. With it `dispatch` in batches of 50 over `ticket` did 0.3 to 0.7 times
-//! as many jobs: there are many items whenever there are any, so the workers stayed away each time.
+//! 1. One wait in [`PROBE`] begins with [`FIRST`] pauses. If more than [`FEW`] items are there after them, the next
+//!    waits begin so, too.
+//! 2. The number of pauses doubles, up to [`MOST`], while that brings fewer than [`PLENTY`] items. When a wait brings
+//!    few, the side stops. So items that come one by one are late by the pauses in one of [`PROBE`] waits.
+//! 3. Calls that move batches do not stay away: there are many items whenever there are any, so a worker would stay
+//!    away each time.
+//! 4. What is kept is a hint: threads that write it at once may lose what another one has learnt, and nothing else.
 //!
-//! What is kept is a hint: threads that write it at once may lose what another one has learnt, and nothing else.
-//!
-//! One producer and one consumer, 8 bytes, two CPUs of an AMD EPYC (Zen 5): 7.7 ns an item instead of 44 with
-//! [`ticket`](super::ticket), 27 instead of 67 with [`scq`](super::scq). An item that comes alone each 200 ns is
-//! 134 ns old when it is popped, instead of 124.
+//! `docs/benchmarks.md` has the figures ("What single decisions bring").
 
 use crate::sync::{Padded, spin_loop};
 // Not loom's: nothing is ordered by a hint.

@@ -1,12 +1,12 @@
 //! The contract, written once over every [`Design`]: waiting, time-outs, wake-ups, batches, counts.
 //!
-//! An algorithm makes attempts, each of which succeeds, or finds the queue full or empty, or closed, or in use. Closing
-//! is the algorithm's: whether a push comes before the close is for the same word or lock to decide that decides about
-//! the push. So each item is either given back by its push or there to be popped.
-//!
-//! A waiting call makes an attempt, and as long as that finds nothing does what the strategy says; where it pays, it
-//! stays away for a while first ([`pace`](super::pace)). Before a thread sleeps it says so in the list of its side and
-//! makes one more attempt ([`sleepers`](super::sleepers) has the protocol).
+//! 1. An algorithm makes attempts. Each succeeds, or finds the queue full or empty, or closed, or in use.
+//! 2. Closing is the algorithm's. The word or the lock that decides about a push also decides whether the push comes
+//!    before the close. So each item is either given back by its push or there to be popped.
+//! 3. A waiting call makes an attempt. As long as that finds nothing, it does what the strategy says. Where it pays,
+//!    the call stays away for a while first ([`pace`](super::pace)).
+//! 4. Before a thread sleeps it says so in the list of its side and makes one more attempt
+//!    ([`sleepers`](super::sleepers) has the protocol).
 
 use super::design::{Design, Raw, Stay, Supply, Waiting};
 use super::pace::Pace;

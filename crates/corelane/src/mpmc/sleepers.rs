@@ -2,16 +2,19 @@
 //!
 //! # How it works
 //!
-//! 1. A thread that is to sleep puts its sleeper into the list, passes the heavy half of the asymmetric barrier, looks
-//!    at the queue once more, and sleeps if there is still nothing.
+//! 1. A thread that is to sleep puts its sleeper into the list, executes the heavy half of the asymmetric barrier,
+//!    looks at the queue once more, and sleeps if there is still nothing.
 //! 2. A thread that has changed the queue passes the light half, which is no instruction, and reads how many sleep. If
 //!    any do, it takes the one that has slept longest out of the list and wakes it. By the barrier's argument
 //!    (`sync.rs`) one of the two sees the other.
-//! 3. One thread is woken a change, however many items it brought. A thread that finds itself taken out of the list
-//!    tries again after that, and if it gets something and leaves more behind, or finds the queue closed, it wakes the
-//!    next. So of all that sleep as many are woken as find work; and a change that woke a thread which gave up in the
-//!    meantime was looked at by that thread once more, and is not lost. A [`Select`](crate::wait::Select) takes
-//!    nothing, so one that was woken wakes the next in any case while there is something.
+//! 3. One thread is woken a change, however many items the change brought. A thread that finds itself taken out of the
+//!    list tries again after that. If it gets something and leaves more behind, or finds the queue closed, it wakes the
+//!    next.
+//!    - So of all that sleep as many are woken as find work.
+//!    - A change may wake a thread that gave up in the meantime. That thread has looked at the change once more, so it
+//!      is not lost.
+//!    - A [`Select`](crate::wait::Select) takes nothing. So a select that was woken wakes the next in any case while
+//!      there is something.
 //!
 //! # Progress
 //!
@@ -23,7 +26,7 @@
 //!
 //! - count: a read-modify-write here, a load behind the light barrier there. It orders nothing but what the barrier
 //!   does.
-//! - list: under its lock. A thread that is out of the list knows all that the one which took it out did before.
+//! - list: under its lock. A thread that is out of the list knows all that the thread which took it out did before.
 
 use crate::sync::{AcqRel, AtomicU32, Mutex, Relaxed, heavy_barrier, load_after_store};
 use crate::wait::Sleeper;

@@ -1,9 +1,5 @@
 //! What a queue counts about its calls, as a type parameter: nothing, or everything.
 //!
-//! The counts are those of the experiment in section 4.3 of the paper: how often threads tried, and how often in vain.
-//! A queue is shared, so its counters are too, and each call that is counted moves their cache line. [`NoStats`], the
-//! default, is no code and no memory at all.
-//!
 //! ```
 //! use corelane::mpmc::{self, Counting, Options};
 //!
@@ -16,6 +12,11 @@
 //! assert_eq!((stats.push.attempts, stats.push.failures, stats.push.items), (2, 1, 2));
 //! assert_eq!((stats.pop.attempts, stats.pop.failures, stats.pop.items), (1, 0, 1));
 //! ```
+//!
+//! - The counts are those of the experiment in section 4.3 of the paper: how often threads tried, and how often in
+//!   vain.
+//! - A queue is shared, so its counters are too, and each call that is counted moves their cache line.
+//! - [`NoStats`], the default, is no code and no memory at all.
 
 use super::side::Side;
 use crate::sync::Padded;

@@ -1,21 +1,20 @@
 //! The index ring: items side by side in a ring of slots, each end at a position that counts up and wraps around.
 //!
-//! What `locked`, `lamport`, `multiline` and `mcring` share is here: the halves, the slots, the halt, the seal. What
-//! is left to each is its [`Algorithm`]: which words the ends share, when an end looks at the other's, when it
-//! publishes its own.
+//! Here is what `locked`, `lamport`, `multiline` and `mcring` share: the halves, the slots, the halt, the seal. Each
+//! has its own [`Algorithm`]: which words the ends share, when an end looks at the other's, when it publishes its own.
 //!
 //! # Synchronization
 //!
 //! - `publish` (producer) → `published`, `published_exactly` (consumer): items are written before they are read.
 //! - `release`, `flush` (consumer) → `freed` (producer): items are read before their slots are written again.
 //!
-//! Which stores and loads these are stands in the algorithm's file.
+//! The algorithm's file says which stores and loads these are.
 //!
 //! # Registers
 //!
-//! A half's state lies in registers as long as no call in the caller's loop gets its address (step 5 of the lane). So
-//! a look is inlined, the halt and the seal, which are asked about when there is no room or no item, lie in the
-//! ring's memory, and what a half does last gets its words by value.
+//! A half's state lies in registers as long as no call in the caller's loop gets its address (step 5 of the lane). So a
+//! look is inlined. The halt and the seal, which are asked about when there is no room or no item, lie in the ring's
+//! memory. What a half does last gets its words by value.
 
 use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
 use super::slots::Slots;

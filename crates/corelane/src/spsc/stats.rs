@@ -1,9 +1,5 @@
 //! What an end of a queue counts about itself, as a type parameter: nothing, or everything.
 //!
-//! Each end counts its own calls in its own handle, so counting moves no cache line between cores; [`NoStats`], the
-//! default, is no code and no memory at all. An end's counts are its thread's to read; [`Stats::and`] joins those of
-//! both.
-//!
 //! ```
 //! use corelane::spsc::{self, Counting, Options};
 //!
@@ -17,6 +13,10 @@
 //! assert_eq!((stats.pushes, stats.full, stats.high_water), (4, 1, 4));
 //! assert_eq!((stats.pops, stats.empty), (4, 1));
 //! ```
+//!
+//! - Each end counts its own calls in its own handle, so counting moves no cache line between cores.
+//! - [`NoStats`], the default, is no code and no memory at all.
+//! - An end's counts are its thread's to read. [`Stats::and`] joins those of both.
 
 use core::fmt;
 

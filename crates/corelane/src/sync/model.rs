@@ -1,14 +1,14 @@
-//! What shuttle's models are made of: atomics and memory that it can stop a thread in front of, and time.
+//! What shuttle's models are made of: time, and atomics and memory at which shuttle can stop a thread.
 //!
-//! Shuttle runs the threads of a model one at a time and changes from one to another where it is called only, in an
-//! order that it draws. So every access to an atomic, and to memory behind a cell, is preceded by a call.
+//! Shuttle runs the threads of a model one at a time, in an order that it draws. It changes from one thread to another
+//! only where it is called. So a call precedes every access to an atomic, and to memory behind a cell.
 //!
 //! - Atomics are `core`'s, in size and place too, so that blocks and segments are as large as they really are. Each
 //!   access takes effect at once and everywhere: there are no orderings here, which are loom's to check.
 //! - An access to memory lasts until the next turn of its thread. Two that meet, one of them a write, are a race.
-//! - A timed wait may be over at any moment, however long it is, and another thread's wake-up may come first, or come
-//!   to one whose time is up. When it is over so much time has passed. Apart from that the clock goes on by a little
-//!   with each look at it.
+//! - A timed wait may be over at any moment, however long it is. Another thread's wake-up may come first, or come to a
+//!   wait whose time is up. When the wait is over so much time has passed. Apart from that the clock goes on by a
+//!   little with each look at it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -1,8 +1,8 @@
 //! File descriptors in a wait: `poll` over them, and over an event that wakes the thread for everything else.
 //!
-//! A descriptor is asked by `poll`, without a time, each time a wait looks at its ends and comes to the first of them:
-//! one system call for all descriptors of a set. A thread that sleeps does so in `poll`, too. What a queue's other end
-//! wakes there is an [`Event`], an `eventfd`.
+//! A wait asks its descriptors by `poll`, without a time, each time it looks at its ends and comes to the first of
+//! them: one system call for all descriptors of a set. A thread that sleeps does so in `poll`, too. The other end of a
+//! queue wakes it there by an [`Event`], an `eventfd`.
 
 use core::mem::size_of;
 use std::io;

@@ -3,15 +3,15 @@
 //! # How it works
 //!
 //! 1. A look goes over the ends in order and stops at the first that is ready. File descriptors are asked once a look,
-//!    all by one call of `poll`, when it comes to the first of them.
+//!    all by one call of `poll`, when the look comes to the first of them.
 //! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends,
-//!    passes the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps: the
-//!    [park protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other
-//!    end of a queue wakes it through an `eventfd`.
-//! 3. Awake, it takes all flags down and looks. What it finds may be another end than the one that woke it.
+//!    executes the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps. That is the [park
+//!    protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other end
+//!    of a queue wakes it through an `eventfd`.
+//! 3. Awake, the thread takes all flags down and looks. It may find another end than the one that woke it.
 //! 4. An end of a queue between many threads stands in that queue's list of sleepers, and each change there wakes one
-//!    of them. A select that finds itself taken out of such a list has been woken, and may take nothing: it
-//!    wakes the next of that list, if there is still something, whatever it returns. So no wake-up ends with it.
+//!    of them. A select that finds itself taken out of such a list has been woken, and may take nothing. So it wakes
+//!    the next of that list, if there is still something, whatever it returns. No wake-up ends with it.
 //! 5. A task's wait (feature `async`) leaves the flags up from one poll to the next, with a [sleeper](super::sleeper)
 //!    that has the task's waker. They are raised anew only once some end has taken its flag down.
 //!

@@ -7,8 +7,8 @@
 //! # How it works
 //!
 //! 1. A place to sleep is made when one is first needed, and never freed: a thread that ends leaves it to the next. So
-//!    there are as many as ever slept at once, and a waker that comes late still finds one. A thread that sleeps there
-//!    by then is woken for nothing, looks at what it waits for, and sleeps again.
+//!    there are as many as threads ever slept at once, and a waker that comes late still finds one. If another thread
+//!    sleeps there by then, it is woken for nothing, looks at what it waits for, and sleeps again.
 //! 2. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
 //!    The thread that takes the flag down reads the cell.
 //!

@@ -1,21 +1,22 @@
 //! The place where a task waits: its waker.
 //!
-//! One side, the end whose task waits, puts wakers in and takes them back; the other side takes them out to wake them.
-//! The waiting side is one thread at a time. So is the waking side of a queue; where workers leave a fan-out it is any
-//! number of threads. No side ever waits for the other.
+//! One side, the end whose task waits, puts wakers in and takes them back. The other side takes them out to wake them.
+//! The waiting side is one thread at a time. The waking side of a queue is one thread at a time, too; where workers
+//! leave a fan-out it is any number of threads. No side ever waits for the other.
 //!
 //! # How it works
 //!
 //! A side holds the cell while it touches the waker, for a few instructions.
 //! 1. The waiting side takes the cell only if no side holds it. If the other side does, it is about to wake the task
 //!    that was put before, and the waiting side must look again.
-//! 2. The waking side comes when it has taken a flag down that only the waiting side raises. If no side holds the cell
-//!    it takes the waker. If the waiting side does, it leaves its mark and goes: the waiting side, when it has let go,
-//!    finds the flag down, raises it and looks again, which is what it would have been woken for. Where there is no
-//!    flag it looks again in any case.
-//! 3. If another thread of the waking side holds the cell, one leaves its mark and goes just the same: that thread
-//!    finds the mark when it lets go, which is before it wakes the task. So the task finds what either of them came
-//!    for.
+//! 2. The waking side comes when it has taken a flag down that only the waiting side raises.
+//!    - If no side holds the cell, it takes the waker.
+//!    - If the waiting side holds it, the waking side leaves its mark and goes. The waiting side, when it has let go,
+//!      finds the flag down, raises it and looks again, which is what it would have been woken for. Where there is no
+//!      flag it looks again in any case.
+//! 3. If another thread of the waking side holds the cell, a waking thread leaves its mark and goes just the same. The
+//!    other thread finds the mark when it lets go, which is before it wakes the task. So the task finds what either of
+//!    them came for.
 //!
 //! No foreign code, a waker's clone, drop or wake, runs while the cell is held.
 //!
