@@ -93,10 +93,10 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
     let _ = (start, count);
 }
 
-/// Makes an empty slot where it lies, without one on the stack: an item may be larger than that. Outside of loom that
-/// is any memory.
+/// Makes an empty slot where it lies, without one on the stack, because an item may be larger than the stack. Outside
+/// of loom an empty slot is any memory.
 ///
-/// What is generic is compiled where it is used, and an example is compiled without optimization:
+/// A generic function is compiled in the crate that uses it, and this example is compiled without optimization:
 ///
 /// ```
 /// # #[cfg(not(miri))]
@@ -177,11 +177,13 @@ pub(crate) fn parks_are_bounded() -> bool {
 pub(crate) use barrier::{heavy_barrier, load_after_store};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is
-/// nothing to do. Each side writes its own word and then reads the other's; one of the two must see the other's write.
-/// Two full fences would do, one of them for every item. Instead the parker pays for both: membarrier makes every
-/// running thread of the process pass a full fence at some point during the call, so either the publisher's store came
-/// before that point, and the parker sees it when it looks again, or the publisher's load comes after it, and sees the
-/// parker's flag.
+/// nothing to do. Each side writes its own word and then reads the other's. One of the two must see the other's write.
+///
+/// Two full fences would do, one of them for every item. Instead the parker pays for both. Membarrier makes every
+/// running thread of the process pass a full fence at some point during the call.
+///
+/// - Either the publisher's store came before that point, and the parker sees it when it looks again,
+/// - or the publisher's load comes after it, and sees the parker's flag.
 #[cfg(not(any(loom, shuttle)))]
 mod barrier {
     use super::{AtomicU32, Relaxed};
@@ -267,10 +269,11 @@ mod barrier {
     }
 }
 
-/// Models know no membarrier. A full fence on both sides stands for it: that is what the real barrier amounts to
-/// whenever the parker runs it, and the only case in which the algorithms rely on it. But a fence after every
-/// publication does more than that, and hides an acquire or a release that is missing elsewhere; loom's models run with
-/// less, too.
+/// Models know no membarrier. A full fence on both sides stands for it. That is what the real barrier amounts to
+/// whenever the parker runs it, and the algorithms rely on it in that case only.
+///
+/// But a fence after every publication does more than that, and hides an acquire or a release that is missing
+/// elsewhere. So loom's models run with less, too.
 #[cfg(loom)]
 mod barrier {
     use super::{AtomicU32, Relaxed, Release};
@@ -363,9 +366,11 @@ pub(crate) fn full_fence() {
     core::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// A load-acquire of a word that decides something. Loom looks for a race with the last access to a word only: a thread
-/// that loads it and then changes it hides another's load. Its models run a second time with read-modify-writes in the
-/// loads' place, see [`Barrier::ReadModifyWrite`](crate::Barrier).
+/// A load-acquire of a word that decides something.
+///
+/// Loom looks for a race with the last access to a word only. So a thread that loads the word and then changes it hides
+/// another thread's load. Loom's models therefore run a second time with read-modify-writes in the loads' place, see
+/// [`Barrier::ReadModifyWrite`](crate::Barrier).
 #[cfg(target_has_atomic = "64")]
 #[inline(always)]
 pub(crate) fn look(word: &AtomicU64) -> u64 {
@@ -436,9 +441,8 @@ pub(crate) fn retry() {
 }
 
 /// A growing distance between the attempts of a lock-free operation that lose to other threads': twice as many pauses
-/// each time. Each attempt moves the line that all of them need, also one in vain, and between many threads most are.
-/// Four producers and four consumers of [`ticket`](crate::mpmc::ticket) take a fifth of the time with it, in the model
-/// of `corelane-bench scale`.
+/// each time. Each attempt moves the line that all of the threads need, also an attempt in vain, and between many
+/// threads most are in vain.
 #[derive(Debug)]
 pub(crate) struct Backoff(u32);
 

@@ -356,9 +356,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// Hands a job to a worker, and waits for room if there is none.
     ///
     /// A dispatcher that is ahead of its workers waits until half of a queue is free, as each of its wake-ups costs a
-    /// worker a system call; with a strategy that never [parks](Strategy::PARKS), until a batch finds room, if that is
-    /// less. Workers must not wait for this thread meanwhile: if they may, because their results' queue is full, see
-    /// [`dispatch_collecting`](Self::dispatch_collecting).
+    /// worker a system call. With a strategy that never [parks](Strategy::PARKS) it waits until a batch finds room, if
+    /// that is less. Workers must not wait for this thread meanwhile. If they may, because their results' queue is
+    /// full, see [`dispatch_collecting`](Self::dispatch_collecting).
     ///
     /// # Errors
     /// `NoWorker` or `Panicked`, with the job.

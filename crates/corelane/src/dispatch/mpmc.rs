@@ -42,9 +42,9 @@ use std::vec::Vec;
 
 /// A design of [`mpmc`](crate::mpmc) between a dispatcher and each of its workers: `Mpmc<mpmc::Ticket>`.
 ///
-/// Slower than any queue of [`spsc`](crate::spsc), which is what there is to be seen. With batches, by
-/// [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_batch`](super::Dispatcher::dispatch_batch) and
-/// [`pop_batch`](super::Worker::pop_batch), it has one synchronization each.
+/// It is slower than any queue of [`spsc`](crate::spsc), and is there to show that. A batch takes one synchronization,
+/// by [`dispatch_slice`](super::Dispatcher::dispatch_slice) or [`dispatch_batch`](super::Dispatcher::dispatch_batch)
+/// and [`pop_batch`](super::Worker::pop_batch).
 ///
 /// ```
 /// use corelane::dispatch::{Builder, Mpmc};

@@ -58,9 +58,9 @@ pub trait Load {
 /// Each worker in turn gets a batch of jobs: the default.
 ///
 /// The jobs of a batch are dispatched one by one, and none waits for the others. A batch ends early when its worker has
-/// no more room, or when it still has jobs to do and the next worker sleeps. So jobs that take long, or come slowly, go
-/// one to each worker, and short ones that come fast go batch by batch, which moves fewer lines and wakes workers less
-/// often.
+/// no more room, or when its worker still has jobs to do and the next worker sleeps. So jobs that take long, or come
+/// slowly, go one to each worker. Short jobs that come fast go batch by batch, which moves fewer lines and wakes
+/// workers less often.
 ///
 /// ```
 /// use corelane::dispatch::{Builder, RoundRobin};
@@ -149,8 +149,9 @@ impl<T> Route<T> for RoundRobin {
 /// The worker whose queue is shortest; among equals one that sleeps, then the next in turn.
 ///
 /// It looks at every queue for each job, or for each batch of those that are dispatched together: a line a worker,
-/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ. A worker tells of
-/// the jobs it takes a little late: what counts may be too many by
+/// which that worker writes. So it is for jobs that take longer than that, and whose lengths differ.
+///
+/// A worker tells of the jobs it takes a little late. So the count may be too high by
 /// [`release_lag`](crate::spsc::Producer::release_lag), over [`linked`](crate::spsc::linked) by a segment.
 ///
 /// ```

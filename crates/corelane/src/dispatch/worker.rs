@@ -156,10 +156,10 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         Ok(1 + self.receiver.pop_some(jobs, max - 1))
     }
 
-    /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Says how many.
+    /// Waits for at least one job, then gives up to `max` of them to `each`, one by one. Returns how many.
     ///
-    /// The batch where a job is done at once: over a queue of `spsc` jobs go from their slots to the call, with one
-    /// synchronisation for many; over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is
+    /// Use this batch where a job is done at once. Over a queue of `spsc` jobs go from their slots to the call, with
+    /// one synchronisation for many. Over one of `mpmc` they are taken one by one, so [`pop_batch`](Self::pop_batch) is
     /// quicker there. If `each` panics, the job that it was given is gone, and those that it was not given are still in
     /// the queue.
     ///

@@ -178,9 +178,10 @@ impl End {
     ///
     /// A parked thread that has missed a publication, as it can where there is no membarrier, finds it within a
     /// millisecond. For a task no timer does that. So there each publisher, having seen `INSISTENT`, looks at the word
-    /// by a read-modify-write. It comes either after the one that raises the flag, and sees the flag, or before, and
-    /// then the end that raises the flag sees what was published. A publisher that has not seen the bit yet has
-    /// published just now: for so long a task must go on looking.
+    /// by a read-modify-write. That comes either after the read-modify-write that raises the flag, and sees the flag;
+    /// or before it, and then the end that raises the flag sees what was published.
+    ///
+    /// A publisher that has not seen the bit yet has published just now. For so long a task must go on looking.
     pub(crate) fn become_task(&self) -> bool {
         // Only this end sets that bit.
         let insists = self.state.load(Ordering::Relaxed) & INSISTENT != 0;
@@ -284,10 +285,12 @@ impl Control {
         }
     }
 
-    /// To be called by the producer after a publication that found the consumer's `state`: waiting, or closed. If it is
-    /// closed, returns how much of what lies in front of `position` lies behind the seal: nothing where the producer
-    /// has decided the seal, and then it has to [halt](super::design::RawProducer::halt), as the consumer may still be
-    /// looking for the end of what is published.
+    /// To be called by the producer after a publication that found the consumer's `state` not 0: it waits, or has
+    /// closed.
+    ///
+    /// If the consumer has closed, returns how much of what lies in front of `position` lies behind the seal. That is
+    /// nothing where the producer has decided the seal. Then it has to [halt](super::design::RawProducer::halt), as the
+    /// consumer may still be looking for the end of what is published.
     #[cold]
     #[inline(never)]
     pub(crate) fn handed_over(&self, state: u32, position: usize) -> Option<usize> {
@@ -355,9 +358,10 @@ impl Control {
         true
     }
 
-    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too. Returns false if the
-    /// producer has decided before: it has published more, which is accepted, and publishes nothing after that. So the
-    /// consumer is to take note anew.
+    /// Says that the consumer pops nothing from `position` on, to a producer that waits, too.
+    ///
+    /// Returns false if the producer has decided before: it has published more, which is accepted, and publishes
+    /// nothing after that. Then the consumer is to take note anew.
     pub(crate) fn seal(&self, position: usize) -> bool {
         let decided = self.decide(BY_CONSUMER, position);
         self.consumer.set(CLOSED | SEALED);

@@ -1,5 +1,5 @@
-//! A task's wait at the end of a queue, which the futures of `spsc` and of `dispatch` have in common. The protocol is in
-//! the header of `spsc/asynchronous.rs`, "How it works".
+//! A task's wait at the end of a queue, which the futures of `spsc` and of `dispatch` have in common. The protocol is
+//! in the header of `spsc/asynchronous.rs`, "How it works".
 
 use super::End;
 use super::wait::{Look, Waited, look};

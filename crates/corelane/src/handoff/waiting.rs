@@ -29,9 +29,11 @@ use std::time::Duration;
 /// let limit = WaitLimit::new().timeout(Duration::from_secs(1)).cancel(&stop);
 /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
 /// ```
+/// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`]
+/// tells it to stop.
 ///
-/// What comes first wins; where several have come, a partner goes before a cancellation, and that before the end of the
-/// time.
+/// The first event ends the wait. Where several have happened, a partner goes before a cancellation, and a cancellation
+/// before the end of the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitLimit<'a> {
     deadline: Option<Instant>,
@@ -217,10 +219,10 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// What it takes until a thread that sleeps runs again once it is woken, as measured in this process.
+/// The time from a wake-up until the thread that slept runs again, as measured in this process.
 ///
-/// The waker writes down when, the woken compares. A moving average, in nanoseconds; a sample counts for at most twice
-/// the average, as some contain a whole time slice of another thread.
+/// The waker writes down when it wakes, and the woken thread compares. This is a moving average, in nanoseconds. A
+/// sample counts for at most twice the average, as some samples contain a whole time slice of another thread.
 static WAKE_UP: StdAtomicU32 = StdAtomicU32::new(20_000);
 
 /// The bounds of a spin.
@@ -262,16 +264,16 @@ pub(super) fn spin<T>(node: &Node<T>, until: Instant) {
     }
 }
 
-/// A spin is as long as this, until the thread gives way to others.
+/// A spin is as long as this, until the thread yields to others.
 const SLICE: Duration = Duration::from_micros(1);
 
-/// A thread that gave way and is back so soon was alone: no other thread wants its CPU.
+/// A thread that yielded and is back so soon was alone: no other thread wants its CPU.
 const ALONE: Duration = Duration::from_nanos(400);
 
-/// A thread that was away for so long when it gave way sleeps next time: one that is woken is run sooner.
+/// A thread that was away for so long when it yielded sleeps next time: a thread that is woken is run sooner.
 const TOO_LONG: Duration = Duration::from_micros(200);
 
-/// How often a thread gives way before it sleeps.
+/// How often a thread yields before it sleeps.
 const TURNS: u32 = 64;
 
 std::thread_local! {
@@ -285,11 +287,13 @@ const MANY: u32 = 128;
 
 /// What a thread does before it sleeps. Returns when the request is decided, or when it is time to sleep.
 ///
-/// Sleep and wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner that shares
-/// this CPU runs only when this thread lets it. So the thread gives way, as long as there are others to give way to:
-/// they lose nothing by it. Where there are none, it spins if it is next in line, for as long as [`spin_time`] says in
-/// all. It begins with a spin: a partner that runs beside it is back before the switch to another thread is made. Where
-/// that never helps, it gives way at once.
+/// A sleep and a wake-up cost ten times as much as the switch to a thread that is ready to run, and a partner that
+/// shares this CPU runs only when this thread lets it. So:
+///
+/// 1. The thread begins with a spin: a partner that runs beside it is back before the switch to another thread is made.
+///    Where that never helps, it yields at once.
+/// 2. It yields, as long as there are other threads to yield to. They lose nothing by it.
+/// 3. Where there are none, it spins if it is next in line, for as long as [`spin_time`] says in all.
 fn linger<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) {
     let node = dual.pool().node(index);
     let mut budget = spin_time();

@@ -10,9 +10,11 @@ use core::ptr::NonNull;
 /// A spin lock with what it protects, which moves in the same line.
 ///
 /// # Synchronization
-/// Store-release on leaving → compare-and-swap-acquire on entering. A thread that finds it held reads it now and then
-/// until it is free before trying again, so that the one inside keeps the line and gets on with its next calls, too;
-/// with `std` it yields now and then, should that one be preempted.
+/// Store-release on leaving → compare-and-swap-acquire on entering.
+///
+/// A thread that finds the lock held reads it now and then until it is free before trying again. So the thread inside
+/// keeps the line and gets on with its next calls, too. With `std` the waiting thread yields now and then, should the
+/// thread inside be preempted.
 #[derive(Debug)]
 pub(super) struct Lock<P> {
     /// [`FREE`] or [`HELD`].

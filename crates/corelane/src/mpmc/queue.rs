@@ -295,9 +295,10 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         }
     }
 
-    /// Called by a thread that was woken and whose wait is over: there may be more, and no other thread was told. And a
-    /// closed queue may be at its end only now: a thread that sleeps since the close found the last item still on its
-    /// way, and this one has taken it.
+    /// Called by a thread that was woken and whose wait is over. There may be more, and no other thread was told.
+    ///
+    /// A closed queue may also have come to its end only now: a thread that sleeps since the close found the last item
+    /// still on its way, and this thread has taken it.
     fn wake_next(&self, side: Side) {
         let _ = side;
         #[cfg(feature = "std")]

@@ -435,8 +435,8 @@ impl<T> Run<T> {
     /// Consumer: moves the run's items to `each`, one by one and at most `most`, and leaves the blocks that are used
     /// up. If `each` panics, the run goes on behind the item that it was given.
     ///
-    /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. A full block is written out
-    /// item by item: with that, workers that take batches of short jobs of 8 bytes did a tenth more of them.
+    /// As in [`publish_moved`](Self::publish_moved) the loop's run is a copy in registers. The items of a full block
+    /// are written out one by one in the code, which is quicker for batches of short jobs.
     ///
     /// # Safety
     /// The run's items are the consumer's, and there is one.
@@ -506,11 +506,10 @@ impl<T> Run<T> {
         }
     }
 
-    /// Consumer: goes on when this block's part of the run is used up, without a call where it can: to the next block,
-    /// or to more of this one. Returns whether there is more; `None` if the next run has to be looked for.
+    /// Consumer: goes on when this block's part of the run is used up: to the next block, or to more of this one. It
+    /// makes no call where it can. Returns whether there is more; `None` if the next run has to be looked for.
     ///
-    /// `told` is the place whose position was published last: before the consumer finds nothing it publishes where it
-    /// is.
+    /// Before the consumer finds nothing it publishes where it is. `told` is the place that it published last.
     #[inline(always)]
     pub(super) fn advance(&mut self, sealed: bool, told: *mut u8) -> Option<bool> {
         if self.line != self.last {
@@ -602,8 +601,9 @@ impl Notes {
     }
 
     /// The run of items that may be popped from a place on: at most so many blocks, and not beyond the block at `most`.
-    /// `published` counts the items in the block so far ahead: of this one, the next one, and the last of as many as
-    /// are [looked for](Self::look_ahead).
+    ///
+    /// `published(n)` is the number of items that are published in the n-th block ahead. It is asked for this block,
+    /// the next one, and the last of as many as are [looked for](Self::look_ahead).
     #[inline(always)]
     pub(super) fn find<T>(
         &mut self,

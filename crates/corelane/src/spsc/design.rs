@@ -315,8 +315,8 @@ pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: us
 
 /// Copies `count` items; `run` is how many they usually are.
 ///
-/// Without a call, where there are few: a batch that begins or ends inside a block would make one for the sake of a few
-/// words. Batches of 50 words went into a lane in a tenth less time.
+/// It makes no call where there are few: a batch that begins or ends inside a block would make one for the sake of a
+/// few words.
 ///
 /// # Safety
 /// As for [`ptr::copy_nonoverlapping`].

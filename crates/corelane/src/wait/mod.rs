@@ -118,7 +118,7 @@ pub struct WaitState {
     /// CPU time that this wait may use.
     #[cfg(feature = "std")]
     budget: Duration,
-    /// Another thread ran when this one last gave way.
+    /// Another thread ran when this one last yielded.
     #[cfg(feature = "std")]
     crowded: bool,
 }
@@ -291,7 +291,7 @@ impl Adaptive {
 
 #[cfg(feature = "std")]
 impl Adaptive {
-    /// It spins as long before it gives way.
+    /// It spins as long before it yields.
     const SLICE: Duration = Duration::from_micros(1);
     /// Looks between two looks at the clock, which costs as much as several of them.
     const LOOKS_PER_CLOCK: u32 = 8;
@@ -300,7 +300,7 @@ impl Adaptive {
     /// A thread that was away for so long is better woken.
     const TOO_LONG: Duration = Duration::from_micros(100);
 
-    /// A look at the clock: spins on, gives way, or ends the part of the wait that is awake.
+    /// A look at the clock: spins on, yields, or ends the part of the wait that is awake.
     fn turn(state: &mut WaitState) -> Next {
         let now = Instant::now();
         let mut learnt = LEARNT.get();
@@ -373,12 +373,12 @@ impl Strategy for Adaptive {
 struct Learnt {
     /// When the last wait began that was long enough for a look at the clock.
     began: Option<Instant>,
-    /// The shortest time away so far, which is the cost of giving way when no other thread is ready; at most
+    /// The shortest time away so far, which is the cost of yielding when no other thread is ready; at most
     /// [`ALONE`](Self::ALONE).
     shortest: Duration,
-    /// How often it was away too long, less how often giving way helped, up to [`MOST`](Self::MOST).
+    /// How often it was away too long, less how often yielding helped, up to [`MOST`](Self::MOST).
     times: u32,
-    /// In how many waits to come it does not give way.
+    /// In how many waits to come it does not yield.
     waits: u32,
     /// It was away, not too long, and has yet to see what for: some kernels give it the CPU back at once beside a
     /// thread that computes.
@@ -389,7 +389,7 @@ struct Learnt {
 impl Learnt {
     const NOTHING: Self = Self { began: None, shortest: Self::ALONE, times: 0, waits: 0, hopes: false };
     const MOST: u32 = 12;
-    /// What giving way costs at most when no other thread is ready: in a virtual machine, which looks for interrupts on
+    /// What yielding costs at most when no other thread is ready: in a virtual machine, which looks for interrupts on
     /// the way; elsewhere less than half.
     const ALONE: Duration = Duration::from_nanos(500);
 
@@ -403,7 +403,7 @@ impl Learnt {
         if is_often { Adaptive::LONG_SPIN } else { Adaptive::SPIN }
     }
 
-    /// It gave way, and was away so long. Returns whether another thread ran meanwhile.
+    /// It yielded, and was away so long. Returns whether another thread ran meanwhile.
     fn was_away(&mut self, away: Duration) -> bool {
         self.shortest = self.shortest.min(away);
         let was_crowded = away >= 2 * self.shortest;
@@ -440,11 +440,14 @@ pub(crate) fn has_one_cpu() -> bool {
     }
 }
 
-/// Asks for the CPUs of the machine, not for those on which a thread or the process may run. A thread's would be wrong,
-/// as it may be pinned and the other end's elsewhere; the process's cannot be told, as on Linux each thread has a mask
-/// of its own, which `available_parallelism` reads (and so does `sysconf`, with some C libraries). A process that
-/// really is kept to one CPU of many loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter: while one lasts the
-/// threads run side by side.
+/// Asks for the CPUs of the machine, not for those on which a thread or the process may run.
+///
+/// - A thread's CPUs would be wrong, as it may be pinned and the other end's thread elsewhere.
+/// - The process's CPUs cannot be told. On Linux each thread has a mask of its own, which `available_parallelism` reads
+///   (and so does `sysconf`, with some C libraries).
+///
+/// A process that really is kept to one CPU of many loses at most [`Adaptive::SPIN`] a wait. Quotas do not matter:
+/// while one lasts the threads run side by side.
 #[cfg(feature = "std")]
 fn machine_has_one_cpu() -> bool {
     if cfg!(miri) {

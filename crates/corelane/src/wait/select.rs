@@ -275,22 +275,20 @@ struct Polled {
     sleeper: Borrowed,
 }
 
-/// A set of ends to wait for: the first that is ready is named. Any [`Selectable`] ends mix: of every family, that push
-/// and that pop, and file descriptors.
+/// A set of ends to wait for. A wait names the first that is ready. Any [`Selectable`] ends mix: of every family, that
+/// push and that pop, and file descriptors.
 ///
-/// The set owns its ends, or borrows them where `&mut end` is added, and hands them out by their keys. It is made once
-/// and waits as often as you like; a wait allocates nothing, but for the list of sleepers of an `mpmc` queue, which
-/// grows when more threads sleep there than ever before. It is `Send`.
-///
-/// It reports that an end is ready, and takes nothing: the next `try_` call on that end succeeds, or says Closed.
-/// Between many threads (`mpmc`) another one may be faster, or hold a lock, and the call finds nothing after all: then
-/// wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A
-/// `Collector` is also ready when one of its producers has left, and may then say Empty.
-///
-/// A set that owns all its ends is a `Select<'static>`, as a field of a structure may be.
-///
-/// Which end is named, where several are ready: the first behind the one that was named last, so each of `n` ends that
-/// is ready is named within `n` waits. A [`biased`](Self::biased) set names the first in the order of their keys.
+/// - **It takes nothing.** It reports that an end is ready: the next `try_` call on that end succeeds, or says Closed.
+///   Between many threads (`mpmc`) another thread may be faster, or hold a lock, and the call finds nothing after all:
+///   then wait again. If the queue still has something after the wait, the next of its sleepers is woken as well. A
+///   `Collector` is also ready when one of its producers has left, and may then say Empty.
+/// - **It is fair.** Where several ends are ready, a wait names the first behind the one that was named last. So each
+///   of `n` ends that is ready is named within `n` waits. A [`biased`](Self::biased) set names the first in the order
+///   of their keys.
+/// - **It owns its ends**, or borrows them where `&mut end` is added, and hands them out by their keys. A set that owns
+///   all its ends is a `Select<'static>`, as a field of a structure may be. It is `Send`.
+/// - **It is made once and waits as often as you like.** A wait allocates nothing, but for the list of sleepers of an
+///   `mpmc` queue, which grows when more threads sleep there than ever before.
 ///
 /// ```
 /// use corelane::error::TryPopError;
@@ -326,7 +324,7 @@ struct Polled {
 /// });
 /// ```
 ///
-/// With room for one item on each of several queues, the first that has some:
+/// Ends that push, of which a wait names the first that has room:
 ///
 /// ```
 /// # use corelane::wait::Select;

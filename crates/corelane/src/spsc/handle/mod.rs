@@ -26,11 +26,11 @@ type NotSync = PhantomData<Cell<()>>;
 
 /// Calls a cold function with the handle in another place, and puts it back.
 ///
-/// A loop keeps a handle's state in registers as long as no call in it gets the handle's address; a store to memory for
-/// every item would keep the processor from joining the two that the item itself takes.
+/// A loop keeps a handle's state in registers as long as no call in it gets the handle's address. A store to memory for
+/// every item would keep the processor from joining the two stores that the item itself takes.
 ///
-/// Only for what waits or fails: all of the handle comes back as if changed. After each publication that took the
-/// registers of the caller's own counter.
+/// Use it only for what waits or fails: all of the handle comes back as if changed. Used after each publication, that
+/// took the registers of the caller's own counter.
 #[inline(always)]
 fn aside<H, R>(handle: &mut H, cold: impl FnOnce(&mut H) -> R) -> R {
     /// Puts it back when `cold` panics, too.

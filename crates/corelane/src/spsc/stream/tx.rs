@@ -92,9 +92,9 @@ impl Tx {
 
 /// The same length, of which the optimizer knows nothing.
 ///
-/// A caller tries again with the same message, so what follows from its length alone would be computed before that loop
-/// and kept on the stack: up to five stores a message between those to the queue, which halved the rate of messages of
-/// 16 bytes.
+/// A caller tries again with the same message. So the optimizer would compute before that loop what follows from the
+/// length alone, and keep it on the stack. That makes up to five stores a message between those to the queue, and
+/// halves the rate of short messages.
 #[cfg(not(loom))]
 #[inline(always)]
 fn unknown(len: usize) -> usize {
