@@ -270,7 +270,7 @@ const SLICE: Duration = Duration::from_micros(1);
 /// A thread that yielded and is back so soon was alone: no other thread wants its CPU.
 const ALONE: Duration = Duration::from_nanos(400);
 
-/// A thread that was away for so long when it yielded sleeps next time: a thread that is woken is run sooner.
+/// A thread that was away for longer than this when it yielded goes to sleep: a thread that is woken is run sooner.
 const TOO_LONG: Duration = Duration::from_micros(200);
 
 /// How often a thread yields before it sleeps.

@@ -92,8 +92,8 @@
 //! 4. The flag stays up when the future is dropped. It also stays up when the future is polled again because its task
 //!    waits for something else, too. While the flag is up the wait is prepared already: a poll exchanges the waker for
 //!    that of its own task, and needs no barrier. At worst a task is polled once for nothing.
-//! 5. A poll may come while the other end is between the flag and the waker. It asks to be polled again, because the
-//!    task that is being woken may be that of an earlier poll.
+//! 5. A poll may come while the other end is between the flag and the waker. Such a poll asks to be repeated, because
+//!    the task that is being woken may be that of an earlier poll.
 //! 6. After [`BUDGET`] ready calls in a row an end gives its executor a turn: one call is pending, with its task woken
 //!    already. Without that, a task whose other end is on another core and as fast would never let go of its executor's
 //!    thread.
@@ -101,9 +101,9 @@
 //! # Without membarrier
 //!
 //! Where there is no membarrier (see [`wait`](crate::wait)), a publisher may overlook a flag, so a parked thread sleeps
-//! for a millisecond at most. A task cannot do that. Instead its end asks the other end to change the word by a
-//! read-modify-write after every publication, instead of reading it. That makes the protocol exact, for the price of a
-//! fence a publication.
+//! for a millisecond at most. A task cannot do that. So its end asks the other end to change the word by a
+//! read-modify-write after every publication, where it would only read the word. That makes the protocol exact, for the
+//! price of a fence a publication.
 //!
 //! The other end may not have seen that request yet. So for the first millisecond, until it must have, a task that
 //! would wait is polled again instead. The same happens where membarrier is refused later, by a sandbox that was set up

@@ -37,8 +37,8 @@
 //!    covers every item of the block.
 //! 2. No header is ever cleared: one left from the lap before is a place in another lap. But a consumer that leaves a
 //!    block stores its header once more, unchanged, and a word in each further line. It may, because the slots are its
-//!    own until it releases them. The producer then finds each line in one place, the consumer's cache, and not in
-//!    both. Two places are what an upgrade from shared to exclusive waits for on some processors.
+//!    own until it releases them. The producer then finds each line in one place, the consumer's cache, and not in both
+//!    caches. On some processors an upgrade from shared to exclusive waits for the second copy.
 //! 3. The producer learns of free slots from `consumed`. The consumer publishes it every so many blocks (at most an
 //!    eighth of the capacity) and before it says Empty. The producer looks at it when it has used up what it knew of.
 //! 4. A consumer that finds the 32nd block from here full takes all of them without another look at their headers.

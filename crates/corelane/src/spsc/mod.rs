@@ -78,7 +78,7 @@
 //! | anything, or you are unsure | [`lane`] | lowest latency; few cache lines move, whatever the item |
 //! | a producer that must never wait | [`linked`] | the lane without a bound; gives memory back after a burst |
 //! | bytes: records, packets, log lines | [`stream`] | the bytes lie in the queue, without a box a message |
-//! | slices of plain data, hundreds at a time | [`mcring`] | one copy and one publication a batch |
+//! | slices of plain data, 64 or more at a time | [`mcring`] | one copy and one publication a batch |
 //! | single items, and the last free slot counts | [`multiline`] | a slot is free as soon as its item is popped |
 //! | a queue of one or two items | [`lamport`] | nothing to cache or to batch there |
 //! | a comparison with published designs | the others | each from its paper, made safe |
