@@ -2,8 +2,9 @@
 
 /// A kind of queue that never holds more than its `capacity`: a push waits, or is refused, until there is room.
 ///
-/// What makes a queue of any design with a capacity asks for it: [`spsc::channel_with`](crate::spsc::channel_with),
-/// [`mpmc::queue_with`](crate::mpmc::queue_with), [`mpmc::channel_with`](crate::mpmc::channel_with),
+/// These functions make a queue of any design with a capacity, and ask for it:
+/// [`spsc::channel_with`](crate::spsc::channel_with), [`mpmc::queue_with`](crate::mpmc::queue_with),
+/// [`mpmc::channel_with`](crate::mpmc::channel_with),
 /// [`dispatch::Builder::build_with`](crate::dispatch::Builder::build_with) and
 /// [`dispatch::Collector::with`](crate::dispatch::Collector::with). So code that is generic over the design cannot lose
 /// its bound to a design that has none:

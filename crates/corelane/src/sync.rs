@@ -355,8 +355,8 @@ pub(crate) fn spin_loop() {
     core::hint::spin_loop();
 }
 
-/// Before a look whose answer may be that there is nothing: it is then true at some moment of the call, and calls on
-/// several queues agree on one order.
+/// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment of
+/// the call, and calls on several queues agree on one order.
 #[cfg(target_has_atomic = "64")]
 #[inline(always)]
 pub(crate) fn full_fence() {

@@ -105,7 +105,7 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
 }
 
 impl<T: Send, D: Design<T>> MpmcSender<T, D> {
-    /// How many of up to `most` jobs find room. None is as true as `Full`.
+    /// How many of up to `most` jobs find room. 0 is as exact as `Full`.
     fn room(&self, most: usize) -> usize {
         match self.shared.queue.room_alone(most) {
             0 => {

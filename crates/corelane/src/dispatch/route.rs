@@ -219,7 +219,7 @@ impl<T> Route<T> for LeastLoaded {
     fn left(&mut self, _: usize, _: usize) {}
 }
 
-/// Buckets of keys. More workers than that, and some get nothing.
+/// Buckets of keys. Where there are more workers than that, some get no job.
 const BUCKETS: usize = 1024;
 /// The owner of a bucket whose worker has left.
 const NOBODY: u16 = u16::MAX;

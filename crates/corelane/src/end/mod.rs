@@ -76,10 +76,10 @@ const WAITS: u32 = PARKED | AWAITED | INSISTENT;
 
 /// One end as the other end sees it.
 ///
-/// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it; the other end takes `PARKED`
-/// or `AWAITED` down when it wakes this one, and the producer sets `SEALED` in the consumer's when it has learnt where
-/// the seal lies. Both do so in cold paths only, so the other end's load of it after every publication hits its own
-/// cache.
+/// `state` is 0 while the end neither waits nor has closed. Its own end sets bits in it. The other end takes `PARKED`
+/// or `AWAITED` down when it wakes this one. The producer sets `SEALED` in the consumer's `state` when it has learnt
+/// where the seal lies. Both ends write it in cold paths only, so the other end's load of it after every publication
+/// hits its own cache.
 pub(crate) struct End {
     state: AtomicU32,
     /// Where this end would put the seal. Written before it decides so.
@@ -171,7 +171,7 @@ impl End {
     }
 }
 
-/// An end whose waits are a task's, see [`asynchronous`](super::asynchronous).
+/// An end whose waits are a task's, see the header of `spsc/asynchronous.rs`.
 #[cfg(feature = "async")]
 impl End {
     /// Makes this end a task's. Returns true where publishers may for a moment overlook that.

@@ -29,8 +29,6 @@ use std::time::Duration;
 /// let limit = WaitLimit::new().timeout(Duration::from_secs(1)).cancel(&stop);
 /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
 /// ```
-/// How long a thread waits for a partner at most: for ever, until a deadline or for a time, until a [`CancelToken`]
-/// tells it to stop.
 ///
 /// The first event ends the wait. Where several have happened, a partner goes before a cancellation, and a cancellation
 /// before the end of the time.

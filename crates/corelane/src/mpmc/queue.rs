@@ -286,8 +286,11 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         self.sleepers(side).add(sleeper);
     }
 
-    /// Takes it back. One that was woken takes nothing by that, so the next is woken in its place. Not for what another
-    /// thread is in the middle of, and wakes one for when it is done: two selects would wake each other until then.
+    /// Takes the sleeper back.
+    ///
+    /// A select that was woken takes no item, so the next sleeper is woken in its place. That is not done for an item
+    /// that another thread is in the middle of: that thread wakes a sleeper when it is done, and two selects would wake
+    /// each other until then.
     #[cfg(feature = "std")]
     pub(super) fn disarm(&self, side: Side, sleeper: Sleeper) {
         if !self.sleepers(side).remove(sleeper) {

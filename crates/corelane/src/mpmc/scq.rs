@@ -92,8 +92,8 @@ const CLOSED: u64 = 1;
 const ONE: u64 = 2;
 /// How many positions a batch draws at once.
 const RUN: usize = 64;
-/// How many takers may fail after a put. More than can be between a taker and the index that was put: the entries, 2^33
-/// at most, and what 2^22 threads, as many as a system has, may have drawn. A model has few threads.
+/// How many takers may fail after a put. It is more than can lie between a taker and the index that was put. Those are
+/// the entries, 2^33 at most, and what 2^22 threads may have drawn, as many as a system has. A model has few threads.
 const THRESHOLD: u64 = if cfg!(loom) { 16 } else { 1 << 40 };
 /// Entries that follow each other in a ring lie on different lines where it has more than two to the power of this.
 const SPREAD: u32 = 3;

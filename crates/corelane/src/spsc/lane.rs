@@ -136,17 +136,17 @@ impl Tuning {
         self
     }
 
-    /// Blocks that the consumer gives back at once, rounded down to a power of two, and never more than an eighth of
-    /// the capacity, which is the default; 0: each pop gives its slot back, as where the capacity is below 64 or an
-    /// eighth of it is less than a block.
+    /// Blocks that the consumer gives back at once. The number is rounded down to a power of two, and is never more
+    /// than an eighth of the capacity, which is the default. With 0 each pop gives its slot back. So it does where the
+    /// capacity is below 64, or an eighth of it is less than a block.
     pub const fn release(mut self, blocks: usize) -> Self {
         self.release = Some(blocks);
         self
     }
 
     /// How often a consumer that follows close behind the producer looks for more before it takes the little that is
-    /// there, with a pause of the processor between two looks; 0: never. 40 by default. More gains rate where the
-    /// producer is the slower end, and items get older.
+    /// there, with a pause of the processor between two looks. By default 40; with 0 it never does. With more, the rate
+    /// is higher where the producer is the slower end, and items get older.
     pub const fn slip(mut self, looks: u32) -> Self {
         self.slip = Some(looks);
         self

@@ -129,7 +129,7 @@ super::tuning! {
     }
 }
 
-/// The consumer is a few segments behind, whatever their size: so with 64 KiB more memory is in use, and 3 to 6 % fewer
+/// The consumer is a few segments behind, whatever their size. So with larger ones more memory is in use, and fewer
 /// items move.
 const SEGMENT_BYTES: usize = 16 * 1024;
 const CACHED_BYTES: usize = 256 * 1024;

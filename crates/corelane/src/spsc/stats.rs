@@ -55,8 +55,8 @@ pub struct Stats {
     /// last looked ahead: the more, the further it is behind the producer. 0 of other designs, and as long as no block
     /// was full.
     pub taken: usize,
-    /// How often that consumer will yet take the full blocks that there are before it waits a moment for more again:
-    /// doubled, up to 1,024, each time that the wait did not help, and 0 when it did.
+    /// How often that consumer takes the full blocks that there are before it waits a moment for more again. The number
+    /// doubles, up to 1,024, each time that the wait did not help, and is 0 when it did.
     pub abstains: u32,
 }
 

@@ -157,8 +157,10 @@ impl WaitState {
 /// assert_eq!(consumer.pop(), Ok(7));
 /// ```
 pub trait Strategy: Clone + Debug + Send + 'static {
-    /// Whether it ever says [`Next::Park`]. What is waited for more rarely because a wake-up costs a system call need
-    /// not be where it does not: the room of a [dispatcher](crate::dispatch::Dispatcher::dispatch).
+    /// Whether it ever says [`Next::Park`].
+    ///
+    /// A wake-up costs a system call only where threads park. So a [dispatcher](crate::dispatch::Dispatcher::dispatch)
+    /// waits for more room at a time with a strategy that parks than with one that does not.
     const PARKS: bool = true;
 
     /// Spends the time until the next look, or says that the thread should park.

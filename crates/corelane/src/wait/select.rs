@@ -221,13 +221,13 @@ pub struct Ready {
     /// The number of the set.
     set: usize,
     index: u32,
-    /// How often an end was put there before. It never comes round: it leads to a type.
+    /// How often an end was put there before. It never wraps around, because a key's type rests on it.
     version: u64,
 }
 
 impl Ready {
-    /// The ends of a set are numbered from 0 in the order in which they are added; one that is added after another was
-    /// removed takes the place of the first of those.
+    /// The ends of a set are numbered from 0 in the order in which they are added. An end that is added after others
+    /// were removed takes the lowest number that is free.
     pub fn index(&self) -> usize {
         self.index as usize
     }
@@ -742,7 +742,7 @@ impl<'a, W: Strategy> Select<'a, W> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        // Asked after the waker was put: an end that has taken its flag down and has not said so yet finds that one.
+        // Asked after the waker was put: an end that has taken its flag down and has not said so yet finds that waker.
         if sleeper.was_woken() || self.armed.is_none() {
             self.disarm_all();
             self.arm_all(sleeper);

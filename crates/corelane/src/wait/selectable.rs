@@ -46,7 +46,7 @@ use std::os::fd::RawFd;
             threads share by reference as its `pop_side()` or `push_side()`"
 )]
 pub trait Selectable: sealed::Sealed {
-    /// Whether it need not be waited for, for so many free slots if it is a producer.
+    /// Whether the end is ready; a producer, with so many free slots.
     #[doc(hidden)]
     fn ready(&mut self, room: usize) -> bool;
 
@@ -58,7 +58,7 @@ pub trait Selectable: sealed::Sealed {
     #[doc(hidden)]
     fn disarm(&mut self, sleeper: Sleeper);
 
-    /// What the other two call `room`, where a caller asks for so much.
+    /// The `room` that the other two are given, where a caller asks for so much.
     #[doc(hidden)]
     fn needs(&self, amount: usize) -> usize {
         amount
