@@ -129,11 +129,10 @@ impl<T> List<T> {
         Ok(())
     }
 
-    /// What a pop says that found nothing behind this node, which is the dummy as long as the caller holds the head
-    /// lock.
+    /// What a pop returns that found nothing behind this node.
     ///
     /// # Safety
-    /// It is.
+    /// The caller holds the head lock, and this node is the dummy.
     #[cold]
     unsafe fn look_again(&self, dummy: *mut Node<T>) -> Result<*mut Node<T>, TryPopError> {
         full_fence();
