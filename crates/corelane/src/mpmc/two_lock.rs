@@ -10,8 +10,7 @@
 //!
 //! - Those of [`mpmc`](super#promises).
 //! - **Linearizable.** A push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look
-//!   that finds no link. A full fence comes before that look, as in [`ticket`](super::ticket). Batches are sequences of
-//!   single calls.
+//!   that finds no link. Batches are sequences of single calls.
 //! - **Progress.** Blocking, each end by itself. No deadlock, as no thread takes both locks. Not fair.
 //! - **Memory.** A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the
 //!   process ends, as at any `Box`.
@@ -47,6 +46,7 @@
 //!   read. It is the only word that both ends touch, and only where the list is empty at the same time.
 //! - `closed`, store-release (close, under the tail lock) → load-acquire (pop): every push that came before it has
 //!   linked its node.
+//! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
 //! - Waiting: see [`sleepers`](super::sleepers).
 
 use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
