@@ -63,6 +63,7 @@
 //!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`.
 //!   - Either end of a [`dispatch`]: `dispatch::asynchronous`.
 //!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`.
+//! - `papers`: nothing for users; what the project's own crate of published queues may reach.
 //!
 //! # Where things are
 //!

@@ -14,8 +14,8 @@
 //! - **`Empty` is exact.** An item whose push has returned is never held back.
 //! - **`Full` may come early** by [`release_lag`](Producer::release_lag), which is 0 for small queues and at most an
 //!   eighth of the capacity.
-//! - **`try_` calls never wait.** Their fast paths hold no read-modify-write and no fence. [`locked`] alone has a lock,
-//!   to show what it costs.
+//! - **`try_` calls never wait.** They hold no read-modify-write and no fence, unless the other end sleeps: then the
+//!   call wakes it, by a system call. [`locked`] alone has a lock, to show what it costs.
 //! - **No deadlock of `try_` calls.** Two queues in a ring never hang two threads that only use `try_` calls, as long
 //!   as at most `capacity - release_lag` items are in flight.
 //! - **In place.** Items can be written and read [where they lie](Producer::reserve), many at once [where they lie side
@@ -75,7 +75,7 @@
 //!
 //! | you have | take | because |
 //! |---|---|---|
-//! | anything, or you are unsure | [`lane`] | lowest latency; few cache lines move, whatever the item |
+//! | anything, or you are unsure | [`lane`] | fastest for most item sizes; a round trip as fast as a bare word's |
 //! | a producer that must never wait | [`linked`] | the lane without a bound; gives memory back after a burst |
 //! | bytes: records, packets, log lines | [`stream`] | the bytes lie in the queue, without a box a message |
 //! | slices of plain data, 64 or more at a time | [`mcring`] | one copy and one publication a batch |

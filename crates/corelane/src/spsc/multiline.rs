@@ -16,7 +16,7 @@
 //! # When to use it, and when not
 //!
 //! Use it for single items where the last slots count. It is about as fast as [`mcring`](super::mcring) there, which
-//! batches both indices. For slices take `mcring`.
+//! batches both indices. For slices measure both: which one is ahead depends on the processor and the length.
 //!
 //! # How it works
 //!

@@ -61,7 +61,7 @@ pub struct Consumer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
-    /// Pops the oldest item. Never waits.
+    /// Pops the oldest item. Never waits. A producer that sleeps is woken, by a system call, once there is room again.
     ///
     /// # Errors
     /// `Empty` only if every item whose push returned before this call has been popped. `Closed` only once the queue is

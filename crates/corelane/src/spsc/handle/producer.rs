@@ -61,7 +61,7 @@ pub struct Producer<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>
 }
 
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
-    /// Pushes an item if there is a free slot. Never waits.
+    /// Pushes an item if there is a free slot. Never waits. A consumer that sleeps is woken, by a system call.
     ///
     /// # Errors
     /// `Full` if `capacity` items are inside, or down to [`release_lag`](Self::release_lag) fewer: the consumer may not
@@ -159,7 +159,8 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     }
 
     /// Pushes as many of the items as there is room for, in order. Never waits. Returns how many were pushed: 0 only if
-    /// there were none. As [`try_push_batch`](Self::try_push_batch) it is not atomic.
+    /// there were none. As [`try_push_batch`](Self::try_push_batch) it is not atomic. There is room for
+    /// `capacity() - release_lag() - len()` items at least.
     ///
     /// # Errors
     /// `Full` or `Closed` if none could be pushed.
