@@ -105,7 +105,7 @@ pub(crate) struct MonitorArguments {
 #[command(next_help_heading = "Detection")]
 pub(crate) struct Detection {
     /// An attempt without an answer for so long has failed
-    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) syn_timeout: Duration,
 
     /// A vertical scan is more than so many failed ports of one host

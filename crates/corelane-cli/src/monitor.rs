@@ -24,6 +24,9 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     if let Some(refusal) = fruitless(arguments) {
         return refused(refusal);
     }
+    if arguments.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return refused("-: the standard input can be read once only; give it once");
+    }
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
     let plan = plan(arguments, inspection.is_some());
     if let Some(limit) = arguments.spread.memory_limit
@@ -278,8 +281,7 @@ impl Outputs {
             }
         }
         if let (Some(eve), Some(timing)) = (eve, timing)
-            && eve.as_os_str() != "-"
-            && is_one_output(eve, timing)
+            && (if eve.as_os_str() == "-" { timing == eve } else { is_one_output(eve, timing) })
         {
             return Err(format!("{}: cannot hold both the events and the timing; choose two files", timing.display()));
         }

@@ -88,7 +88,7 @@ impl Output {
             match std::fs::remove_file(&path) {
                 Ok(()) => complain(format_args!("{}: removed, as it was not complete", path.display())),
                 Err(error) => {
-                    complain(format_args!("{}: not complete, and not removed: {error}; remove it", path.display()))
+                    complain(format_args!("{}: not complete, and not removed: {error}; remove it", path.display()));
                 }
             }
         }

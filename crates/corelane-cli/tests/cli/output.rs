@@ -78,6 +78,14 @@ fn eve_and_timing_are_json() {
 }
 
 #[test]
+fn the_standard_streams_are_used_once() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(100).0);
+    monitor(&[&file], &["--eve", "-", "--timing", "-"]).code(2).one_line(&["-: cannot hold both"]);
+    run(&mut corelane(["monitor", "-", "-"])).code(2).one_line(&["-: the standard input can be read once only"]);
+}
+
+#[test]
 fn files_that_cannot_be_created_are_found_before_the_analysis() {
     let folder = Folder::new();
     let file = folder.file("trace.pcap", &generated(1000).0);
