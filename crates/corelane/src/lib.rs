@@ -47,8 +47,8 @@
 //! - **`Empty` is exact** in [`spsc`] and [`mpmc`]. An item whose push has returned is never held back.
 //! - **A queue can be closed**, by a call, or by the drop of a side's handles. Each family says what then becomes of
 //!   its items.
-//! - **The side that sleeps pays for the wake-up**, not the side that publishes. How a side waits is a [strategy](wait)
-//!   chosen by type.
+//! - **The side that sleeps pays for the barrier.** The side that publishes pays only if the other one sleeps: then it
+//!   wakes it, by a system call. How a side waits is a [strategy](wait) chosen by type.
 //! - **Counting costs nothing** unless a type parameter asks for it: [`spsc::stats`], `mpmc::stats`.
 //!
 //! One suite of tests holds every design of a family to its promises, and models run small cases of each under every

@@ -20,7 +20,7 @@
 //!   as at most `capacity - release_lag` items are in flight.
 //! - **In place.** Items can be written and read [where they lie](Producer::reserve), many at once [where they lie side
 //!   by side](Contiguous).
-//! - **Waiting** is a [strategy](crate::wait) chosen by type. The side that sleeps pays for the wake-up, not the side
+//! - **Waiting** is a [strategy](crate::wait) chosen by type. The side that sleeps pays for the barrier, not the side
 //!   that publishes.
 //! - **Counting** is a type parameter, [`stats`]: it costs nothing unless it is asked for.
 //! - **An item that is never popped is dropped exactly once.**
@@ -76,7 +76,7 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | anything, or you are unsure | [`lane`] | fastest for most item sizes; a round trip as fast as a bare word's |
-//! | a producer that must never wait | [`linked`] | the lane without a bound; gives memory back after a burst |
+//! | a producer that never waits for room | [`linked`] | the lane without a bound; may allocate in a push |
 //! | bytes: records, packets, log lines | [`stream`] | the bytes lie in the queue, without a box a message |
 //! | slices of plain data, 64 or more at a time | [`mcring`] | one copy and one publication a batch |
 //! | single items, and the last free slot counts | [`multiline`] | a slot is free as soon as its item is popped |
