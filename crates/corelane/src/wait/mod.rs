@@ -19,8 +19,8 @@
 //! # Promises
 //!
 //! - **No wake-up is lost**, by the park protocol below.
-//! - **The end that parks pays for the barrier.** The other end's fast path holds neither a fence nor a read-modify-write.
-//!   It makes a system call only to wake an end that is parked.
+//! - **The end that parks pays for the barrier.** The other end's fast path holds neither a fence nor a
+//!   read-modify-write. It makes a system call only to wake an end that is parked.
 //! - **Without membarrier no park lasts longer than 1 ms.** The same holds from the moment on at which a sandbox
 //!   refuses it.
 //!
