@@ -301,7 +301,7 @@ impl EveRecord {
         };
         let signature = format!("CORELANE SCAN {} {by} scan", alert.kind());
         EveRecord {
-            timestamp: Timestamp::of(alert.time_ns()).eve(),
+            timestamp: Timestamp::of(alert.time_ns()).eve().escape_ascii().to_string(),
             event_type: "alert",
             src_ip: alert.source(),
             dest_ip,
@@ -351,11 +351,24 @@ impl Timestamp {
         (self.second_of_day / 3600, self.second_of_day / 60 % 60, self.second_of_day % 60)
     }
 
-    /// As Suricata writes it: microseconds, then the offset from UTC.
-    pub(crate) fn eve(&self) -> String {
+    /// As Suricata writes it: microseconds, then the offset from UTC. Every event has one.
+    pub(crate) fn eve(&self) -> [u8; 31] {
+        let mut text = *b"0000-00-00T00:00:00.000000+0000";
+        let mut put = |from: usize, to: usize, mut value: u64| {
+            for digit in text[from..to].iter_mut().rev() {
+                *digit = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+        };
         let (hour, minute, second) = self.clock();
-        let (year, month, day, micros) = (self.year, self.month, self.day, self.nanosecond / 1000);
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+0000")
+        put(0, 4, self.year);
+        put(5, 7, self.month);
+        put(8, 10, self.day);
+        put(11, 13, hour);
+        put(14, 16, minute);
+        put(17, 19, second);
+        put(20, 26, self.nanosecond / 1000);
+        text
     }
 
     pub(crate) fn date(&self) -> String {
@@ -391,9 +404,9 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00.000000+0000"),
             (1_735_689_599, "2024-12-31T23:59:59.000000+0000"),
         ] {
-            assert_eq!(Timestamp::of(seconds * 1_000_000_000).eve(), expected);
+            assert_eq!(Timestamp::of(seconds * 1_000_000_000).eve(), expected.as_bytes());
         }
-        assert_eq!(Timestamp::of(1_999_999_999).eve(), "1970-01-01T00:00:01.999999+0000");
+        assert_eq!(&Timestamp::of(1_999_999_999).eve(), b"1970-01-01T00:00:01.999999+0000");
         assert_eq!(Timestamp::of(u64::MAX).human(), "2554-07-21 23:34:33.709");
     }
 

@@ -1,33 +1,7 @@
 //! `http`: a request and its response, either of which may not have been seen.
 
-use super::{Header, end, key};
+use super::Header;
 use corelane_net::protocol::http::Exchange;
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct Fields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hostname: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http_port: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http_user_agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http_content_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http_refer: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http_method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    protocol: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redirect: Option<&'a str>,
-    length: u64,
-}
 
 /// Writes the event.
 pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
@@ -37,23 +11,24 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange
         None => (None, None),
     };
     let version = request.map(|request| request.version).or(response.map(|response| response.version));
-    let fields = Fields {
-        hostname,
-        http_port,
-        url: request.map(|request| &*request.url),
-        http_user_agent: request.and_then(|request| request.user_agent.as_deref()),
-        http_content_type: response.and_then(|response| response.content_type.as_deref()).map(without_parameters),
-        http_refer: request.and_then(|request| request.referer.as_deref()),
-        http_method: request.map(|request| &*request.method),
-        protocol: version.map(|version| if version == 0 { "HTTP/1.0" } else { "HTTP/1.1" }),
-        status: response.map(|response| response.status),
-        redirect: response.and_then(|response| response.location.as_deref()),
-        length: response.map_or(0, |response| response.body.bytes),
-    };
-    header.begin(line, "http");
-    key(line, "tx_id", &exchange.number);
-    key(line, "http", &fields);
-    end(line);
+    header.line(line, "http", |event| {
+        event.number("tx_id", exchange.number);
+        event.object("http", |http| {
+            http.some_text("hostname", hostname);
+            http.some_number("http_port", http_port);
+            http.some_text("url", request.map(|request| &*request.url));
+            http.some_text("http_user_agent", request.and_then(|request| request.user_agent.as_deref()));
+            let content_type = response.and_then(|response| response.content_type.as_deref());
+            http.some_text("http_content_type", content_type.map(without_parameters));
+            http.some_text("http_refer", request.and_then(|request| request.referer.as_deref()));
+            http.some_text("http_method", request.map(|request| &*request.method));
+            let protocol = version.map(|version| if version == 0 { "HTTP/1.0" } else { "HTTP/1.1" });
+            http.some_text("protocol", protocol);
+            http.some_number("status", response.map(|response| response.status));
+            http.some_text("redirect", response.and_then(|response| response.location.as_deref()));
+            http.number("length", response.map_or(0, |response| response.body.bytes));
+        });
+    });
 }
 
 /// A header Host, or what there is instead, in its two parts.

@@ -7,15 +7,15 @@
 pub(crate) mod dns;
 pub(crate) mod flow;
 pub(crate) mod http;
+mod json;
 mod stats;
 pub(crate) mod tls;
 
 pub use stats::write_stats;
 
-use crate::report::Timestamp;
-use serde::{Serialize, Serializer};
+use json::Object;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::BitOr;
 use std::str::FromStr;
 
@@ -99,75 +99,25 @@ pub(crate) struct Header<'a> {
     pub(crate) community_id: &'a str,
 }
 
-#[derive(Serialize)]
-struct Common<'a> {
-    timestamp: Time,
-    flow_id: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pcap_cnt: Option<u64>,
-    event_type: &'a str,
-    src_ip: IpAddr,
-    src_port: u16,
-    dest_ip: IpAddr,
-    dest_port: u16,
-    proto: &'a str,
-    ip_v: u8,
-    community_id: &'a str,
-}
-
-/// A time as text.
-#[derive(Clone, Copy)]
-struct Time(u64);
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&Timestamp::of(self.0).eve())
-    }
-}
-
 impl Header<'_> {
-    /// Begins a line: all that events have in common.
-    fn begin(&self, line: &mut Vec<u8>, event_type: &str) {
-        let common = Common {
-            timestamp: Time(self.time_ns),
-            flow_id: self.flow_id,
-            pcap_cnt: self.number,
-            event_type,
-            src_ip: self.source.ip(),
-            src_port: self.source.port(),
-            dest_ip: self.destination.ip(),
-            dest_port: self.destination.port(),
-            proto: if self.is_tcp { "TCP" } else { "UDP" },
-            ip_v: if self.source.is_ipv4() { 4 } else { 6 },
-            community_id: self.community_id,
-        };
-        json(line, &common);
-        // The brace at the end comes back in `end`.
-        line.pop();
+    /// Writes a line: what all events have in common, and what `write` adds.
+    fn line(&self, line: &mut Vec<u8>, event_type: &str, write: impl FnOnce(&mut Object<'_>)) {
+        json::object(line, |object| {
+            object.time("timestamp", self.time_ns);
+            object.number("flow_id", self.flow_id);
+            object.some_number("pcap_cnt", self.number);
+            object.text("event_type", event_type);
+            object.address("src_ip", self.source.ip());
+            object.number("src_port", self.source.port());
+            object.address("dest_ip", self.destination.ip());
+            object.number("dest_port", self.destination.port());
+            object.text("proto", if self.is_tcp { "TCP" } else { "UDP" });
+            object.number("ip_v", if self.source.is_ipv4() { 4_u8 } else { 6 });
+            object.text("community_id", self.community_id);
+            write(object);
+        });
+        line.push(b'\n');
     }
-}
-
-/// One more key of the line.
-fn key(line: &mut Vec<u8>, name: &str, value: &impl Serialize) {
-    line.push(b',');
-    json(line, name);
-    line.push(b':');
-    json(line, value);
-}
-
-fn end(line: &mut Vec<u8>) {
-    line.extend_from_slice(b"}\n");
-}
-
-/// Appends a document.
-fn json(line: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(line, value).expect("memory takes everything, and no key is anything but text");
-}
-
-/// `false` is left out, as Suricata does.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_false(&value: &bool) -> bool {
-    !value
 }
 
 #[cfg(test)]

@@ -1,18 +1,11 @@
 //! `stats`: what was counted, once at the end.
 
-use super::{Time, end, json, key};
+use super::json;
 use crate::inspect::Findings;
 use crate::report::Report;
 use corelane_net::protocol::Protocol;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-
-#[derive(Serialize)]
-struct Head {
-    timestamp: Time,
-    event_type: &'static str,
-}
 
 /// Writes the event of a whole run, with Suricata's counters as far as they are counted here, and under `corelane` all
 /// others.
@@ -23,9 +16,6 @@ struct Head {
 /// Those of `out`.
 pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) -> io::Result<()> {
     let (first, last) = report.times.unwrap_or_default();
-    let mut line = Vec::new();
-    json(&mut line, &Head { timestamp: Time(last), event_type: "stats" });
-    line.pop();
     let conversations = &findings.conversations;
     let fragments = &findings.fragments;
     let [udp, tcp] = findings.flows();
@@ -83,8 +73,13 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
             },
         },
     });
-    key(&mut line, "stats", &stats);
-    end(&mut line);
+    let mut line = Vec::new();
+    json::object(&mut line, |event| {
+        event.time("timestamp", last);
+        event.text("event_type", "stats");
+        event.value("stats", &stats);
+    });
+    line.push(b'\n');
     out.write_all(&line)
 }
 

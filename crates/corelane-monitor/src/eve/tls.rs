@@ -1,40 +1,9 @@
 //! `tls`: a ClientHello and its ServerHello, either of which may not have been seen.
 
-use super::{Header, end, key};
+use super::Header;
+use super::json::{number, text};
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
-use serde::Serialize;
 use std::borrow::Cow;
-
-#[derive(Serialize)]
-struct Fields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sni: Option<&'a str>,
-    version: Cow<'static, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ja4: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    client_alpns: &'a [Box<str>],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server_alpns: Option<[&'a str; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_handshake: Option<ClientHandshake<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server_handshake: Option<ServerHandshake>,
-}
-
-#[derive(Serialize)]
-struct ClientHandshake<'a> {
-    version: u16,
-    ciphers: &'a [u16],
-    exts: &'a [u16],
-    sig_algs: &'a [u16],
-}
-
-#[derive(Serialize)]
-struct ServerHandshake {
-    version: u16,
-    cipher: u16,
-}
 
 /// Writes the event.
 pub(crate) fn write(
@@ -44,23 +13,32 @@ pub(crate) fn write(
     server: Option<&ServerHello>,
 ) {
     let version = server.map(|hello| hello.version).or(client.map(|hello| hello.legacy_version));
-    let fields = Fields {
-        sni: client.and_then(|hello| hello.server_name.as_deref()),
-        version: version_name(version.unwrap_or(0)),
-        ja4: client.and_then(|hello| hello.ja4.as_deref()),
-        client_alpns: client.map_or(&[], |hello| &hello.protocols),
-        server_alpns: server.and_then(|hello| hello.protocol.as_deref()).map(|name| [name]),
-        client_handshake: client.map(|hello| ClientHandshake {
-            version: hello.legacy_version,
-            ciphers: &hello.ciphers,
-            exts: &hello.extensions,
-            sig_algs: &hello.signatures,
-        }),
-        server_handshake: server.map(|hello| ServerHandshake { version: hello.version, cipher: hello.cipher }),
-    };
-    header.begin(line, "tls");
-    key(line, "tls", &fields);
-    end(line);
+    header.line(line, "tls", |event| {
+        event.object("tls", |tls| {
+            tls.some_text("sni", client.and_then(|hello| hello.server_name.as_deref()));
+            tls.text("version", &version_name(version.unwrap_or(0)));
+            tls.some_text("ja4", client.and_then(|hello| hello.ja4.as_deref()));
+            let protocols = client.map_or(&[][..], |hello| &hello.protocols);
+            tls.some_list("client_alpns", protocols, |out, name| text(out, name));
+            tls.some_list("server_alpns", server.and_then(|hello| hello.protocol.as_deref()), text);
+            if let Some(hello) = client {
+                tls.object("client_handshake", |handshake| {
+                    handshake.number("version", hello.legacy_version);
+                    for (key, list) in
+                        [("ciphers", &hello.ciphers), ("exts", &hello.extensions), ("sig_algs", &hello.signatures)]
+                    {
+                        handshake.list(key, &**list, |out, &value| number(out, value.into()));
+                    }
+                });
+            }
+            if let Some(hello) = server {
+                tls.object("server_handshake", |handshake| {
+                    handshake.number("version", hello.version);
+                    handshake.number("cipher", hello.cipher);
+                });
+            }
+        });
+    });
 }
 
 /// A version as Suricata writes it, in which 0 is none.
@@ -84,6 +62,43 @@ fn version_name(version: u16) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corelane_net::conversation::Side;
+
+    /// Lists of a hello stay where they are empty; names that were not given do not.
+    #[test]
+    fn a_handshake_is_written_in_full() {
+        let hello = ClientHello {
+            time_ns: 0,
+            client: Side::Originator,
+            legacy_version: 0x0301,
+            versions: vec![],
+            server_name: None,
+            protocols: vec!["h2".into(), "a\"b".into()],
+            ciphers: vec![5, 47],
+            extensions: vec![],
+            signatures: vec![],
+            ja4: None,
+        };
+        let header = Header {
+            time_ns: 1_700_000_000_123_456_789,
+            flow_id: 7,
+            number: Some(9),
+            source: "10.0.0.1:1234".parse().unwrap(),
+            destination: "10.0.0.2:443".parse().unwrap(),
+            is_tcp: true,
+            community_id: "1:x=",
+        };
+        let mut line = Vec::new();
+        write(&mut line, &header, Some(&hello), None);
+        let expected = concat!(
+            r#"{"timestamp":"2023-11-14T22:13:20.123456+0000","flow_id":7,"pcap_cnt":9,"event_type":"tls","#,
+            r#""src_ip":"10.0.0.1","src_port":1234,"dest_ip":"10.0.0.2","dest_port":443,"proto":"TCP","ip_v":4,"#,
+            r#""community_id":"1:x=","tls":{"version":"TLSv1","client_alpns":["h2","a\"b"],"#,
+            r#""client_handshake":{"version":769,"ciphers":[5,47],"exts":[],"sig_algs":[]}}}"#,
+            "\n"
+        );
+        assert_eq!(String::from_utf8(line).unwrap(), expected);
+    }
 
     #[test]
     fn versions_are_written_as_suricata_does() {

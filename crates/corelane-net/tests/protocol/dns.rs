@@ -70,10 +70,10 @@ fn a_question_and_its_answer() {
     let found = datagrams(&[(C, query(7, "WWW.example.org", 1)), (S, answer)]);
     let [asked, answered] = &found[..] else { panic!("{found:?}") };
     assert!(!asked.is_response() && answered.is_response());
-    assert_eq!((&*asked.questions[0].name, asked.questions[0].kind_name()), ("WWW.example.org", "A".to_owned()));
+    assert_eq!((&*asked.questions[0].name, &*asked.questions[0].kind_name()), ("WWW.example.org", "A"));
     assert_eq!((asked.id, asked.flags, asked.side, asked.asked_ns), (7, 0x0100, C, None));
     assert_eq!((answered.transaction, answered.asked_ns, answered.time_ns), (asked.transaction, Some(0), 1));
-    assert_eq!((answered.rcode(), answered.opcode(), answered.rcode_name()), (0, 0, "NOERROR".to_owned()));
+    assert_eq!((answered.rcode(), answered.opcode(), &*answered.rcode_name()), (0, 0, "NOERROR"));
     assert_eq!(answered.answers[0].data, Data::Name("cdn.example.net".into()));
     assert_eq!((&*answered.answers[0].name, answered.answers[0].ttl), ("www.Example.org", 300));
     assert_eq!(answered.answers[1].data, Data::A(Ipv4Addr::new(10, 0, 0, 1)));
@@ -155,7 +155,7 @@ fn queries_are_told_apart_by_id_and_name() {
 fn a_refusal_without_the_question_answers_by_its_id() {
     let refused = header(9, 0x8181, [0; 4]);
     let found = datagrams(&[(C, query(9, "a", 1)), (S, refused)]);
-    assert_eq!((found[1].asked_ns, found[1].rcode_name()), (Some(0), "FORMERR".to_owned()));
+    assert_eq!((found[1].asked_ns, &*found[1].rcode_name()), (Some(0), "FORMERR"));
 }
 
 #[test]

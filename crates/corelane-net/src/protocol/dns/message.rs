@@ -1,5 +1,6 @@
 //! What a DNS message says.
 
+use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use domain::base::iana::{Rcode, Rtype};
@@ -48,8 +49,9 @@ impl Message {
     }
 
     /// The response code as it is written, such as `NXDOMAIN`.
-    pub fn rcode_name(&self) -> String {
-        Rcode::masked_from_int(self.rcode()).to_string()
+    pub fn rcode_name(&self) -> Cow<'static, str> {
+        let rcode = Rcode::masked_from_int(self.rcode());
+        rcode.to_mnemonic_str().map_or_else(|| rcode.to_string().into(), Cow::from)
     }
 }
 
@@ -88,7 +90,7 @@ pub struct Question {
 
 impl Question {
     /// The type as it is written, such as `AAAA` or `TYPE65280`.
-    pub fn kind_name(&self) -> String {
+    pub fn kind_name(&self) -> Cow<'static, str> {
         kind_name(self.kind)
     }
 }
@@ -110,7 +112,7 @@ pub struct Record {
 
 impl Record {
     /// The type as it is written, such as `AAAA` or `TYPE65280`.
-    pub fn kind_name(&self) -> String {
+    pub fn kind_name(&self) -> Cow<'static, str> {
         kind_name(self.kind)
     }
 }
@@ -158,6 +160,7 @@ pub enum Data {
     Other(u16),
 }
 
-fn kind_name(kind: u16) -> String {
-    Rtype::from_int(kind).to_string()
+fn kind_name(kind: u16) -> Cow<'static, str> {
+    let kind = Rtype::from_int(kind);
+    kind.to_mnemonic_str().map_or_else(|| kind.to_string().into(), Cow::from)
 }

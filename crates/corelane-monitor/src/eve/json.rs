@@ -1,0 +1,243 @@
+//! JSON objects, written key by key and without an allocation: most of the time of an event is its text.
+
+use crate::report::Timestamp;
+use std::fmt::Display;
+use std::io::Write;
+use std::net::IpAddr;
+
+/// An object in work. Keys are written as they are, and need no escape.
+pub(super) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    /// What stands before the next key: the brace that begins the object, then commas.
+    before: u8,
+}
+
+impl<'a> Object<'a> {
+    /// Begins an object at the end of `out`.
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Object { out, before: b'{' }
+    }
+
+    /// Ends it.
+    pub(super) fn end(self) {
+        if self.before == b'{' {
+            self.out.push(b'{');
+        }
+        self.out.push(b'}');
+    }
+
+    fn key(&mut self, key: &str) -> &mut Vec<u8> {
+        self.out.push(self.before);
+        self.before = b',';
+        self.out.push(b'"');
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        text(self.key(key), value);
+    }
+
+    /// Nothing without a value.
+    pub(super) fn some_text(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.text(key, value);
+        }
+    }
+
+    pub(super) fn number(&mut self, key: &str, value: impl Into<u64>) {
+        number(self.key(key), value.into());
+    }
+
+    /// Nothing without a value.
+    pub(super) fn some_number(&mut self, key: &str, value: Option<impl Into<u64>>) {
+        if let Some(value) = value {
+            self.number(key, value);
+        }
+    }
+
+    /// `false` is left out, as Suricata does.
+    pub(super) fn flag(&mut self, key: &str, value: bool) {
+        if value {
+            self.key(key).extend_from_slice(b"true");
+        }
+    }
+
+    /// Nanoseconds since the epoch, as text.
+    pub(super) fn time(&mut self, key: &str, time_ns: u64) {
+        let out = self.key(key);
+        out.push(b'"');
+        out.extend_from_slice(&Timestamp::of(time_ns).eve());
+        out.push(b'"');
+    }
+
+    pub(super) fn address(&mut self, key: &str, address: IpAddr) {
+        let out = self.key(key);
+        match address {
+            IpAddr::V4(address) => {
+                for (i, octet) in address.octets().into_iter().enumerate() {
+                    out.push(if i == 0 { b'"' } else { b'.' });
+                    number(out, octet.into());
+                }
+                out.push(b'"');
+            }
+            IpAddr::V6(_) => quoted(out, address),
+        }
+    }
+
+    /// As it is displayed, which needs no escape.
+    pub(super) fn display(&mut self, key: &str, value: impl Display) {
+        quoted(self.key(key), value);
+    }
+
+    /// A document.
+    pub(super) fn value(&mut self, key: &str, value: &serde_json::Value) {
+        write!(self.key(key), "{value}").expect("memory takes everything");
+    }
+
+    /// A byte in two hexadecimal digits.
+    pub(super) fn hex(&mut self, key: &str, value: u8) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = [DIGITS[usize::from(value >> 4)], DIGITS[usize::from(value & 15)]];
+        self.key(key).extend_from_slice(&[b'"', digits[0], digits[1], b'"']);
+    }
+
+    /// An object inside.
+    pub(super) fn object(&mut self, key: &str, write: impl FnOnce(&mut Object<'_>)) {
+        object(self.key(key), write);
+    }
+
+    /// A list. `write` writes an item.
+    pub(super) fn list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Vec<u8>, T),
+    ) {
+        let out = self.key(key);
+        out.push(b'[');
+        for (i, item) in items.into_iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            write(out, item);
+        }
+        out.push(b']');
+    }
+
+    /// Nothing without items.
+    pub(super) fn some_list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        write: impl FnMut(&mut Vec<u8>, T),
+    ) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_some() {
+            self.list(key, items, write);
+        }
+    }
+}
+
+/// Appends an object.
+pub(super) fn object(out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
+    let mut object = Object::new(out);
+    write(&mut object);
+    object.end();
+}
+
+/// Appends a number.
+pub(super) fn number(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn quoted(out: &mut Vec<u8>, value: impl Display) {
+    out.push(b'"');
+    write!(out, "{value}").expect("memory takes everything");
+    out.push(b'"');
+}
+
+/// Appends a text in quotes, with its escapes.
+pub(super) fn text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|&byte| needs_escape(byte)) {
+        out.extend_from_slice(&rest[..at]);
+        escape(out, rest[at]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+/// Those that RFC 8259 wants escaped. All are ASCII, so what stands around them stays UTF-8.
+fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[cold]
+fn escape(out: &mut Vec<u8>, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0c => b'f',
+        b'\r' => b'r',
+        _ => {
+            write!(out, "\\u{byte:04x}").expect("memory takes everything");
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    proptest! {
+        /// Any text, control characters and quotes among it, is written as serde writes it.
+        #[test]
+        fn text_is_written_as_by_serde(value in "(?s)[\\x00-\\x24\\\\\"a-c\u{7f}äß\u{2028}🦀]{0,40}") {
+            let mut out = Vec::new();
+            text(&mut out, &value);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&value).unwrap());
+        }
+
+        #[test]
+        fn numbers_and_addresses_are_written_as_by_serde(value: u64, v4: u32, v6: u128, byte: u8) {
+            let (v4, v6) = (IpAddr::from(v4.to_be_bytes()), IpAddr::from(v6.to_be_bytes()));
+            let mut out = Vec::new();
+            object(&mut out, |object| {
+                object.number("number", value);
+                object.address("v4", v4);
+                object.address("v6", v6);
+                object.hex("hex", byte);
+                object.display("display", format_args!("{byte:x}"));
+            });
+            let found: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            let (hex, display) = (format!("{byte:02x}"), format!("{byte:x}"));
+            prop_assert_eq!(found, json!({"number": value, "v4": v4, "v6": v6, "hex": hex, "display": display}));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_left_out() {
+        let mut out = Vec::new();
+        object(&mut out, |object| {
+            object.some_text("none", None);
+            object.some_number("none", None::<u64>);
+            object.flag("false", false);
+            object.some_list("none", [0_u64; 0], number);
+            object.list("empty", [0_u64; 0], number);
+            object.object("inside", |_| {});
+            object.flag("true", true);
+            object.list("list", [1, 2], number);
+        });
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"empty":[],"inside":{},"true":true,"list":[1,2]}"#);
+    }
+}
