@@ -2,9 +2,9 @@
 
 use crate::hash::HashKeys;
 use crate::run::Run;
-use crate::slot::Slot;
+use crate::slot::{Slot, partition_v4, partition_v6};
 use corelane_net::capture::Record;
-use corelane_net::decode::{Decoded, TCP, decode};
+use corelane_net::decode::{Decoded, Located, NoDatagram, TCP, decode, locate};
 
 /// Decodes records, counts what needs no state, and hands the rest on as [slots](crate::slot).
 #[derive(Clone, Debug)]
@@ -28,12 +28,7 @@ impl Dispatcher {
     /// packet's partition. All slots of a partition have to reach its SubAnalyzer in this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
-        self.packets += 1;
-        self.bytes += u64::from(record.wire_len);
-        self.times = Some(match self.times {
-            None => (record.time_ns, record.time_ns),
-            Some((least, largest)) => (least.min(record.time_ns), largest.max(record.time_ns)),
-        });
+        self.count(record);
         match decode(record.link, record.data) {
             Decoded::V4(packet) => {
                 self.tcp += u64::from(packet.protocol == TCP);
@@ -50,6 +45,37 @@ impl Dispatcher {
             Decoded::Undecoded => self.undecoded += 1,
             Decoded::Malformed => self.malformed += 1,
         }
+    }
+
+    /// Takes one record for a stage that decodes it: where its IP header begins, and its partition. That stage counts
+    /// what is TCP, and what is malformed behind the addresses.
+    #[inline]
+    pub(crate) fn locate(&mut self, record: &Record<'_>) -> Option<(u16, u8)> {
+        self.count(record);
+        match locate(record.link, record.data) {
+            Ok(Located { at, source, destination, is_v4: true }) => {
+                Some((at, partition_v4(source as u32, destination as u32)))
+            }
+            Ok(Located { at, source, destination, is_v4: false }) => Some((at, partition_v6(source, destination))),
+            Err(NoDatagram::Undecoded) => {
+                self.undecoded += 1;
+                None
+            }
+            Err(NoDatagram::Malformed) => {
+                self.malformed += 1;
+                None
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, record: &Record<'_>) {
+        self.packets += 1;
+        self.bytes += u64::from(record.wire_len);
+        self.times = Some(match self.times {
+            None => (record.time_ns, record.time_ns),
+            Some((least, largest)) => (least.min(record.time_ns), largest.max(record.time_ns)),
+        });
     }
 
     /// Records so far.

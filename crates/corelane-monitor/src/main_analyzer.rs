@@ -87,6 +87,8 @@ impl MainAnalyzer {
 
     fn add(&mut self, result: PartialResult) {
         let report = &mut self.report;
+        report.tcp += result.tcp;
+        report.malformed += result.malformed;
         report.flows += result.flows;
         report.pairs += result.pairs;
         report.refused.add(&result.refused);
@@ -125,8 +127,8 @@ impl MainAnalyzer {
         report.probe_scans.sort_unstable_by_key(ProbeScan::order);
         report.packets = dispatcher.packets();
         report.bytes = dispatcher.bytes();
-        report.tcp = dispatcher.tcp();
-        report.malformed = dispatcher.malformed();
+        report.tcp += dispatcher.tcp();
+        report.malformed += dispatcher.malformed();
         report.undecoded = dispatcher.undecoded();
         report.times = dispatcher.times();
         report.sources = self.top_sources.map(|n| {

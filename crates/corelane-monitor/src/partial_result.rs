@@ -8,6 +8,9 @@ use crate::talkers::Talkers;
 #[derive(Debug)]
 pub struct PartialResult {
     pub(crate) packets: u64,
+    /// Of a stage that decodes: TCP packets, and those that are malformed behind their addresses.
+    pub(crate) tcp: u64,
+    pub(crate) malformed: u64,
     pub(crate) flows: u64,
     pub(crate) pairs: u64,
     pub(crate) rejected: u64,

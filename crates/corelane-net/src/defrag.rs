@@ -254,6 +254,7 @@ impl Defragmenter {
                 destination: key.destination,
                 is_v4: key.is_v4,
                 protocol: whole.protocol,
+                hops: 0,
                 fragment: None,
                 payload: buffer,
                 cut: 0,

@@ -200,6 +200,8 @@ impl SubAnalyzer {
     /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
         let mut result = PartialResult {
+            tcp: 0,
+            malformed: 0,
             packets: std::mem::take(&mut self.packets),
             flows: 0,
             pairs: 0,

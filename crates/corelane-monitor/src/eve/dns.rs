@@ -1,7 +1,7 @@
 //! `dns`: a query or a response, in the form that Suricata 8 calls version 3.
 
 use super::Header;
-use super::json::{self, Object};
+use super::json::{self, Object, key};
 use corelane_net::protocol::dns::{Data, Message, Record};
 
 /// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a
@@ -38,20 +38,27 @@ fn escaped_len(text: &str) -> usize {
 /// Writes the event.
 pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
     header.line(line, "dns", |event| {
-        event.object("dns", |dns| {
-            dns.number("version", 3_u8);
-            dns.text("type", if message.is_response() { "response" } else { "request" });
-            dns.number("tx_id", message.transaction);
-            dns.number("id", message.id);
-            dns.display("flags", format_args!("{:x}", message.flags));
-            let flags = [("qr", 0x8000), ("aa", 0x0400), ("tc", 0x0200), ("rd", 0x0100), ("ra", 0x0080), ("z", 0x0040)];
+        event.object(key!("dns"), |dns| {
+            dns.number(key!("version"), 3_u8);
+            dns.text(key!("type"), if message.is_response() { "response" } else { "request" });
+            dns.number(key!("tx_id"), message.transaction);
+            dns.number(key!("id"), message.id);
+            dns.display(key!("flags"), format_args!("{:x}", message.flags));
+            let flags = [
+                (key!("qr"), 0x8000),
+                (key!("aa"), 0x0400),
+                (key!("tc"), 0x0200),
+                (key!("rd"), 0x0100),
+                (key!("ra"), 0x0080),
+                (key!("z"), 0x0040),
+            ];
             flags.into_iter().for_each(|(name, flag)| dns.flag(name, message.flags & flag != 0));
-            dns.number("opcode", message.opcode());
-            dns.text("rcode", &message.rcode_name());
-            dns.some_list("queries", &message.questions, |out, question| {
+            dns.number(key!("opcode"), message.opcode());
+            dns.text(key!("rcode"), &message.rcode_name());
+            dns.some_list(key!("queries"), &message.questions, |out, question| {
                 json::object(out, |query| {
-                    query.text("rrname", &question.name);
-                    query.text("rrtype", &question.kind_name());
+                    query.text(key!("rrname"), &question.name);
+                    query.text(key!("rrtype"), &question.kind_name());
                 });
             });
             let mut text = 0;
@@ -59,29 +66,31 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) 
                 text += text_len(record);
                 text <= ANSWERS
             });
-            dns.some_list("answers", answers, |out, record| json::object(out, |answer| write_answer(answer, record)));
+            dns.some_list(key!("answers"), answers, |out, record| {
+                json::object(out, |answer| write_answer(answer, record));
+            });
         });
     });
 }
 
 fn write_answer(answer: &mut Object<'_>, record: &Record) {
-    answer.text("rrname", &record.name);
-    answer.text("rrtype", &record.kind_name());
-    answer.number("ttl", record.ttl);
+    answer.text(key!("rrname"), &record.name);
+    answer.text(key!("rrtype"), &record.kind_name());
+    answer.number(key!("ttl"), record.ttl);
     match &record.data {
-        Data::A(address) => answer.address("rdata", (*address).into()),
-        Data::Aaaa(address) => answer.address("rdata", (*address).into()),
-        Data::Name(name) | Data::Mx { exchange: name, .. } | Data::Txt(name) => answer.text("rdata", name),
-        Data::Srv { priority, weight, port, target } => answer.object("srv", |srv| {
-            srv.number("priority", *priority);
-            srv.number("weight", *weight);
-            srv.number("port", *port);
-            srv.text("name", target);
+        Data::A(address) => answer.address(key!("rdata"), (*address).into()),
+        Data::Aaaa(address) => answer.address(key!("rdata"), (*address).into()),
+        Data::Name(name) | Data::Mx { exchange: name, .. } | Data::Txt(name) => answer.text(key!("rdata"), name),
+        Data::Srv { priority, weight, port, target } => answer.object(key!("srv"), |srv| {
+            srv.number(key!("priority"), *priority);
+            srv.number(key!("weight"), *weight);
+            srv.number(key!("port"), *port);
+            srv.text(key!("name"), target);
         }),
-        Data::Soa { server, mailbox, serial } => answer.object("soa", |soa| {
-            soa.text("mname", server);
-            soa.text("rname", mailbox);
-            soa.number("serial", *serial);
+        Data::Soa { server, mailbox, serial } => answer.object(key!("soa"), |soa| {
+            soa.text(key!("mname"), server);
+            soa.text(key!("rname"), mailbox);
+            soa.number(key!("serial"), *serial);
         }),
         _ => {}
     }

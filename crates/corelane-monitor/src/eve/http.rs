@@ -1,6 +1,7 @@
 //! `http`: a request and its response, either of which may not have been seen.
 
 use super::Header;
+use super::json::key;
 use corelane_net::protocol::http::Exchange;
 
 /// Writes the event.
@@ -12,21 +13,21 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange
     };
     let version = request.map(|request| request.version).or(response.map(|response| response.version));
     header.line(line, "http", |event| {
-        event.number("tx_id", exchange.number);
-        event.object("http", |http| {
-            http.some_text("hostname", hostname);
-            http.some_number("http_port", http_port);
-            http.some_text("url", request.map(|request| &*request.url));
-            http.some_text("http_user_agent", request.and_then(|request| request.user_agent.as_deref()));
+        event.number(key!("tx_id"), exchange.number);
+        event.object(key!("http"), |http| {
+            http.some_text(key!("hostname"), hostname);
+            http.some_number(key!("http_port"), http_port);
+            http.some_text(key!("url"), request.map(|request| &*request.url));
+            http.some_text(key!("http_user_agent"), request.and_then(|request| request.user_agent.as_deref()));
             let content_type = response.and_then(|response| response.content_type.as_deref());
-            http.some_text("http_content_type", content_type.map(without_parameters));
-            http.some_text("http_refer", request.and_then(|request| request.referer.as_deref()));
-            http.some_text("http_method", request.map(|request| &*request.method));
+            http.some_text(key!("http_content_type"), content_type.map(without_parameters));
+            http.some_text(key!("http_refer"), request.and_then(|request| request.referer.as_deref()));
+            http.some_text(key!("http_method"), request.map(|request| &*request.method));
             let protocol = version.map(|version| if version == 0 { "HTTP/1.0" } else { "HTTP/1.1" });
-            http.some_text("protocol", protocol);
-            http.some_number("status", response.map(|response| response.status));
-            http.some_text("redirect", response.and_then(|response| response.location.as_deref()));
-            http.number("length", response.map_or(0, |response| response.body.bytes));
+            http.some_text(key!("protocol"), protocol);
+            http.some_number(key!("status"), response.map(|response| response.status));
+            http.some_text(key!("redirect"), response.and_then(|response| response.location.as_deref()));
+            http.number(key!("length"), response.map_or(0, |response| response.body.bytes));
         });
     });
 }

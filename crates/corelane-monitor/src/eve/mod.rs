@@ -13,7 +13,7 @@ pub(crate) mod tls;
 
 pub use stats::write_stats;
 
-use json::Object;
+use json::{Object, key};
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::BitOr;
@@ -103,17 +103,17 @@ impl Header<'_> {
     /// Writes a line: what all events have in common, and what `write` adds.
     fn line(&self, line: &mut Vec<u8>, event_type: &str, write: impl FnOnce(&mut Object<'_>)) {
         json::object(line, |object| {
-            object.time("timestamp", self.time_ns);
-            object.number("flow_id", self.flow_id);
-            object.some_number("pcap_cnt", self.number);
-            object.text("event_type", event_type);
-            object.address("src_ip", self.source.ip());
-            object.number("src_port", self.source.port());
-            object.address("dest_ip", self.destination.ip());
-            object.number("dest_port", self.destination.port());
-            object.text("proto", if self.is_tcp { "TCP" } else { "UDP" });
-            object.number("ip_v", if self.source.is_ipv4() { 4_u8 } else { 6 });
-            object.text("community_id", self.community_id);
+            object.time(key!("timestamp"), self.time_ns);
+            object.number(key!("flow_id"), self.flow_id);
+            object.some_number(key!("pcap_cnt"), self.number);
+            object.text(key!("event_type"), event_type);
+            object.address(key!("src_ip"), self.source.ip());
+            object.number(key!("src_port"), self.source.port());
+            object.address(key!("dest_ip"), self.destination.ip());
+            object.number(key!("dest_port"), self.destination.port());
+            object.text(key!("proto"), if self.is_tcp { "TCP" } else { "UDP" });
+            object.number(key!("ip_v"), if self.source.is_ipv4() { 4_u8 } else { 6 });
+            object.text(key!("community_id"), self.community_id);
             write(object);
         });
         line.push(b'\n');

@@ -1,6 +1,6 @@
 //! `stats`: what was counted, once at the end.
 
-use super::json;
+use super::json::{self, key};
 use crate::inspect::Findings;
 use crate::report::Report;
 use corelane_net::protocol::Protocol;
@@ -75,9 +75,9 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
     });
     let mut line = Vec::new();
     json::object(&mut line, |event| {
-        event.time("timestamp", last);
-        event.text("event_type", "stats");
-        event.value("stats", &stats);
+        event.time(key!("timestamp"), last);
+        event.text(key!("event_type"), "stats");
+        event.value(key!("stats"), &stats);
     });
     line.push(b'\n');
     out.write_all(&line)

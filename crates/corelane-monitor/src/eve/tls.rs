@@ -1,7 +1,7 @@
 //! `tls`: a ClientHello and its ServerHello, either of which may not have been seen.
 
 use super::Header;
-use super::json::{number, text};
+use super::json::{key, number, text};
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use std::borrow::Cow;
 
@@ -14,27 +14,29 @@ pub(crate) fn write(
 ) {
     let version = server.map(|hello| hello.version).or(client.map(|hello| hello.legacy_version));
     header.line(line, "tls", |event| {
-        event.object("tls", |tls| {
-            tls.some_text("sni", client.and_then(|hello| hello.server_name.as_deref()));
-            tls.text("version", &version_name(version.unwrap_or(0)));
-            tls.some_text("ja4", client.and_then(|hello| hello.ja4.as_deref()));
+        event.object(key!("tls"), |tls| {
+            tls.some_text(key!("sni"), client.and_then(|hello| hello.server_name.as_deref()));
+            tls.text(key!("version"), &version_name(version.unwrap_or(0)));
+            tls.some_text(key!("ja4"), client.and_then(|hello| hello.ja4.as_deref()));
             let protocols = client.map_or(&[][..], |hello| &hello.protocols);
-            tls.some_list("client_alpns", protocols, |out, name| text(out, name));
-            tls.some_list("server_alpns", server.and_then(|hello| hello.protocol.as_deref()), text);
+            tls.some_list(key!("client_alpns"), protocols, |out, name| text(out, name));
+            tls.some_list(key!("server_alpns"), server.and_then(|hello| hello.protocol.as_deref()), text);
             if let Some(hello) = client {
-                tls.object("client_handshake", |handshake| {
-                    handshake.number("version", hello.legacy_version);
-                    for (key, list) in
-                        [("ciphers", &hello.ciphers), ("exts", &hello.extensions), ("sig_algs", &hello.signatures)]
-                    {
+                tls.object(key!("client_handshake"), |handshake| {
+                    handshake.number(key!("version"), hello.legacy_version);
+                    for (key, list) in [
+                        (key!("ciphers"), &hello.ciphers),
+                        (key!("exts"), &hello.extensions),
+                        (key!("sig_algs"), &hello.signatures),
+                    ] {
                         handshake.list(key, &**list, |out, &value| number(out, value.into()));
                     }
                 });
             }
             if let Some(hello) = server {
-                tls.object("server_handshake", |handshake| {
-                    handshake.number("version", hello.version);
-                    handshake.number("cipher", hello.cipher);
+                tls.object(key!("server_handshake"), |handshake| {
+                    handshake.number(key!("version"), hello.version);
+                    handshake.number(key!("cipher"), hello.cipher);
                 });
             }
         });

@@ -16,11 +16,10 @@
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
-use crate::slot::{analyzer_of, partition_v4, partition_v6};
+use crate::slot::analyzer_of;
 use corelane::error::ChannelError;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::{Memory, Record};
-use corelane_net::decode::datagram;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -55,19 +54,6 @@ impl Marks {
         self.next = self.clock.saturating_add(MARK_NS);
         Some(self.clock)
     }
-}
-
-/// The partition of a record that has none as a TCP or UDP packet: of a fragment, or of one with a damaged header.
-/// `None` if it has no addresses.
-#[cold]
-pub(super) fn partition_by_addresses(record: &Record<'_>) -> Option<u8> {
-    let datagram = datagram(record).ok()?;
-    // The same function as of the packet's first fragment, whose ports the Dispatcher has read.
-    Some(if datagram.is_v4 {
-        partition_v4(datagram.source as u32, datagram.destination as u32)
-    } else {
-        partition_v6(datagram.source, datagram.destination)
-    })
 }
 
 /// The way to one stage.
@@ -201,15 +187,15 @@ impl<P: ItemProducer> Feed<P> {
 
     /// The next record, the first having the number 1.
     #[inline]
-    pub(super) fn record(&mut self, number: u64, partition: Option<u8>, record: &Record<'_>) {
+    pub(super) fn record(&mut self, number: u64, place: Option<(u16, u8)>, record: &Record<'_>) {
         self.next = number;
         if let Some(time_ns) = self.marks.before(number, record.time_ns) {
             self.mark(number, time_ns);
         }
-        let Some(partition) = partition else { return };
+        let Some((network, partition)) = place else { return };
         let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
         let at = at.unwrap_or_else(|| self.copy(record.data));
-        let Some(item) = Item::packet(record, at, number - self.marked, partition) else { return };
+        let Some(item) = Item::packet(record, at, number - self.marked, network, partition) else { return };
         let number = analyzer_of(partition, self.outlets.len());
         let outlet = &mut self.outlets[number];
         outlet.gathered.push(item);

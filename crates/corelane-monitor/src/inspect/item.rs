@@ -1,6 +1,6 @@
 //! What travels from the Dispatcher to an application stage.
 
-use corelane_net::capture::{LinkType, Memory, Record};
+use corelane_net::capture::{Memory, Record};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub enum Item<C = Chunk> {
         wire_len: u32,
         /// Its number less that of the last mark.
         behind: u32,
-        /// What its bytes begin with.
-        link: u16,
+        /// Where its IP header begins, in its bytes.
+        network: u16,
         /// Whose it is.
         partition: u8,
     },
@@ -64,16 +64,16 @@ impl Deref for Chunk {
 }
 
 impl Item {
-    /// `None` for a link type that has no number in captures; nothing in it can be read anyway.
+    /// `None` for a packet that is longer, or farther behind, than captures and marks allow.
     #[inline]
-    pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, partition: u8) -> Option<Self> {
+    pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, network: u16, partition: u8) -> Option<Self> {
         Some(Item::Packet {
             time_ns: record.time_ns,
             at: at as u64,
             len: u32::try_from(record.data.len()).ok()?,
             wire_len: record.wire_len,
             behind: u32::try_from(behind).ok()?,
-            link: u16::try_from(record.link.0).ok()?,
+            network,
             partition,
         })
     }
@@ -84,8 +84,8 @@ impl<C> Item<C> {
     #[inline]
     pub fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
         match self {
-            Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
-                Item::Packet { time_ns, at, len, wire_len, behind, link, partition }
+            Item::Packet { time_ns, at, len, wire_len, behind, network, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, behind, network, partition }
             }
             Item::Chunk(chunk) => Item::Chunk(map(chunk)),
             Item::Mark { number, time_ns } => Item::Mark { number, time_ns },
@@ -94,11 +94,26 @@ impl<C> Item<C> {
     }
 }
 
-/// The record that a packet's item was made of.
-#[inline]
-pub(super) fn record(chunk: &[u8], at: u64, len: u32, time_ns: u64, wire_len: u32, link: u16) -> Record<'_> {
-    let at = at as usize;
-    Record { time_ns, wire_len, link: LinkType(u32::from(link)), data: &chunk[at..at + len as usize] }
+/// A packet from its IP header on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ip<'a> {
+    pub(super) time_ns: u64,
+    /// Bytes of its frame on the wire.
+    pub(super) wire_len: u32,
+    /// Of those, how many were not captured.
+    pub(super) uncaptured: u32,
+    /// What was captured, from the IP header on.
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Ip<'a> {
+    /// Of a frame whose IP header begins at `network`.
+    #[inline]
+    pub(super) fn new(time_ns: u64, wire_len: u32, frame: &'a [u8], network: u16) -> Self {
+        let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        let uncaptured = wire_len.saturating_sub(captured);
+        Ip { time_ns, wire_len, uncaptured, bytes: &frame[usize::from(network)..] }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Events as lines of text, each with its place in the order of all.
 
+use std::sync::{Mutex, PoisonError};
+
 /// Where an event stands among all: by the number of the packet, or of the mark before it, then by partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u64);
@@ -23,6 +25,30 @@ impl Key {
     /// The number of the packet; a mark is none.
     pub(super) fn packet_number(self) -> Option<u64> {
         (self.0 >> 8 & 1 == 1).then(|| self.number())
+    }
+}
+
+/// Lines that are out, for their memory: one freed in this size makes the allocator tidy up all small blocks.
+#[derive(Debug, Default)]
+pub(super) struct Spares(Mutex<Vec<Lines>>);
+
+impl Spares {
+    /// As many as are on their way at a time, where the stages are in step.
+    const MOST: usize = 64;
+
+    /// Empty lines, with memory if there is any to spare.
+    pub(super) fn take(&self) -> Lines {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Keeps the memory of these.
+    pub(super) fn put(&self, mut lines: Lines) {
+        lines.text.clear();
+        lines.ends.clear();
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spares.len() < Self::MOST {
+            spares.push(lines);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! 2. What lies before the least of these is complete. Of the stages' first lines the one with the least key goes out,
 //!    and with it those behind it that come before every other stage's first.
 
-use super::lines::{Key, Lines};
+use super::lines::{Key, Lines, Spares};
 use std::collections::VecDeque;
 
 /// What one stage has brought.
@@ -26,13 +26,14 @@ impl Inbox {
 
 /// Merges the lines of so many stages.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(super) struct Merge<'a> {
     inboxes: Vec<Inbox>,
+    spares: &'a Spares,
 }
 
-impl Merge {
-    pub(super) fn new(stages: usize) -> Self {
-        Merge { inboxes: (0..stages).map(|_| Inbox::default()).collect() }
+impl<'a> Merge<'a> {
+    pub(super) fn new(stages: usize, spares: &'a Spares) -> Self {
+        Merge { inboxes: (0..stages).map(|_| Inbox::default()).collect(), spares }
     }
 
     /// Takes lines of a stage that brings nothing more for packets of numbers less than `passed`.
@@ -55,24 +56,26 @@ impl Merge {
         let mut any = false;
         let before = |key: Key| key.number() < passed;
         loop {
-            let mut firsts: Vec<(Key, usize)> = self
-                .inboxes
-                .iter()
-                .enumerate()
-                .filter_map(|(stage, inbox)| Some((inbox.first().filter(|&key| before(key))?, stage)))
-                .collect();
-            firsts.sort_unstable();
-            let Some(&(_, stage)) = firsts.first() else { return any };
+            // The least key and its stage, and the second least.
+            let (mut least, mut next) = (None, None);
+            for (stage, inbox) in self.inboxes.iter().enumerate() {
+                let Some(key) = inbox.first().filter(|&key| before(key)) else { continue };
+                match least {
+                    Some((before, _)) if before < key => next = Some(next.map_or(key, |next: Key| next.min(key))),
+                    _ => (least, next) = (Some((key, stage)), least.map(|(key, _)| key)),
+                }
+            }
+            let Some((_, stage)) = least else { return any };
             any = true;
-            let next = firsts.get(1).map(|&(key, _)| key);
-            self.inboxes[stage].emit(|key| before(key) && next.is_none_or(|next| key < next), &mut out);
+            let may = |key| before(key) && next.is_none_or(|next| key < next);
+            self.inboxes[stage].emit(may, self.spares, &mut out);
         }
     }
 }
 
 impl Inbox {
     /// Lets out the first lines for which `may` says yes.
-    fn emit(&mut self, may: impl Fn(Key) -> bool, out: &mut impl FnMut(&[u8])) {
+    fn emit(&mut self, may: impl Fn(Key) -> bool, spares: &Spares, out: &mut impl FnMut(&[u8])) {
         while let Some(lines) = self.lines.front() {
             let from = self.out;
             let mut to = from;
@@ -86,7 +89,7 @@ impl Inbox {
             if lines.key(to).is_some() {
                 return;
             }
-            self.lines.pop_front();
+            self.lines.pop_front().into_iter().for_each(|lines| spares.put(lines));
             self.out = 0;
         }
     }
@@ -113,12 +116,13 @@ mod tests {
                     expected.extend(format!("{number}\n").into_bytes());
                 }
             }
-            let mut merge = Merge::new(4);
+            let spares = Spares::default();
+            let mut merge = Merge::new(4, &spares);
             let mut found = Vec::new();
             let mut given = [0; 4];
             let all = (0..4).map(|stage| (stage, usize::MAX));
             for (stage, count) in turns.into_iter().chain(all) {
-                let mut lines = Lines::default();
+                let mut lines = spares.take();
                 let left = &of_stage[stage][given[stage]..];
                 let some = &left[..left.len().min(count)];
                 for &number in some {

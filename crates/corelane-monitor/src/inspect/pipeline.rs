@@ -2,9 +2,10 @@
 
 use super::Inspection;
 use super::ends::{ItemConsumer, ItemProducer};
-use super::feed::{Creditor, Credits, Feed, Marks, partition_by_addresses};
+use super::feed::{Creditor, Credits, Feed, Marks};
 use super::findings::Findings;
-use super::item::Item;
+use super::item::{Ip, Item};
+use super::lines::Spares;
 use super::merge::Merge;
 use super::stage::{ENOUGH, Harvest, Stage};
 use crate::dispatch::Dispatcher;
@@ -19,7 +20,6 @@ use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
 use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
-use corelane_net::capture::Record;
 use std::sync::OnceLock;
 use std::thread;
 
@@ -157,12 +157,13 @@ impl Stages<'_> {
         let run = &Run::new();
         // Set before the Dispatcher closes its queues, read after they were found closed.
         let end = &OnceLock::new();
+        let spares = &Spares::default();
         Ok(thread::scope(|scope| {
             let stages: Vec<_> = (inlets.into_iter().zip(harvests_in).enumerate())
                 .map(|(number, (inlet, harvests))| {
                     let body = move || {
                         self.pins.pin(1 + number);
-                        let stage = Stage::new(self.settings, self.inspection, run);
+                        let stage = Stage::new(self.settings, self.inspection, run, spares);
                         application(stage, inlet, harvests, || end.get().copied().unwrap_or_default())
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
@@ -170,7 +171,7 @@ impl Stages<'_> {
                 .collect();
             let output = spawn(scope, "output", move || {
                 self.pins.pin(1 + count);
-                output(self.settings, harvests_out, creditor, out)
+                output(self.settings, harvests_out, creditor, spares, out)
             });
             let mut feed = Feed::new(outlets, credits);
             let dispatcher = dispatch(sources, run, &mut feed, progress, damage);
@@ -197,11 +198,12 @@ impl Stages<'_> {
     ) -> (Report, Findings) {
         let run = Run::new();
         let mut dispatcher = Dispatcher::new(&run);
-        let mut stage = Stage::new(self.settings, self.inspection, &run);
+        let spares = Spares::default();
+        let mut stage = Stage::new(self.settings, self.inspection, &run, &spares);
         let mut main = MainAnalyzer::new(self.settings);
-        let mut merge = Merge::new(1);
+        let mut merge = Merge::new(1, &spares);
         let mut marks = Marks::default();
-        let mut take = |stage: &mut Stage, main: &mut MainAnalyzer| {
+        let mut take = |stage: &mut Stage<'_>, main: &mut MainAnalyzer| {
             let Harvest { lines, reports, passed } = stage.take();
             reports.into_iter().for_each(|report| main.state_report(report));
             merge.add(0, lines, passed);
@@ -216,13 +218,14 @@ impl Stages<'_> {
             &mut damage,
             |source| {
                 let read = source.read(READ, |record| {
-                    let partition = partition(&mut dispatcher, &record);
+                    let place = dispatcher.locate(&record);
                     let number = dispatcher.packets();
                     if let Some(time_ns) = marks.before(number, record.time_ns) {
                         stage.mark(number, time_ns);
                     }
-                    if let Some(partition) = partition {
-                        stage.packet(number, partition, &record);
+                    if let Some((network, partition)) = place {
+                        let ip = Ip::new(record.time_ns, record.wire_len, record.data, network);
+                        stage.packet(number, partition, &ip);
                     }
                     if stage.waiting() >= ENOUGH {
                         take(&mut stage, &mut main);
@@ -239,14 +242,6 @@ impl Stages<'_> {
         main.partial_result(result);
         (main.finish(&dispatcher), findings)
     }
-}
-
-/// Counts a record, and says which partition it belongs to; `None` without addresses.
-#[inline]
-fn partition(dispatcher: &mut Dispatcher, record: &Record<'_>) -> Option<u8> {
-    let mut found = None;
-    dispatcher.record(record, |partition, _| found = Some(partition));
-    found.or_else(|| partition_by_addresses(record))
 }
 
 /// Reads all sources to their ends, or until it is to stop.
@@ -290,8 +285,8 @@ fn dispatch<S: Source, P: ItemProducer>(
             let feed = &mut **feed.borrow_mut();
             feed.records_in(source.memory());
             let read = source.read(READ, |record| {
-                let partition = partition(&mut dispatcher, &record);
-                feed.record(dispatcher.packets(), partition, &record);
+                let place = dispatcher.locate(&record);
+                feed.record(dispatcher.packets(), place, &record);
             });
             feed.pause(dispatcher.packets() + 1);
             progress.set(dispatcher.packets(), dispatcher.bytes());
@@ -303,7 +298,7 @@ fn dispatch<S: Source, P: ItemProducer>(
 
 /// The second stage, until its queue is drained.
 fn application<C: ItemConsumer, D: Design<Harvest>>(
-    mut stage: Stage,
+    mut stage: Stage<'_>,
     mut inlet: C,
     mut harvests: Producer<Harvest, D>,
     end: impl FnOnce() -> (u64, u64),
@@ -311,7 +306,7 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
     // An output stage that is gone has panicked; the panic surfaces where it is joined.
-    let mut send = |stage: &mut Stage| drop(harvests.push(stage.take()));
+    let mut send = |stage: &mut Stage<'_>| drop(harvests.push(stage.take()));
     while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
         stage.follow(&mut items, &mut send);
         sent += popped;
@@ -332,10 +327,11 @@ fn output<D: Design<Harvest>>(
     settings: &Settings,
     queues: Vec<Consumer<Harvest, D>>,
     mut creditor: Creditor,
+    spares: &Spares,
     mut out: impl FnMut(&[u8]),
 ) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
-    let mut merge = Merge::new(queues.len());
+    let mut merge = Merge::new(queues.len(), spares);
     let mut select = Select::new();
     let mut queues: Vec<_> = queues.into_iter().map(|queue| select.add(queue)).enumerate().collect();
     while select.wait().is_some() {

@@ -157,6 +157,6 @@ fn header<'a>(
         source: conversation.end(from),
         destination: conversation.end(from.other()),
         is_tcp: conversation.is_tcp(),
-        community_id: &name.community_id,
+        community_id: name.community_id.as_str(),
     }
 }

@@ -5,20 +5,19 @@
 
 use super::Inspection;
 use super::findings::Findings;
-use super::item::{Chunk, Item, record};
-use super::lines::{Key, Lines};
+use super::item::{Chunk, Ip, Item};
+use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
-use crate::dispatch::Dispatcher;
+use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::state_report::StateReport;
-use corelane_net::capture::Record;
 use corelane_net::conversation::Partition;
-use corelane_net::decode::datagram;
+use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 
 /// What a stage has found, for the output stage.
 #[derive(Debug, Default)]
@@ -43,10 +42,14 @@ pub(super) const ENOUGH: usize = 64 << 10;
 /// Slots that are gathered for the scan detector.
 const SLOTS: usize = 256;
 
-pub(super) struct Stage {
+pub(super) struct Stage<'a> {
     inspection: Inspection,
-    /// Makes the scan detector's slots; what it counts the first stage counts too.
-    slots_of: Dispatcher,
+    spares: &'a Spares,
+    keys: HashKeys,
+    /// TCP packets with a whole header.
+    tcp: u64,
+    /// Packets with a header that is wrong or cut behind the addresses.
+    malformed: u64,
     slots: Vec<Slot>,
     scans: SubAnalyzer,
     cells: Vec<Option<Box<Cell>>>,
@@ -62,11 +65,14 @@ pub(super) struct Stage {
     findings: Findings,
 }
 
-impl Stage {
-    pub(super) fn new(settings: &Settings, inspection: &Inspection, run: &Run) -> Self {
+impl<'a> Stage<'a> {
+    pub(super) fn new(settings: &Settings, inspection: &Inspection, run: &Run, spares: &'a Spares) -> Self {
         Stage {
             inspection: *inspection,
-            slots_of: Dispatcher::new(run),
+            spares,
+            keys: run.keys,
+            tcp: 0,
+            malformed: 0,
             slots: Vec::with_capacity(SLOTS + 2),
             scans: SubAnalyzer::new(settings, run),
             cells: (0..PARTITIONS).map(|_| None).collect(),
@@ -81,13 +87,14 @@ impl Stage {
     }
 
     /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Stage)) {
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Self)) {
         for item in items.drain(..) {
             match item {
-                Item::Packet { time_ns, at, len, wire_len, behind, link, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, behind, network, partition } => {
                     let Some(chunk) = self.chunk.take() else { continue };
-                    let record = record(&chunk, at, len, time_ns, wire_len, link);
-                    self.packet(self.marked + u64::from(behind), partition, &record);
+                    let frame = &chunk[at as usize..at as usize + len as usize];
+                    let ip = Ip::new(time_ns, wire_len, frame, network);
+                    self.packet(self.marked + u64::from(behind), partition, &ip);
                     self.chunk = Some(chunk);
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
@@ -106,15 +113,14 @@ impl Stage {
     /// A packet of a partition that is this stage's. It is not passed before something follows: until then its chunk is
     /// held.
     #[inline]
-    pub(super) fn packet(&mut self, number: u64, partition: u8, record: &Record<'_>) {
+    pub(super) fn packet(&mut self, number: u64, partition: u8, ip: &Ip<'_>) {
         self.passed = number;
-        let Self { slots_of, slots, inspection, .. } = self;
-        slots_of.record(record, |_, slot| slots.push(slot));
-        if slots.len() >= SLOTS {
-            self.scans.process(slots);
-            slots.clear();
-        }
-        let Ok(datagram) = datagram(record) else { return };
+        let Ok(datagram) = datagram_at(ip.bytes, ip.uncaptured) else {
+            self.malformed += 1;
+            return;
+        };
+        self.slots(ip, &datagram);
+        let Self { inspection, .. } = self;
         let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
             Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
@@ -127,7 +133,30 @@ impl Stage {
             lines: &mut self.lines,
             findings: &mut self.findings,
         };
-        state.datagram(record.time_ns, record.wire_len, &datagram, &mut self.buffer, &mut records);
+        state.datagram(ip.time_ns, ip.wire_len, &datagram, &mut self.buffer, &mut records);
+    }
+
+    /// What the scan detector needs of a packet.
+    #[inline]
+    fn slots(&mut self, ip: &Ip<'_>, datagram: &Datagram<'_>) {
+        let packet = match transport(datagram) {
+            Ok(packet) => packet,
+            Err(NoPacket::Other) => return,
+            Err(NoPacket::Malformed) => {
+                self.malformed += 1;
+                return;
+            }
+        };
+        self.tcp += u64::from(packet.protocol == TCP);
+        if datagram.is_v4 {
+            self.slots.push(Slot::v4(&self.keys, ip.time_ns, ip.wire_len, &packet.to_v4()));
+        } else {
+            self.slots.extend(Slot::v6(&self.keys, ip.time_ns, ip.wire_len, &packet));
+        }
+        if self.slots.len() >= SLOTS {
+            self.scans.process(&self.slots);
+            self.slots.clear();
+        }
     }
 
     /// Time passes, before the packet of this number.
@@ -178,7 +207,7 @@ impl Stage {
         self.slots.clear();
         self.has_passed = false;
         Harvest {
-            lines: std::mem::take(&mut self.lines),
+            lines: std::mem::replace(&mut self.lines, self.spares.take()),
             reports: self.scans.take_reports().collect(),
             passed: self.passed,
         }
@@ -200,6 +229,8 @@ impl Stage {
             findings.conversation_bytes += most_bytes[0] as u64;
             findings.fragment_bytes += most_bytes[1] as u64;
         }
-        (self.scans.finish(max_time), findings)
+        let mut result = self.scans.finish(max_time);
+        (result.tcp, result.malformed) = (self.tcp, self.malformed);
+        (result, findings)
     }
 }

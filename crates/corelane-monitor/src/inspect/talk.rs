@@ -2,7 +2,7 @@
 
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::protocol::tls::ClientHello;
-use corelane_net::protocol::{Carrier, Identified, Keeping, community_id};
+use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, community_id};
 
 /// A protocol session with what its events have in common.
 #[derive(Debug)]
@@ -21,17 +21,16 @@ pub(super) struct Talk {
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) flow_id: u64,
-    pub(super) community_id: Box<str>,
+    pub(super) community_id: CommunityId,
 }
 
 impl Name {
     /// The name of the conversation that is the `count`th of its partition to get one.
     pub(super) fn new(conversation: &Conversation, partition: u8, count: u64) -> Self {
         let (a, b) = (conversation.end(Side::Originator), conversation.end(Side::Responder));
-        let community_id: Box<str> =
-            community_id(conversation.protocol(), (a.ip(), a.port()), (b.ip(), b.port())).into();
+        let community_id = community_id(conversation.protocol(), (a.ip(), a.port()), (b.ip(), b.port()));
         let words = [conversation.first_ns(), count << 8 | u64::from(partition), u64::from(a.port()) << 16];
-        Name { flow_id: flow_id(&community_id, words), community_id }
+        Name { flow_id: flow_id(community_id.as_str(), words), community_id }
     }
 }
 
@@ -76,7 +75,7 @@ impl Application for Talk {
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
-        self.keeping.heap_bytes() + self.name.community_id.len() + self.hello.as_ref().map_or(0, hello)
+        self.keeping.heap_bytes() + self.hello.as_ref().map_or(0, hello)
     }
 
     #[inline]

@@ -20,6 +20,16 @@ pub struct Transport<A> {
     pub hops: u8,
 }
 
+impl Transport<u128> {
+    /// The same with the IPv4 addresses that are [mapped](super::mapped) in these.
+    #[inline]
+    pub fn to_v4(&self) -> Transport<u32> {
+        let Transport { source, destination, source_port, destination_port, protocol, flags, hops } = *self;
+        let (source, destination) = (source as u32, destination as u32);
+        Transport { source, destination, source_port, destination_port, protocol, flags, hops }
+    }
+}
+
 /// What a frame turned out to be. The outermost IP header decides; what it may carry inside is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {

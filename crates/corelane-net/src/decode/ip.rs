@@ -2,6 +2,7 @@
 
 use super::datagram::{Datagram, Fragment, NoDatagram, mapped};
 use super::decoded::{Decoded, Transport};
+use super::packet::NoPacket;
 use super::transport;
 
 /// The fragment offset and "more fragments" in an IPv4 header's seventh and eighth byte.
@@ -175,6 +176,7 @@ pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         destination: mapped(address(16)),
         is_v4: true,
         protocol: header[9],
+        hops: header[8],
         fragment,
         payload: &data[header_len..end],
         cut,
@@ -197,10 +199,41 @@ pub(super) fn datagram_v6(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         destination: address(header, 24),
         is_v4: false,
         protocol: upper.next,
+        hops: header[7],
         fragment: upper.fragment,
         payload: upper.payload,
         cut,
     })
+}
+
+/// Source and destination, if this is an IPv4 header as [`datagram_v4`] wants it.
+#[inline]
+pub(super) fn addresses_v4(data: &[u8]) -> Option<(u32, u32)> {
+    let header = data.first_chunk::<20>()?;
+    let header_len = usize::from(header[0] & 0x0f) * 4;
+    let is_sound = header[0] >> 4 == 4 && header_len >= 20 && header_len <= data.len();
+    let address = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    is_sound.then(|| (address(12), address(16)))
+}
+
+/// The same of IPv6; the headers behind it are not looked at.
+#[inline]
+pub(super) fn addresses_v6(data: &[u8]) -> Option<(u128, u128)> {
+    let header = data.first_chunk::<40>()?;
+    (header[0] >> 4 == 6).then(|| (address(header, 8), address(header, 24)))
+}
+
+/// What stands behind an IPv6 fragment header that begins its datagram, as [`decode_v6`] walks on.
+#[cold]
+pub(super) fn behind_first_fragment(mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), NoPacket> {
+    loop {
+        let upper = skip_extensions(next, payload).map_err(|_| NoPacket::Malformed)?;
+        match upper.fragment {
+            None => return Ok((upper.next, upper.payload)),
+            Some(Fragment { offset: 0, .. }) => (next, payload) = (upper.next, upper.payload),
+            Some(_) => return Err(NoPacket::Other),
+        }
+    }
 }
 
 /// The protocol and the payload of an IPv6 datagram that was put together, behind its extension headers.

@@ -31,8 +31,16 @@ pub(super) enum Network<'a> {
     Other,
 }
 
-/// Finds the IP header.
+/// Finds the IP header. One behind 64 KiB of tags is none, so that its place fits into 16 bits.
 pub(super) fn network(link: LinkType, data: &[u8]) -> Network<'_> {
+    match any_network(link, data) {
+        Network::V4(rest) | Network::V6(rest) if data.len() - rest.len() > usize::from(u16::MAX) => Network::Other,
+        found => found,
+    }
+}
+
+#[inline]
+fn any_network(link: LinkType, data: &[u8]) -> Network<'_> {
     match link {
         LinkType::ETHERNET => ethernet(data),
         LinkType::RAW_12 | LinkType::RAW_14 | LinkType::RAW => match data.first().map(|first| first >> 4) {

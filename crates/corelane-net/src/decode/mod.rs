@@ -20,7 +20,7 @@ mod transport;
 
 pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
-pub use packet::{NoPacket, Packet, datagram, packet};
+pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
 pub use transport::{TCP, UDP, flags};
 
 use crate::capture::LinkType;

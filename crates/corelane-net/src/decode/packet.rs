@@ -1,9 +1,10 @@
 //! Frames with their payload: to the IP datagram or fragment, and on to the TCP segment or UDP datagram.
 
-use super::datagram::{Datagram, NoDatagram};
-use super::transport::{TCP, UDP};
+use super::datagram::{Datagram, NoDatagram, mapped};
+use super::decoded::Transport;
+use super::transport::{self, TCP, UDP};
 use super::{ip, link};
-use crate::capture::Record;
+use crate::capture::{LinkType, Record};
 
 /// A TCP segment or a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,89 @@ pub enum NoPacket {
     Other,
     /// The TCP or UDP header is wrong or cut.
     Malformed,
+}
+
+/// Where a frame's IP header begins, and between which hosts its packet goes: as much as says which thread it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Bytes in front of the IP header.
+    pub at: u16,
+    /// Source address, as in [`Datagram`].
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// Whether it is IPv4.
+    pub is_v4: bool,
+}
+
+/// Finds the IP header of a frame, and looks at nothing behind it. What [`datagram_at`] makes of the bytes from there
+/// on is what [`datagram`] makes of the frame.
+///
+/// ```
+/// use corelane_net::capture::LinkType;
+/// use corelane_net::decode::{datagram_at, locate};
+///
+/// let mut frame = vec![0; 12];
+/// frame.extend([8, 0]); // Ethernet
+/// frame.extend([0x45, 0, 0, 21, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 8]);
+/// let found = locate(LinkType::ETHERNET, &frame).unwrap();
+/// assert_eq!((found.at, found.is_v4, found.source as u32), (14, true, 0x0a00_0001));
+/// assert_eq!(datagram_at(&frame[14..], 0).unwrap().payload, [8]);
+/// ```
+#[inline]
+pub fn locate(link: LinkType, data: &[u8]) -> Result<Located, NoDatagram> {
+    let at = |rest: &[u8]| (data.len() - rest.len()) as u16;
+    match link::network(link, data) {
+        link::Network::V4(rest) => {
+            let (source, destination) = ip::addresses_v4(rest).ok_or(NoDatagram::Malformed)?;
+            Ok(Located { at: at(rest), source: mapped(source), destination: mapped(destination), is_v4: true })
+        }
+        link::Network::V6(rest) => {
+            let (source, destination) = ip::addresses_v6(rest).ok_or(NoDatagram::Malformed)?;
+            Ok(Located { at: at(rest), source, destination, is_v4: false })
+        }
+        link::Network::Other => Err(NoDatagram::Undecoded),
+    }
+}
+
+/// The IP datagram that begins with these bytes, of a frame of which so many bytes were not captured.
+#[inline]
+pub fn datagram_at(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, NoDatagram> {
+    match data.first() {
+        Some(first) if first >> 4 == 6 => ip::datagram_v6(data, uncaptured),
+        _ => ip::datagram_v4(data, uncaptured),
+    }
+}
+
+/// Ports and flags of the TCP or UDP header in a datagram or first fragment, as [`decode`](super::decode) finds them.
+/// The addresses are those of the datagram.
+///
+/// # Errors
+/// [`NoPacket::Other`] also for a fragment that is not the first.
+#[inline]
+pub fn transport(datagram: &Datagram<'_>) -> Result<Transport<u128>, NoPacket> {
+    let Datagram { source, destination, mut protocol, hops, mut payload, .. } = *datagram;
+    if let Some(fragment) = datagram.fragment {
+        if fragment.offset != 0 {
+            return Err(NoPacket::Other);
+        }
+        if !datagram.is_v4 {
+            (protocol, payload) = ip::behind_first_fragment(protocol, payload)?;
+        }
+    }
+    match transport::decode(protocol, payload) {
+        transport::Found::Ports(ports) => Ok(Transport {
+            source,
+            destination,
+            source_port: ports.source,
+            destination_port: ports.destination,
+            protocol,
+            flags: ports.flags,
+            hops,
+        }),
+        transport::Found::Other => Err(NoPacket::Other),
+        transport::Found::Malformed => Err(NoPacket::Malformed),
+    }
 }
 
 /// The IP datagram in a frame, by the rules of [`decode`](super::decode).

@@ -9,6 +9,7 @@
 //!    is.
 //! 3. Protocols without either are hashed without ports.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use base64::Engine;
@@ -21,6 +22,29 @@ const UDP: u8 = 17;
 const ICMP_V6: u8 = 58;
 const SCTP: u8 = 132;
 
+/// A Community ID: 30 ASCII characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CommunityId([u8; 30]);
+
+impl CommunityId {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("base64 is ASCII")
+    }
+}
+
+impl fmt::Display for CommunityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for CommunityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
 /// The Community ID of a flow of the IP protocol `protocol`, with the seed 0, which is every tool's default.
 ///
 /// For ICMP the ports are type and code, as Wireshark and Zeek have them. Addresses of two families make no flow: they
@@ -31,15 +55,15 @@ const SCTP: u8 = 132;
 ///
 /// let (client, server) = ("128.232.110.120".parse().unwrap(), "66.35.250.204".parse().unwrap());
 /// let id = community_id(6, (client, 34855), (server, 80));
-/// assert_eq!(id, "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
+/// assert_eq!(id.as_str(), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
 /// assert_eq!(id, community_id(6, (server, 80), (client, 34855)));
 /// ```
-pub fn community_id(protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u16)) -> String {
+pub fn community_id(protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u16)) -> CommunityId {
     community_id_seeded(0, protocol, source, destination)
 }
 
 /// The same with a seed, which makes the names of one site unlike those of another.
-pub fn community_id_seeded(seed: u16, protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u16)) -> String {
+pub fn community_id_seeded(seed: u16, protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u16)) -> CommunityId {
     let ports = match protocol {
         TCP | UDP | SCTP => Some((source.1, destination.1, false)),
         ICMP => Some(icmp_ports(source.1, destination.1, icmp_answer)),
@@ -64,7 +88,10 @@ pub fn community_id_seeded(seed: u16, protocol: u8, source: (IpAddr, u16), desti
         hash.update(low.1.to_be_bytes());
         hash.update(high.1.to_be_bytes());
     }
-    format!("1:{}", STANDARD.encode(hash.finalize()))
+    let mut id = *b"1:0000000000000000000000000000";
+    let written = STANDARD.encode_slice(hash.finalize(), &mut id[2..]);
+    debug_assert_eq!(written, Ok(28), "SHA-1 has 20 bytes");
+    CommunityId(id)
 }
 
 /// Type and code as ports, and whether the flow has one direction only.
@@ -116,7 +143,7 @@ mod tests {
     use super::*;
 
     fn id(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> String {
-        community_id(protocol, (source.parse().unwrap(), ports.0), (destination.parse().unwrap(), ports.1))
+        community_id(protocol, (source.parse().unwrap(), ports.0), (destination.parse().unwrap(), ports.1)).to_string()
     }
 
     /// The baseline of the specification. It is of real packets, so ICMP's type and code are what its "ports" come

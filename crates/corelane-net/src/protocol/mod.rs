@@ -38,7 +38,7 @@ pub mod identify;
 mod text;
 pub mod tls;
 
-pub use community_id::{community_id, community_id_seeded};
+pub use community_id::{CommunityId, community_id, community_id_seeded};
 pub use event::Event;
 pub use identify::{Identified, Protocol};
 
