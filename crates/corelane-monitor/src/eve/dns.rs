@@ -43,7 +43,7 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) 
             dns.text(key!("type"), if message.is_response() { "response" } else { "request" });
             dns.number(key!("tx_id"), message.transaction);
             dns.number(key!("id"), message.id);
-            dns.display(key!("flags"), format_args!("{:x}", message.flags));
+            dns.hex(key!("flags"), message.flags, 1);
             let flags = [
                 (key!("qr"), 0x8000),
                 (key!("aa"), 0x0400),

@@ -64,9 +64,9 @@ pub(crate) fn write(
 fn write_tcp(tcp: &mut Object<'_>, conversation: &Conversation, client: Side, ending: &Ending) {
     let (to_server, to_client) = (conversation.tcp_flags(client), conversation.tcp_flags(client.other()));
     let all = to_server | to_client;
-    tcp.hex(key!("tcp_flags"), all);
-    tcp.hex(key!("tcp_flags_ts"), to_server);
-    tcp.hex(key!("tcp_flags_tc"), to_client);
+    tcp.hex(key!("tcp_flags"), all, 2);
+    tcp.hex(key!("tcp_flags_ts"), to_server, 2);
+    tcp.hex(key!("tcp_flags_tc"), to_client, 2);
     let flags = [
         (key!("syn"), SYN),
         (key!("fin"), FIN),

@@ -1,9 +1,8 @@
 //! JSON objects, written key by key and without an allocation: most of the time of an event is its text.
 
 use crate::report::Timestamp;
-use std::fmt::Display;
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// A key as it is written, with the comma in front of it: one piece of text that the compiler knows the length of.
 macro_rules! key {
@@ -96,14 +95,8 @@ impl<'a> Object<'a> {
                 }
                 out.push(b'"');
             }
-            IpAddr::V6(_) => quoted(out, address),
+            IpAddr::V6(address) => v6(out, address),
         }
-    }
-
-    /// As it is displayed, which needs no escape.
-    #[inline(always)]
-    pub(super) fn display(&mut self, key: &'static str, value: impl Display) {
-        quoted(self.key(key), value);
     }
 
     /// A document.
@@ -111,12 +104,10 @@ impl<'a> Object<'a> {
         write!(self.key(key), "{value}").expect("memory takes everything");
     }
 
-    /// A byte in two hexadecimal digits.
+    /// In hexadecimal, so many digits at least.
     #[inline(always)]
-    pub(super) fn hex(&mut self, key: &'static str, value: u8) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digits = [DIGITS[usize::from(value >> 4)], DIGITS[usize::from(value & 15)]];
-        self.key(key).extend_from_slice(&[b'"', digits[0], digits[1], b'"']);
+    pub(super) fn hex(&mut self, key: &'static str, value: impl Into<u16>, least: usize) {
+        hex(self.key(key), value.into(), least);
     }
 
     /// An object inside.
@@ -168,9 +159,49 @@ pub(super) fn number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-fn quoted(out: &mut Vec<u8>, value: impl Display) {
+fn hex(out: &mut Vec<u8>, value: u16, least: usize) {
     out.push(b'"');
-    write!(out, "{value}").expect("memory takes everything");
+    digits(out, value, least);
+    out.push(b'"');
+}
+
+fn digits(out: &mut Vec<u8>, value: u16, least: usize) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = [12, 8, 4, 0].map(|shift| DIGITS[usize::from(value >> shift & 15)]);
+    let leading = digits.iter().take_while(|&&digit| digit == b'0').count();
+    out.extend_from_slice(&digits[leading.min(digits.len() - least)..]);
+}
+
+/// As RFC 5952 says: lower case, and of the runs of zeros the first of the longest left out.
+fn v6(out: &mut Vec<u8>, address: Ipv6Addr) {
+    if address.to_ipv4_mapped().is_some() {
+        write!(out, "\"{address}\"").expect("memory takes everything");
+        return;
+    }
+    let segments = address.segments();
+    let (mut zeros, mut run) = (0..0, 0..0);
+    for (i, &segment) in segments.iter().enumerate() {
+        run = if segment != 0 { i + 1..i + 1 } else { run.start..i + 1 };
+        if run.len() > zeros.len() {
+            zeros = run.clone();
+        }
+    }
+    if zeros.len() < 2 {
+        zeros = 8..8;
+    }
+    out.push(b'"');
+    for (i, &segment) in segments.iter().enumerate() {
+        if zeros.contains(&i) {
+            if i == zeros.start {
+                out.extend_from_slice(b"::");
+            }
+            continue;
+        }
+        if i != 0 && i != zeros.end {
+            out.push(b':');
+        }
+        digits(out, segment, 1);
+    }
     out.push(b'"');
 }
 
@@ -236,19 +267,21 @@ mod tests {
         }
 
         #[test]
-        fn numbers_and_addresses_are_written_as_by_serde(value: u64, v4: u32, v6: u128, byte: u8) {
-            let (v4, v6) = (IpAddr::from(v4.to_be_bytes()), IpAddr::from(v6.to_be_bytes()));
+        fn numbers_and_addresses_are_written_as_by_serde(value: u64, v4: u32, v6: [u16; 8], sparse: u8, byte: u8, half: u16) {
+            // With zeros in a row, too.
+            let v6 = std::array::from_fn::<u16, 8, _>(|i| if sparse >> i & 1 == 0 { 0 } else { v6[i] });
+            let (v4, v6) = (IpAddr::from(v4.to_be_bytes()), IpAddr::from(v6));
             let mut out = Vec::new();
             object(&mut out, |object| {
                 object.number(key!("number"), value);
                 object.address(key!("v4"), v4);
                 object.address(key!("v6"), v6);
-                object.hex(key!("hex"), byte);
-                object.display(key!("display"), format_args!("{byte:x}"));
+                object.hex(key!("byte"), byte, 2);
+                object.hex(key!("half"), half, 1);
             });
             let found: serde_json::Value = serde_json::from_slice(&out).unwrap();
-            let (hex, display) = (format!("{byte:02x}"), format!("{byte:x}"));
-            prop_assert_eq!(found, json!({"number": value, "v4": v4, "v6": v6, "hex": hex, "display": display}));
+            let (byte, half) = (format!("{byte:02x}"), format!("{half:x}"));
+            prop_assert_eq!(found, json!({"number": value, "v4": v4, "v6": v6, "byte": byte, "half": half}));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The parser of DNS.
 
+use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
 use domain::base::iana::Rtype;
@@ -343,6 +344,7 @@ fn data(record: &ParsedRecord<'_, &[u8]>) -> Option<Data> {
 
 /// A name as it is written, without the dot at the end, unless it is the root.
 fn text(name: &impl std::fmt::Display) -> Box<str> {
-    let name = name.to_string();
-    if name.is_empty() { ".".into() } else { name.into() }
+    let mut text = String::with_capacity(64);
+    write!(text, "{name}").expect("memory takes everything");
+    if text.is_empty() { ".".into() } else { text.into() }
 }

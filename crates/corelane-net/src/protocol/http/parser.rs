@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use memchr::memchr;
+
 use super::exchange::{Body, Exchange, Request, Response};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
@@ -222,12 +224,13 @@ impl Http {
         if half.buffer.is_empty() && matches!(bytes[0], b'\r' | b'\n') {
             return 1;
         }
-        let end = bytes.iter().position(|&byte| byte == b'\n').map(|end| end + 1);
+        let end = memchr(b'\n', bytes).map(|end| end + 1);
         let taken = end.unwrap_or(bytes.len()).min(LINE - half.buffer.len());
         let whole_line = end == Some(taken);
         // Most lines are in one piece.
         let kept;
-        let line = if half.buffer.is_empty() && whole_line {
+        let in_one_piece = half.buffer.is_empty() && whole_line;
+        let line = if in_one_piece {
             &bytes[..taken]
         } else {
             half.buffer.extend_from_slice(&bytes[..taken]);
@@ -239,6 +242,13 @@ impl Http {
         };
         match find_start(without_line_end(line), is_client).filter(|_| whole_line) {
             Some(at) => {
+                // Most heads are too.
+                if in_one_piece
+                    && let Some(length) = head_length(&bytes[at..], taken - at - 1).filter(|&length| length <= HEAD)
+                {
+                    self.read_head(side, time_ns, &bytes[at..at + length], out);
+                    return at + length;
+                }
                 half.buffer = line[at..].to_vec();
                 half.scanned = half.buffer.len() - 1;
                 half.state = State::Head;
@@ -283,17 +293,22 @@ impl Http {
         };
         let mut head = std::mem::take(&mut half.buffer);
         head.truncate(before + end);
-        half.state = State::Start { lost: false };
+        self.read_head(side, time_ns, &head, out);
+        end
+    }
+
+    /// A head with all its lines.
+    fn read_head(&mut self, side: Side, time_ns: u64, head: &[u8], out: &mut Vec<Event>) {
+        self.halves[side.index()].state = State::Start { lost: false };
         let read = if side == self.client {
-            read_request(&head, time_ns).map(|(request, head)| self.request(side, request, head, out))
+            read_request(head, time_ns).map(|(request, head)| self.request(side, request, head, out))
         } else {
-            read_response(&head, time_ns).map(|(response, head)| self.response(side, response, &head, out))
+            read_response(head, time_ns).map(|(response, head)| self.response(side, response, &head, out))
         };
         if read.is_none() {
             self.halves[side.index()].state = State::Start { lost: true };
             self.start_lost(side, time_ns, out);
         }
-        end
     }
 
     fn request(&mut self, side: Side, request: Request, head: RequestHead, out: &mut Vec<Event>) {
@@ -504,6 +519,10 @@ impl Http {
             let first = self.waiting.pop_front().expect("more than one waits");
             self.report(first, out);
         }
+        if self.waiting.capacity() == 0 {
+            // Few connections have several at a time.
+            self.waiting.reserve_exact(1);
+        }
         self.waiting.push_back(exchange);
     }
 
@@ -577,7 +596,7 @@ fn without_line_end(line: &[u8]) -> &[u8] {
 fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
-        at += bytes.get(at..)?.iter().position(|&byte| byte == b'\n')?;
+        at += memchr(b'\n', bytes.get(at..)?)?;
         match bytes.get(at + 1..)? {
             [b'\n', ..] => return Some(at + 2),
             [b'\r', b'\n', ..] => return Some(at + 3),
