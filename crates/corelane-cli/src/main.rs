@@ -9,6 +9,9 @@
 //! | `input.rs`, `output.rs` | captures as one source; where results go |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod args;
 mod demo;
 mod exit;

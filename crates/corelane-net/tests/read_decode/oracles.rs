@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::net::IpAddr;
 
 use corelane_net::capture::{LinkType, Reader};
-use corelane_net::decode::{Decoded, TCP, UDP, decode};
+use corelane_net::decode::{Decoded, NoDatagram, NoPacket, TCP, UDP, datagram_at, decode, locate, transport};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, PacketBuilder, TransportSlice, VlanId};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, PcapBlockOwned, PcapHeader};
@@ -203,9 +203,28 @@ fn their_facts(packet: &LaxSlicedPacket<'_>) -> Option<Facts> {
     }
 }
 
+/// What the other way finds: the IP header first, and what is behind it in a second step.
+fn in_two_steps(link: LinkType, frame: &[u8]) -> Decoded {
+    let located = match locate(link, frame) {
+        Ok(located) => located,
+        Err(NoDatagram::Undecoded) => return Decoded::Undecoded,
+        Err(NoDatagram::Malformed) => return Decoded::Malformed,
+    };
+    let Ok(datagram) = datagram_at(&frame[usize::from(located.at)..], 0) else { return Decoded::Malformed };
+    let addresses = (datagram.source, datagram.destination, datagram.is_v4);
+    assert_eq!(addresses, (located.source, located.destination, located.is_v4));
+    match transport(&datagram) {
+        Ok(transport) if datagram.is_v4 => Decoded::V4(transport.to_v4()),
+        Ok(transport) => Decoded::V6(transport),
+        Err(NoPacket::Other) => Decoded::OtherIp,
+        Err(NoPacket::Malformed) => Decoded::Malformed,
+    }
+}
+
 /// Checks one frame and says whether both found a transport header.
 fn same_headers(name: &str, frame: &[u8]) -> bool {
     let decoded = decode(LinkType::ETHERNET, frame);
+    assert_eq!(decoded, in_two_steps(LinkType::ETHERNET, frame), "{name}");
     let ours = our_facts(decoded);
     let Ok(packet) = LaxSlicedPacket::from_ethernet(frame) else {
         assert_eq!(decoded, Decoded::Undecoded, "{name}");
@@ -295,6 +314,22 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
+/// IPv6 with any chain of extension headers, fragments among them, or bytes that look like them.
+fn chain() -> impl Strategy<Value = Vec<u8>> {
+    let kind = || prop::sample::select(vec![0_u8, 6, 17, 43, 44, 44, 51, 58, 60]);
+    let headers = prop::collection::vec((kind(), 0_u8..2, prop::sample::select(vec![0_u8, 1, 8]), any::<u8>()), 0..6);
+    (kind(), headers, prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(first, headers, rest)| {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, first, 64];
+        packet.extend([1; 32]);
+        for (next, len, offset, id) in headers {
+            packet.extend([next, len, 0, offset, 0, 0, 0, id]);
+            packet.resize(packet.len() + usize::from(len) * 8, 0x50);
+        }
+        packet.extend(rest);
+        packet
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -313,5 +348,12 @@ proptest! {
         let at = at.index(frame.len().min(80));
         frame[at] = value;
         same_headers("mutated", &frame);
+    }
+
+    #[test]
+    fn chains_of_headers_in_two_steps(packet in chain(), len in any::<prop::sample::Index>()) {
+        for packet in [&packet[..], &packet[..len.index(packet.len())]] {
+            prop_assert_eq!(decode(LinkType::RAW, packet), in_two_steps(LinkType::RAW, packet));
+        }
     }
 }
