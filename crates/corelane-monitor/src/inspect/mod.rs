@@ -12,7 +12,7 @@
 //!      └──────────────────────── credits ──────────────────────┘
 //! ```
 //!
-//! 1. The Dispatcher finds the IP header of a packet and its addresses, and sends an item (`item.rs`) of 32 bytes: where
+//! 1. The Dispatcher finds a packet's IP header and addresses, and sends an item (`item.rs`) of 32 bytes: where
 //!    the bytes lie, not the bytes. They lie in a chunk that all stages share (`feed.rs`): a block that a reader has
 //!    filled from a file, or all of a capture that is in memory; the bytes of a pipe are copied into chunks, once.
 //! 2. A stage (`stage.rs`) owns whole partitions, with the conversations *and* the scan detector's state of their

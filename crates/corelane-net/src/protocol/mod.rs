@@ -16,8 +16,8 @@
 //! # The kept crates
 //!
 //! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint; `memchr` finds ends of lines. All else is small enough to
-//! be read here.
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint; `memchr` finds ends of lines. All else is small enough
+//! to be read here.
 //!
 //! # Where things are
 //!
