@@ -16,7 +16,8 @@
 //!    the bytes lie, not the bytes. They lie in a chunk that all stages share (`feed.rs`): a block that a reader has
 //!    filled from a file, or all of a capture that is in memory; the bytes of a pipe are copied into chunks, once.
 //! 2. A stage (`stage.rs`) owns whole partitions, with the conversations *and* the scan detector's state of their
-//!    address pairs. It decodes a packet once, for both. It makes events of what it finds, as lines of text, and state reports.
+//!    address pairs. It decodes a packet once, for both. It makes events of what it finds, as lines of text, and state
+//!    reports.
 //! 3. The output stage merges (`merge.rs`) the lines of all stages, and is the MainAnalyzer of the scan detector too.
 //!
 //! # Marks
