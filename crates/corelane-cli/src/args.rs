@@ -167,8 +167,8 @@ impl From<SharingName> for Sharing {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Speed (the report does not depend on it)")]
 pub(crate) struct Spread {
-    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; with --protocols or
-    /// --eve as many as CPUs]
+    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; as many as CPUs
+    /// where --protocols or --eve looks into payload]
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 

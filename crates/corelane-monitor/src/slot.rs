@@ -14,7 +14,8 @@
 //! | 7 | hash of the flow | 0 |
 //!
 //! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare,
-//! and the SubAnalyzer can start to fetch the flow without another look at the addresses.
+//! and the SubAnalyzer can start to fetch the flow without another look at the addresses. Where payload is looked into
+//! the stage that decodes makes the slots.
 
 use crate::hash::HashKeys;
 use crate::key::flow_hash;

@@ -1,4 +1,4 @@
-//! JSON objects, written key by key and without an allocation: most of the time of an event is its text.
+//! JSON objects, written key by key into the buffer that they go out of: most of the time of an event is its text.
 
 use crate::report::Timestamp;
 use std::io::Write;

@@ -28,13 +28,16 @@ impl Key {
     }
 }
 
-/// Lines that are out, for their memory: one freed in this size makes the allocator tidy up all small blocks.
+/// Lines that are out, kept for their memory. Blocks of this size that come and go are what many allocators tidy up
+/// for, the small blocks beside them included.
 #[derive(Debug, Default)]
 pub(super) struct Spares(Mutex<Vec<Lines>>);
 
 impl Spares {
-    /// As many as are on their way at a time, where the stages are in step.
-    const MOST: usize = 64;
+    /// How many are kept: more than are on their way where the stages are in step.
+    const MOST: usize = 32;
+    /// The most bytes of one that is kept. Many conversations that end at once make longer ones.
+    const MOST_BYTES: usize = 256 << 10;
 
     /// Empty lines, with memory if there is any to spare.
     pub(super) fn take(&self) -> Lines {
@@ -43,6 +46,10 @@ impl Spares {
 
     /// Keeps the memory of these.
     pub(super) fn put(&self, mut lines: Lines) {
+        let bytes = lines.text.capacity() + lines.ends.capacity() * size_of::<(Key, usize)>();
+        if bytes > Self::MOST_BYTES {
+            return;
+        }
         lines.text.clear();
         lines.ends.clear();
         let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,5 +93,30 @@ impl Lines {
     pub(super) fn bytes(&self, from: usize, to: usize) -> &[u8] {
         let end = |line: usize| if line == 0 { 0 } else { self.ends[line - 1].1 };
         &self.text[end(from)..end(to)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: usize) -> Lines {
+        let mut lines = Lines::default();
+        lines.push(Key::packet(1, 0), |text| text.resize(bytes, b'x'));
+        lines
+    }
+
+    /// What many conversations leave that end at once would be kept until the run is over.
+    #[test]
+    fn spares_are_few_and_short() {
+        let spares = Spares::default();
+        spares.put(of(Spares::MOST_BYTES));
+        assert_eq!(spares.take().text.capacity(), 0);
+        (0..Spares::MOST + 1).for_each(|_| spares.put(of(100)));
+        for _ in 0..Spares::MOST {
+            let lines = spares.take();
+            assert!(lines.is_empty() && lines.len() == 0 && lines.text.capacity() >= 100);
+        }
+        assert_eq!(spares.take().text.capacity(), 0);
     }
 }

@@ -119,8 +119,8 @@ impl<'a> Stage<'a> {
             self.malformed += 1;
             return;
         };
-        self.slots(ip, &datagram);
-        let Self { inspection, .. } = self;
+        self.detect(ip, &datagram);
+        let inspection = &self.inspection;
         let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
             Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
@@ -136,9 +136,9 @@ impl<'a> Stage<'a> {
         state.datagram(ip.time_ns, ip.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
-    /// What the scan detector needs of a packet.
+    /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
-    fn slots(&mut self, ip: &Ip<'_>, datagram: &Datagram<'_>) {
+    fn detect(&mut self, ip: &Ip<'_>, datagram: &Datagram<'_>) {
         let packet = match transport(datagram) {
             Ok(packet) => packet,
             Err(NoPacket::Other) => return,
@@ -206,8 +206,13 @@ impl<'a> Stage<'a> {
         self.scans.process(&self.slots);
         self.slots.clear();
         self.has_passed = false;
+        // Lines that are empty keep their memory here.
+        let lines = match self.lines.is_empty() {
+            true => Lines::default(),
+            false => std::mem::replace(&mut self.lines, self.spares.take()),
+        };
         Harvest {
-            lines: std::mem::replace(&mut self.lines, self.spares.take()),
+            lines,
             reports: self.scans.take_reports().collect(),
             passed: self.passed,
         }

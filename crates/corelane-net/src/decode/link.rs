@@ -92,7 +92,7 @@ fn loopback(data: &[u8]) -> Network<'_> {
     }
 }
 
-/// Steps over tags, however many, to what the last EtherType says.
+/// Steps over tags to what the last EtherType says.
 fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
     loop {
         match kind {

@@ -1,8 +1,10 @@
 //! One captured frame to addresses, ports and TCP flags, and to payload where that is asked for.
 //!
-//! [`decode`] is what a dispatcher needs: addresses, ports and flags, as cheaply as can be. [`datagram`] and [`packet`]
-//! are for code that looks into the packets: the former stops at the IP payload, so that fragments can be [put
-//! together](crate::defrag) in between, the latter gives what TCP and UDP carry.
+//! - [`decode`] is what a dispatcher of headers needs: addresses, ports and flags, as cheaply as can be.
+//! - Code that looks into the packets goes in two steps. [`locate`] finds the IP header and the addresses, for the
+//!   dispatcher. [`datagram_at`] goes on from there, in the thread that has the packet, and stops at the IP payload, so
+//!   that fragments can be [put together](crate::defrag). [`transport`] finds the ports that [`decode`] would, and
+//!   [`packet`] what TCP and UDP carry. [`datagram`] is both steps at once.
 //!
 //! # Where things are
 //!

@@ -42,7 +42,7 @@ pub struct Packet<'a> {
 pub enum NoPacket {
     /// Another protocol, or a fragment.
     Other,
-    /// The TCP or UDP header is wrong or cut.
+    /// The TCP or UDP header is wrong or cut, or an IPv6 extension header in front of it.
     Malformed,
 }
 

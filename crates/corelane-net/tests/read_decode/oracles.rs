@@ -221,6 +221,24 @@ fn in_two_steps(link: LinkType, frame: &[u8]) -> Decoded {
     }
 }
 
+/// An IP header is found behind at most 64 KiB of tags, by both ways.
+#[test]
+fn an_ip_header_far_behind_its_tags() {
+    let frame = |tags: usize| {
+        let mut frame = vec![0; 12];
+        frame.extend([0x81, 0, 0, 7].repeat(tags));
+        frame.extend([8, 0]);
+        frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 8, 0, 0]);
+        frame
+    };
+    let last = (usize::from(u16::MAX) - 14) / 4;
+    for (tags, is_found) in [(2, true), (last, true), (last + 1, false)] {
+        let decoded = decode(LinkType::ETHERNET, &frame(tags));
+        assert_eq!(matches!(decoded, Decoded::V4(_)), is_found, "{tags}");
+        assert_eq!(decoded, in_two_steps(LinkType::ETHERNET, &frame(tags)));
+    }
+}
+
 /// Checks one frame and says whether both found a transport header.
 fn same_headers(name: &str, frame: &[u8]) -> bool {
     let decoded = decode(LinkType::ETHERNET, frame);

@@ -244,7 +244,7 @@ impl Http {
             Some(at) => {
                 // Most heads are too.
                 if in_one_piece
-                    && let Some(length) = head_length(&bytes[at..], taken - at - 1).filter(|&length| length <= HEAD)
+                    && let Some(length) = head_length(&bytes[at..bytes.len().min(at + HEAD)], taken - at - 1)
                 {
                     self.read_head(side, time_ns, &bytes[at..at + length], out);
                     return at + length;
