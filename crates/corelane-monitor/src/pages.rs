@@ -1,14 +1,14 @@
-//! Memory of the tables: zeroed, and in huge pages. The only `unsafe` of this crate is here.
+//! Memory of the tables: zeroed, and in huge pages. All `unsafe` of this crate is in this file.
 //!
 //! A packet touches two lines that lie anywhere in the tables. With small pages most such touches miss the TLB too, and
-//! the fetch ahead waits for the walk: measured, that is a sixth of a SubAnalyzer's time. Each table alone is smaller
-//! than a huge page, so the system's allocator cannot help. All tables of a run therefore take their blocks from one
-//! pool:
+//! the fetch ahead waits for the page walk; `docs/benchmarks.md` has the cost. Each table alone is smaller than a huge
+//! page, so the system's allocator cannot help. So all tables of a run take their blocks from one pool:
 //!
 //! 1. The pool maps chunks of many huge pages and cuts blocks from the last one, from front to back.
-//! 2. A block has a power of two of bytes. One that is given back goes to the list of its size, for the next table that
-//!    grows to it: growing in the middle of a run then means neither a system call nor page faults.
-//! 3. Small blocks come from the system's allocator: a short capture does not touch a whole huge page for each table.
+//! 2. A block's size is a power of two. A block that is given back goes to the list of its size, for the next table
+//!    that grows to it. So growing in the middle of a run needs neither a system call nor page faults.
+//! 3. Small blocks come from the system's allocator, so that a short capture does not touch a whole huge page for each
+//!    table.
 
 use bytemuck::Zeroable;
 use memmap2::MmapMut;
@@ -20,20 +20,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a chunk: address space until it is touched.
 const CHUNK: usize = 64 << 20;
-/// Blocks with fewer bytes are not the pool's.
+/// Smaller blocks come from the system's allocator.
 const SMALLEST: usize = 8 << 10;
 
-/// Where the tables of one run take their memory from. Clones are the same pool.
+/// The pool from which the tables of one run take their memory. Clones are the same pool.
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Mutex<Chunks>>);
 
 struct Chunks {
-    /// Kept until the pool and all its blocks are gone.
+    /// Mapped until the pool and all its blocks are gone.
     maps: Vec<MmapMut>,
-    /// What is left of the last chunk.
+    /// The address of the last chunk's unused part, and its bytes in `left`.
     next: usize,
     left: usize,
-    /// Blocks that were given back, by the logarithm of their size; as addresses with exposed provenance.
+    /// Addresses, with exposed provenance, of the blocks that were given back, by the logarithm of their size.
     free: [Vec<usize>; usize::BITS as usize],
 }
 
@@ -48,7 +48,8 @@ impl Pool {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A block of zeros of this size, a power of two, and aligned to it up to a page; `None` if there is no memory.
+    /// A block of `size` zero bytes, where `size` is a power of two; it is aligned to its size, up to a page. `None` if
+    /// there is no memory.
     fn take(&self, size: usize) -> Option<NonNull<u8>> {
         let (address, used) = self.chunks(|chunks| chunks.take(size))?;
         let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address))?;
@@ -94,11 +95,11 @@ impl fmt::Debug for Pool {
 pub(crate) struct Zeroed<T> {
     start: NonNull<T>,
     len: usize,
-    /// Where the memory goes back to; `None` is the system's allocator, or no memory at all.
+    /// The pool of the memory; `None` for the system's allocator, and where there is no memory.
     pool: Option<Pool>,
 }
 
-// SAFETY: it owns its items as a boxed slice does.
+// SAFETY: a `Zeroed` owns its items as a boxed slice does.
 unsafe impl<T: Send> Send for Zeroed<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Zeroed<T> {}
@@ -122,7 +123,7 @@ impl<T: Zeroable + Copy> Zeroed<T> {
 }
 
 impl<T> Zeroed<T> {
-    /// The size of the pool's block for this layout, if the pool is where it belongs.
+    /// The size of the pool's block for this layout; `None` if the pool has no such blocks.
     fn pool_size(layout: &Layout) -> Option<usize> {
         let size = layout.size().checked_next_power_of_two()?;
         // A chunk begins at a page, and all blocks in it are powers of two no smaller than this.
@@ -159,7 +160,7 @@ impl<T> Deref for Zeroed<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the memory is ours and holds `len` items, as all zeros is one.
+        // SAFETY: this value owns the memory, and it holds `len` items, as all zeros is a valid `T`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn blocks_are_zero_aligned_and_apart() {
         let pool = Pool::new();
-        // Twice: the second time from what was given back.
+        // The second round takes the blocks that were given back.
         for round in 0..2 {
             let mut blocks: Vec<Zeroed<Line>> =
                 [1, 7, 128, 129, 1000, 4096, 100_000, 2_000_000].map(|len| Zeroed::new(&pool, len)).into();

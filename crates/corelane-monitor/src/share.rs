@@ -1,35 +1,37 @@
 //! Which stage analyses which partition, and how partitions move while packets flow.
 //!
-//! A SubAnalyzer begins with its part of the partitions. With fewer of them than it could feed, the Dispatcher would
-//! spend its time waiting for full queues. So it takes partitions over, analyses their packets itself, and gives
-//! partitions back when it has become the slower stage.
+//! A SubAnalyzer begins with its part of the partitions. If there are fewer SubAnalyzers than the Dispatcher could
+//! feed, it would spend its time waiting for full queues. So it takes partitions over and analyses their packets
+//! itself. It gives partitions back when it has become the slower stage.
 //!
-//! 1. Now and then, between two reads and with all gathered slots sent, the Dispatcher looks at the part of the time it
-//!    waited. Much: it takes some partitions from the SubAnalyzer it waited for most. Hardly any: it gives some back.
-//! 2. To take, it sends an order with its place, the count of slots it has sent that SubAnalyzer so far. From then on
-//!    it keeps the packets of these partitions.
-//! 3. The SubAnalyzer that has come to the place takes the state out of its tables and sends it back. The Dispatcher
-//!    makes it its own, and turns to the packets it has kept.
-//! 4. To give, it sends the state in the order. The partition's packets follow in the queue of slots, behind the place.
+//! 1. Now and then the Dispatcher checks which part of its time it waited. It does so between two reads, when all
+//!    gathered slots are sent. If it waited much, it takes some partitions from the SubAnalyzer that it waited for
+//!    most. If it hardly waited, it gives some back.
+//! 2. To take, it sends an order with a place: the count of slots that it has sent to that SubAnalyzer so far. From
+//!    then on it keeps the packets of these partitions for itself.
+//! 3. When the SubAnalyzer comes to the place, it takes the state out of its tables and returns it. The Dispatcher puts
+//!    the state into its own tables, and then processes the packets that it has kept.
+//! 4. To give, the Dispatcher sends the state in the order. The partition's packets follow in the queue of slots,
+//!    behind the place.
 //!
-//! At any time one order to take is on its way at most.
+//! At most one order to take is on its way at any time.
 //!
-//! # Why the report cannot depend on it
+//! # Why moves cannot change the report
 //!
-//! A partition's state is in one place, and its packets are processed where it is, in the order of the capture: before
-//! the place by the one stage, behind it by the other.
+//! A partition's state is in one place at a time, and its packets are processed there, in the order of the capture:
+//! those before the order's place by one stage, those behind it by the other.
 //!
 //! # Synchronization
 //!
 //! The Dispatcher pushes an order before it pushes the slots behind its place. So a SubAnalyzer that has popped one of
-//! those finds the order, and one that has not still has all the slots before the place to process. It waits for both
-//! queues at once, as an order may come where no slots do.
+//! those slots finds the order. A SubAnalyzer that has popped none of them still has all slots before the place to
+//! process. It waits for both queues at once, as an order may come when no slots do.
 //!
 //! # Why no thread waits in a circle
 //!
-//! The queue of returned state has room for the one answer there can be, so a SubAnalyzer never waits to return it. The
-//! Dispatcher waits for it where it has kept too many packets, and at the end; by then every slot before the place is
-//! in the queue, and the SubAnalyzer needs no more than those.
+//! The queue of returned state has room for one answer, and there is never more than one, so a SubAnalyzer never waits
+//! to return it. The Dispatcher waits for the answer when it has kept too many packets, and at the end. By then every
+//! slot before the place is in the queue, and the SubAnalyzer needs no more than those.
 
 use crate::analyzer::{PartitionState, SubAnalyzer};
 use crate::partial_result::PartialResult;
@@ -46,13 +48,13 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage.
-    /// As [`Fixed`](Sharing::Fixed) where it and the SubAnalyzers have no CPU each: then it waits for a CPU, which
-    /// others use.
+    /// The same as [`Fixed`](Sharing::Fixed) if the Dispatcher and the SubAnalyzers do not each have a CPU: then the
+    /// Dispatcher waits for a CPU that other stages use.
     #[default]
     Even,
-    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing: the pipeline as the paper has it.
+    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing, as in the paper's pipeline.
     Fixed,
-    /// Partitions move to and fro all the time, whatever the load: for tests.
+    /// For tests: partitions move to and fro all the time, whatever the load.
     #[doc(hidden)]
     Restless,
 }
@@ -81,25 +83,24 @@ const MUCH: f64 = 1.0 / 16.0;
 /// … and gives some back when it waited for less than this.
 const LITTLE: f64 = 1.0 / 64.0;
 
-/// Slots that are pushed together. Pushed one by one, each slot costs several stores into a line that is still on its
-/// way from the other core, and only so many stores can wait for lines: measured, the Dispatcher then spends 38 ns a
-/// packet on its queue, and 12 with batches.
+/// Slots that are pushed together. A slot pushed alone costs several stores into a line that is still on its way from
+/// the other core, and few stores can wait for lines. `docs/benchmarks.md` has the cost.
 const GATHER: usize = 64;
 
-/// Slots that a SubAnalyzer takes at a time at most: several times what it needs to hide the memory latency of its
-/// tables, because an index queue publishes once for all of them.
+/// The most slots that a SubAnalyzer takes at a time: several times as many as hide the memory latency of its tables,
+/// because an index queue publishes once for all of them.
 const BATCH: usize = 1024;
 
-/// Slots of a partition that is still to come, kept before the Dispatcher waits for it.
+/// The Dispatcher keeps at most this many slots of awaited partitions before it waits for their state.
 const KEPT: usize = 1 << 16;
 
-/// State reports that a busy stage gathers before it sends them, each send being a wake-up for the MainAnalyzer.
+/// State reports that a busy stage gathers before it sends them, as each send is a wake-up for the MainAnalyzer.
 pub(crate) const REPORTS: usize = 64;
 
 /// Some partitions with their state.
 type Moved = Vec<(u8, PartitionState)>;
 
-/// What the Dispatcher wants of a SubAnalyzer that has processed this many slots.
+/// A wish of the Dispatcher, for the SubAnalyzer to fulfil once it has processed `place` slots.
 struct Order {
     place: u64,
     wish: Wish,
@@ -117,22 +118,23 @@ pub(crate) struct Inlet<D: Design<Slot>> {
     returns: Producer<Moved>,
 }
 
-/// The Dispatcher's ends of the same.
+/// The Dispatcher's ends of the queues of one SubAnalyzer.
 pub(crate) struct Outlet<D: Design<Slot>> {
     slots: Producer<Slot, D>,
     orders: Producer<Order>,
     returns: Consumer<Moved>,
     /// Slots sent so far.
     sent: u64,
-    /// Time spent waiting for it since the last look, for room or for partitions.
+    /// Time spent waiting for this SubAnalyzer, for room or for partitions, since the last look.
     waited: Duration,
 }
 
-/// Both ends, around a queue of slots.
+/// The ends of all queues between the Dispatcher and a SubAnalyzer, around their queue of slots.
 pub(crate) fn ends<D: Design<Slot>>(
     (slots, slots_in): (Producer<Slot, D>, Consumer<Slot, D>),
 ) -> Result<(Outlet<D>, Inlet<D>), ChannelError> {
-    // The Dispatcher gives an order when all before it have been read, see `look`, and awaits one answer at a time.
+    // One place is enough: the Dispatcher gives an order only when all before it have been read, see `look`, and awaits
+    // one answer at a time.
     let (orders, orders_in) = spsc::try_channel(1)?;
     let (returns_out, returns) = spsc::try_channel(1)?;
     let outlet = Outlet { slots, orders, returns, sent: 0, waited: Duration::ZERO };
@@ -144,7 +146,7 @@ impl<D: Design<Slot>> Outlet<D> {
         self.sent += slots.len() as u64;
         let mut left = slots;
         loop {
-            // Full, or closed, as the wait will tell.
+            // The queue may be full or closed; the wait below tells which.
             left = &left[self.slots.try_push_slice(left).unwrap_or(0)..];
             if left.is_empty() {
                 return;
@@ -159,14 +161,14 @@ impl<D: Design<Slot>> Outlet<D> {
         }
     }
 
-    /// There is room: see [`ends`]. A SubAnalyzer that has panicked follows no more orders.
+    /// Sends an order. There is always room: see [`ends`]. A SubAnalyzer that has panicked follows no more orders.
     fn order(&mut self, wish: Wish) {
         let ordered = self.orders.try_push(Order { place: self.sent, wish });
         debug_assert!(!matches!(ordered, Err(TryPushError::Full(_))), "orders are given one at a time");
     }
 }
 
-/// Slots on their way to the same stage.
+/// Slots that are gathered for one stage.
 struct Gathered {
     slots: [Slot; GATHER],
     count: usize,
@@ -176,19 +178,19 @@ struct Gathered {
 pub(crate) struct Shares<D: Design<Slot> + Design<StateReport>> {
     sharing: Sharing,
     outlets: Vec<Outlet<D>>,
-    /// One for each outlet, and the last for the Dispatcher itself.
+    /// One for each outlet, and one more, the last, for the Dispatcher itself.
     gathered: Vec<Gathered>,
-    /// The owner of each partition, which gets its packets: the number of its gathered slots.
+    /// The owner of each partition, as an index into `gathered`. It gets the partition's packets.
     owners: [u16; PARTITIONS],
     own: SubAnalyzer,
     reports: Producer<StateReport, D>,
-    /// The outlet from which partitions are to come.
+    /// The outlet that is going to return partitions.
     awaited: Option<usize>,
     /// Slots of the Dispatcher's share while it awaits partitions.
     kept: Vec<Slot>,
     looked: Instant,
     records: u64,
-    /// Where [`Sharing::Restless`] takes its whims from.
+    /// The state of the random numbers of [`Sharing::Restless`].
     whims: u64,
 }
 
@@ -217,8 +219,8 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
     }
 
-    /// Whether another stage has panicked: none closes its queue before the Dispatcher has closed all of its own. The
-    /// panic surfaces where the stage is joined, so there is no sense in reading on.
+    /// Whether another stage has panicked: no stage closes its queue before the Dispatcher has closed all of its own.
+    /// The panic surfaces where the stage is joined, so the Dispatcher stops reading.
     pub(crate) fn is_broken(&self) -> bool {
         self.reports.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
     }
@@ -253,7 +255,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
     }
 
-    /// So many more records are read, and the next may take their time.
+    /// `records` more records have been read, and the next may take long to come.
     pub(crate) fn after_read(&mut self, records: usize) {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(false);
@@ -268,7 +270,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
     }
 
-    /// Looks for the state of awaited partitions, or waits for it, and processes what was kept until then.
+    /// Polls for the state of awaited partitions, or waits for it if `wait`; then processes the slots that were kept.
     fn receive(&mut self, wait: bool) {
         let Some(number) = self.awaited else { return };
         let outlet = &mut self.outlets[number];
@@ -282,7 +284,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         };
         match moved {
             Some(moved) => moved.into_iter().for_each(|(partition, state)| self.own.put_partition(partition, state)),
-            // The SubAnalyzer has panicked: nothing will come, and what is missing will not be asked for.
+            // The SubAnalyzer has panicked: the state never comes, and no report will ask for it.
             None if wait => {}
             None => return,
         }
@@ -306,7 +308,8 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         let part = waited.as_secs_f64() / passed.as_secs_f64().max(1e-9);
         let by_wait = |(_, outlet): &(usize, &Outlet<D>)| outlet.waited;
         if part > MUCH {
-            // A quarter of what would even it out: slots that are on their way keep the Dispatcher waiting for a while.
+            // A quarter of the partitions that would balance the load: slots on their way keep the Dispatcher waiting
+            // for a while.
             let count = (part * PARTITIONS as f64 / 8.0) as usize;
             let most = self.outlets.iter().enumerate().max_by_key(by_wait).map(|(number, _)| number);
             most.into_iter().for_each(|number| self.take(number, count));
@@ -321,7 +324,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         (self.whims >> 33) as usize
     }
 
-    /// Changes the owner of at most `count` partitions; says which.
+    /// Changes the owner of at most `count` partitions, and returns their numbers.
     fn change_owner(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
         let mut moved = Vec::new();
         for (partition, owner) in (0..=u8::MAX).zip(&mut self.owners) {
@@ -360,7 +363,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
     }
 }
 
-/// The second stage, until its queue is drained.
+/// Runs the second stage until its queue is drained.
 pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
     settings: &Settings,
     run: &Run,
@@ -399,7 +402,7 @@ pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
                 send(&mut analyzer, &mut reports);
             }
         }
-        // Nothing else to do: the few that are left go out as well.
+        // The queue is empty: sends the reports that are left, even a few.
         send(&mut analyzer, &mut reports);
         if closed {
             break;
@@ -415,7 +418,8 @@ fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
         Wish::Return(partitions) => {
             let moved =
                 partitions.into_iter().map(|partition| (partition, analyzer.take_partition(partition))).collect();
-            // The Dispatcher awaits one at a time. One that is gone has panicked, which surfaces in its own thread.
+            // There is room, as the Dispatcher awaits one answer at a time. If the queue is closed the Dispatcher has
+            // panicked, and its own thread surfaces the panic.
             let _ = returns.try_push(moved);
         }
         Wish::Take(moved) => {
@@ -426,7 +430,7 @@ fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
 
 fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport, D>) {
     for report in analyzer.take_reports() {
-        // A MainAnalyzer that is gone has panicked; the panic surfaces where it is joined.
+        // If the queue is closed the MainAnalyzer has panicked, and the panic surfaces where it is joined.
         let _ = reports.push(report);
     }
 }
@@ -444,7 +448,7 @@ mod tests {
         assert!((0..100).any(|_| wait_for_partitions(NAP) >= NAP));
     }
 
-    /// How long a Dispatcher waited, as it counts it, for an Analyzer that rests first.
+    /// The time that a Dispatcher counts as waited, for a SubAnalyzer that sleeps for `nap` first.
     fn wait_for_partitions(nap: Duration) -> Duration {
         let (outlet, mut inlet) = ends::<Lane>(spsc::channel(64)).unwrap();
         let (reports, _reports) = spsc::channel(64);

@@ -1,4 +1,4 @@
-//! What travels from the Dispatcher to a SubAnalyzer.
+//! The facts of a packet, on their way from the Dispatcher to a SubAnalyzer.
 //!
 //! A slot has 32 bytes, half a cache line. An IPv4 packet is one slot. An IPv6 packet is two, one right behind the
 //! other in the same queue.
@@ -13,26 +13,26 @@
 //! | 6 | meta: protocol << 24 \| kind << 16 \| TCP flags << 8 \| partition | the same |
 //! | 7 | hash of the flow | 0 |
 //!
-//! The Dispatcher makes the hash, as a network card's receive-side scaling does: it is the stage with time to spare,
-//! and the SubAnalyzer can start to fetch the flow without another look at the addresses. Where payload is looked into
+//! The Dispatcher computes the hash, as a network card's receive-side scaling does. It is the stage with time to spare,
+//! and the SubAnalyzer can start to fetch the flow without another look at the addresses. Where payload is inspected,
 //! the stage that decodes makes the slots.
 
 use crate::hash::HashKeys;
 use crate::key::flow_hash;
 use corelane_net::decode::Transport;
 
-/// The number of partitions that all state is divided into. It is fixed, and a partition lives in one SubAnalyzer as a
-/// whole, so nothing that happens within a partition can depend on the number of SubAnalyzers.
+/// The number of partitions that all state is divided into. It is fixed, and one SubAnalyzer holds a partition as a
+/// whole. So nothing that happens within a partition can depend on the number of SubAnalyzers.
 pub const PARTITIONS: usize = 256;
 
-/// The SubAnalyzer, of `analyzers`, that owns `partition`.
+/// The number of the SubAnalyzer, one of `analyzers`, that owns `partition` at first.
 #[inline(always)]
 pub const fn analyzer_of(partition: u8, analyzers: usize) -> usize {
     (partition as usize * analyzers) >> PARTITIONS.ilog2()
 }
 
-/// Spreads sums over partitions: the upper bits of a multiple of the golden ratio, even for sums in a row. Not keyed,
-/// so that the same packets always make the same partitions.
+/// Spreads sums over partitions by the upper bits of a multiple of the golden ratio, which works for consecutive sums
+/// too. The hash has no key, so the same packets always make the same partitions.
 #[inline(always)]
 const fn partition_of_sum(sum: u64) -> u8 {
     (sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
@@ -55,7 +55,7 @@ const V6: u32 = 1 << 16;
 const V6_REST: u32 = 1 << 17;
 const FEW_HOPS: u32 = 1 << 18;
 
-/// What traceroute and its like begin with, and seldom go beyond: so many hops are few.
+/// At most this many hops left are few: traceroute and its like begin with few, and seldom go beyond 30.
 const FEW: u8 = 30;
 
 /// One packet's facts, or half of them; see the [module](self).
@@ -129,8 +129,8 @@ impl Slot {
         self.0[7]
     }
 
-    /// The flow of an IPv4 packet: its endpoints, the lesser first, and the protocol in the top byte of the last word,
-    /// which it keeps from being zero.
+    /// The flow of an IPv4 packet: its endpoints, the lesser first. The protocol is in the top byte of the last word,
+    /// and keeps that word from being zero.
     #[inline(always)]
     pub(crate) fn flow_v4(&self) -> [u64; 2] {
         let ((source, destination), (source_port, destination_port)) = (self.addresses_v4(), self.ports());
@@ -139,7 +139,7 @@ impl Slot {
         [a.min(b), a.max(b) | u64::from(self.protocol()) << 56]
     }
 
-    /// The same of an IPv6 packet whose second slot is `rest`.
+    /// The flow of an IPv6 packet whose second slot is `rest`.
     #[inline(always)]
     pub(crate) fn flow_v6(&self, rest: &Slot) -> [u64; 5] {
         let (source, destination) = self.addresses_v6(rest);
@@ -186,7 +186,7 @@ impl Slot {
         (self.0[6] >> 8) as u8
     }
 
-    /// Whether at most 30 hops are left to the packet; not in a second slot.
+    /// Whether the packet has at most 30 hops left; not in a second slot.
     #[inline(always)]
     pub const fn has_few_hops(&self) -> bool {
         self.0[6] & FEW_HOPS != 0

@@ -1,10 +1,10 @@
 //! Open addressing with linear probing, entries inline: the table behind the attempts.
 //!
 //! 1. A position is the upper bits of the keyed hash, so growing moves entries in the order they lie in memory.
-//! 2. An entry is one aligned block (a cache line or half of it), so finding a key that lies at its home position, as
-//!    most do, touches one line, which [`Table::prefetch`] can have fetched before.
+//! 2. An entry is one aligned block, a cache line or half of it. Most keys lie at their home position, and finding one
+//!    of those touches one line, which [`Table::prefetch`] can fetch ahead.
 //! 3. At most 9/16 of the positions are taken; then the table doubles. Nothing is allocated before the first key.
-//! 4. A removed entry is closed over by moving back those behind it, so there are no tombstones to wade through.
+//! 4. When an entry is removed, the entries behind it move back into the hole, so there are no tombstones.
 
 use crate::hash::HashKeys;
 use crate::key::Key;
@@ -42,12 +42,12 @@ const FIRST_CAPACITY: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Table<K, V, A> {
     entries: Zeroed<Entry<K, V, A>>,
-    /// What is left of a hash after this shift to the right is a position.
+    /// A hash shifted to the right by this is a position.
     shift: u32,
     len: usize,
     /// The `len` at which the next new key makes the table grow.
     limit: usize,
-    /// The value that a key gets for which there is no room, and how often that was.
+    /// The value of keys for which there is no room; `refused` counts how often it was used.
     spilt: V,
     refused: u64,
 }
@@ -69,7 +69,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         (position + 1) & (self.entries.len() - 1)
     }
 
-    /// Starts to fetch the line where a key of this hash is looked for first.
+    /// Starts to fetch the line at which the search for a key of this hash begins.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         if let Some(entry) = self.entries.get(self.home(hash)) {
@@ -78,7 +78,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     }
 
     /// The value of `key`, which starts as the default when the key is new. Where there is [no room](crate::room) for a
-    /// new key it is one that is not kept.
+    /// new key, the result is a value that is not kept.
     #[inline(always)]
     pub(crate) fn entry(&mut self, run: &Run, key: &K, hash: u64) -> &mut V {
         let mut position = self.home(hash);
@@ -102,7 +102,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         &mut self.entries[position].value
     }
 
-    /// Where `key` lies, if it does.
+    /// The position of `key`, if the table has it.
     #[inline(always)]
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<usize> {
         let mut position = self.home(hash);
@@ -163,7 +163,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         self.refused
     }
 
-    /// Doubles the table, if it may.
+    /// Doubles the table if there is room for that; says whether it did.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, run: &Run) -> bool {

@@ -1,9 +1,10 @@
 //! Connection attempts: which SYNs were answered, rejected, or left alone.
 //!
-//! An attempt has the key (source, destination, destination port). A SYN touches the attempt of its own direction, a
-//! SYN-ACK or an RST that of the opposite one. Only these packets touch it, so an attempt is judged by the times of
-//! its own packets, in the order of the file: expiry happens when one of them, or the end of the capture, finds the
-//! deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most once.
+//! An attempt has the key (source, destination, destination port). A SYN touches the attempt of its own direction; a
+//! SYN-ACK or an RST touches that of the opposite direction. No other packet touches an attempt, so it is judged by the
+//! times of its own packets, in the order of the file. An attempt expires when one of these packets, or the end of the
+//! capture, finds the deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most
+//! once.
 
 use crate::key::Key;
 use crate::run::Run;
@@ -35,7 +36,7 @@ const fn event(flags: u8) -> Option<Event> {
     }
 }
 
-/// Bit n says whether a packet whose lower five flags are n touches an attempt: a test without a branch.
+/// Bit n says whether a packet whose lower five flags are n touches an attempt. The test needs no branch.
 const TOUCHING: u32 = {
     let mut set = 0;
     let mut flags = 0;
@@ -57,14 +58,14 @@ pub(crate) fn touches(slot: &Slot) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
 #[repr(u64)]
 pub(crate) enum State {
-    /// Of an entry that was made this moment.
+    /// The entry was made this moment.
     #[default]
     New,
-    /// `time` is the opening.
+    /// `time` is that of the SYN that opened it.
     Open,
-    /// `time` is the failure.
+    /// `time` is that of the failure.
     Rejected,
-    /// `time` is the failure.
+    /// `time` is that of the failure.
     Unanswered,
     /// Only with [`Rule::Paper`], where an answer may come before its SYN.
     Answered,
@@ -86,12 +87,12 @@ impl Attempt {
         (failure, time)
     }
 
-    /// The failure's time, if it has failed.
+    /// The time of the failure, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<u64> {
         matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
     }
 
-    /// The capture is over: an open attempt fails.
+    /// Ends the capture: an open attempt fails.
     pub(crate) fn finish(&mut self, settings: &Settings, max_time: u64) -> Option<(Failure, u64)> {
         if self.state != State::Open {
             return None;
@@ -104,13 +105,13 @@ impl Attempt {
     }
 }
 
-/// Of a packet that [`touches`] an attempt: whether it runs from the attempt's destination to its source.
+/// Whether a packet that [`touches`] an attempt runs from the attempt's destination to its source.
 #[inline(always)]
 pub(crate) fn is_reply(slot: &Slot) -> bool {
     slot.flags() & (RST | ACK) != 0
 }
 
-/// One packet of the attempt `key`. Returns the failure if this packet brings it about or finds it overdue.
+/// Takes one packet of the attempt `key`. Returns the failure if this packet causes it or finds it overdue.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -154,7 +155,8 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     }
 }
 
-/// [`Rule::Paper`]: two sets of keys, those with a SYN and those with a SYN-ACK. The order of packets does not matter.
+/// The step under [`Rule::Paper`], with two sets of keys: those with a SYN and those with a SYN-ACK. The order of
+/// packets does not matter.
 fn step_paper<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
     run: &Run,

@@ -1,4 +1,4 @@
-//! IPv4 and IPv6: how their packets lie in slots, and how their addresses lie in the keys of the tables.
+//! IPv4 and IPv6: the layout of their packets in slots, and of their addresses in the keys of the tables.
 
 use super::attempts::is_reply;
 use crate::key::Key;
@@ -13,20 +13,21 @@ use std::fmt::Debug;
 
 /// An address family, named by the type of its addresses.
 pub(crate) trait Family: Address {
-    /// Of a flow as of an attempt: both need two addresses and at most two ports.
+    /// The key of a flow or an attempt: both need two addresses and at most two ports.
     type Key: Key + Debug;
-    /// So that a flow lies in one cache line.
+    /// Aligns a flow so that it lies in one cache line.
     type FlowAlign: Copy + Default + Debug + Zeroable;
-    /// So that an attempt lies in one cache line.
+    /// Aligns an attempt so that it lies in one cache line.
     type AttemptAlign: Copy + Default + Debug + Zeroable;
-    /// Of a source.
+    /// The key of a source.
     type SourceKey: Key + Debug;
 
     /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
     /// The attempt that the packet belongs to: source, destination and port of the SYN.
     fn attempt_key(chunk: &[Slot], i: usize) -> Self::Key;
-    /// The probe of this kind that the packet is, or answers if `is_answer`: its source, destination and port.
+    /// The key of a probe of this kind: source, destination and port. The packet is that probe, or its answer if
+    /// `is_answer`.
     fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> Self::Key;
     /// Whether the packet was sent by the end with the lesser address and port.
     fn by_lesser(chunk: &[Slot], i: usize) -> bool;
@@ -34,15 +35,15 @@ pub(crate) trait Family: Address {
     fn is_to_many(chunk: &[Slot], i: usize) -> bool;
     /// The packet's source.
     fn source_key(chunk: &[Slot], i: usize) -> Self::SourceKey;
-    /// What a source sent.
+    /// The state report of the bytes and connections of a source.
     fn sent_report(key: &Self::SourceKey, bytes: u64, connections: u16) -> StateReport;
     /// The two addresses of a flow, the lesser first.
     fn pair(flow: &Self::Key) -> (Self, Self);
     /// Source, destination and port of an attempt or a probe.
     fn attempt(key: &Self::Key) -> (Self, Self, u16);
-    /// The kind of a probe's key.
+    /// The kind of a probe's key; `None` for the key of an attempt.
     fn probe(key: &Self::Key) -> Option<Probe>;
-    /// `None` is a SYN.
+    /// The state report of a failure; `None` for `probe` means a SYN.
     fn state_report(source: Self, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport;
     /// Source and port of the probes that were answered.
     fn answered(result: &mut PartialResult) -> &mut Vec<(Self, u16)>;
@@ -50,10 +51,10 @@ pub(crate) trait Family: Address {
 
 /// Marks the last word of an attempt's key as taken.
 const TAKEN: u64 = 1 << 63;
-/// Where a probe's key has the number of its kind; an attempt's has 0 there.
+/// The bit at which a probe's key holds the number of its kind; an attempt's key has 0 there.
 const PROBE: u32 = 32;
 
-/// Source, destination and port of the packet, or of the one that it replies to.
+/// Source, destination and port of the packet, or of the packet that it replies to.
 #[inline(always)]
 fn of_the_first<A>(slot: &Slot, (source, destination): (A, A), is_reply: bool) -> (A, A, u16) {
     let (source_port, destination_port) = slot.ports();
@@ -112,7 +113,7 @@ impl Family for u32 {
         (source, source_port) <= (destination, port)
     }
 
-    /// From 224.0.0.0 on there is no single host.
+    /// Addresses from 224.0.0.0 on name no single host.
     #[inline(always)]
     fn is_to_many(chunk: &[Slot], i: usize) -> bool {
         chunk[i].addresses_v4().1 >= 0xe000_0000

@@ -1,36 +1,36 @@
 //! The flow table: one entry for each bidirectional (protocol, address and port, address and port).
 //!
-//! Flows lie side by side, in segments, in the order in which they began; an index of 4-byte words, an open-addressing
-//! hash table with linear probing, says where.
+//! Flows lie side by side, in segments, in the order in which they began. An index of 4-byte words, an open-addressing
+//! hash table with linear probing, maps a flow's hash to its number.
 //!
-//! 1. A word is 1 + the flow's number in its lower bits and, in those that no number needs, the bits of the flow's hash
-//!    that are not its position; 0 is empty. So most words that do not match are seen not to without a look at the
-//!    flow, and sixteen of them lie in one cache line.
+//! 1. A word has 1 + the flow's number in its lower bits. The other bits hold those bits of the flow's hash that are
+//!    not its position. The word 0 is empty. So most words that do not match are rejected without a look at the flow,
+//!    and sixteen words lie in one cache line.
 //! 2. A position is the upper bits of the hash. At most a quarter of the positions are taken.
-//! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: [`FlowTable::prefetch`],
-//!    and when the rest of the batch has had its turn [`FlowTable::look`].
+//! 3. A packet needs one line of the index and one of the flows. Both can be fetched ahead: the first by
+//!    [`FlowTable::prefetch`], and the second, when the rest of the batch has had its turn, by [`FlowTable::look`].
 //!
-//! A table holds at most 2^29 flows, which is 24 GiB for IPv4; one more panics.
+//! A table holds at most 2^29 flows, which is 24 GiB for IPv4; one more flow panics.
 //!
-//! Against entries inside the hash table this costs the second line, and gains it back by what is not there: empty
-//! entries, which take as much memory and page faults as taken ones, and moves of whole entries when the table grows. A
-//! packet in twenty begins a flow, and a virtual machine may hand out new memory at less than a gigabyte a second, so
-//! that is what decides; for the same reason a flow is as small as it can be.
+//! An index costs a second line for each packet, against entries inside the hash table. It saves the empty entries,
+//! which take as much memory and as many page faults as taken ones, and the moves of whole entries when the table
+//! grows. The saving decides, since a virtual machine may be slow to hand out new memory (`docs/benchmarks.md`). For
+//! the same reason a flow is as small as possible.
 
 use crate::key::{Key, flow_hash};
 use crate::pages::{Pool, Zeroed};
 use crate::run::Run;
 use bytemuck::Zeroable;
 
-/// What a flow amounts to. All zero is a flow without packets, so that a new entry needs no special case.
+/// The counts of a flow. All zero is a flow without packets, so that a new entry needs no special case.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Flow {
-    /// Packets; the uppermost two bits are the beginning.
+    /// Packets; the uppermost two bits are [`Flow::beginning`].
     packets: u64,
     pub(crate) bytes: u64,
 }
 
-/// Where the beginning stands beside the packets.
+/// The shift of the beginning, in the word of the packets.
 const BEGINNING: u32 = u64::BITS - 2;
 
 impl Flow {
@@ -45,7 +45,7 @@ impl Flow {
         self.packets & ((1 << BEGINNING) - 1)
     }
 
-    /// What [`probes`](super::probes) remembers of it: 0 to 3, 0 at first.
+    /// The note that [`probes`](super::probes) keeps in the flow: 0 to 3, and 0 at first.
     #[inline(always)]
     pub(crate) fn beginning(&self) -> u64 {
         self.packets >> BEGINNING
@@ -69,14 +69,15 @@ pub(crate) struct Entry<K, A> {
 #[derive(Debug)]
 pub(crate) struct FlowTable<K, A> {
     index: Zeroed<u32>,
-    /// The bits of a hash that are no position.
+    /// The number of bits of a hash that are not its position.
     shift: u32,
-    /// The bits of a word that are a number.
+    /// The mask of the bits of a word that hold a number.
     numbers: u32,
-    /// All but the first have [`SEGMENT`] entries, so that none is ever moved; the first begins small and is.
+    /// All segments but the first have [`SEGMENT`] entries, so that no entry of theirs is ever moved. The first begins
+    /// small, and is moved when it grows.
     segments: Vec<Zeroed<Entry<K, A>>>,
     len: u32,
-    /// What the packets of flows are counted in for which there is no room.
+    /// Counts the packets of flows for which there is no room.
     spilt: Flow,
 }
 
@@ -89,17 +90,17 @@ const FIRST_SEGMENT: usize = 8;
 /// Positions of the first index.
 const FIRST_INDEX: usize = 16;
 
-/// Positions of the index for each flow, at least. With 2 a walk over neighbours is common enough for its branches to
-/// be mispredicted, with 8 the index falls out of the cache: both were measured to cost a tenth of the rate.
+/// The least positions of the index for each flow. With 2 a walk over neighbours is common enough that its branches are
+/// mispredicted; with 8 the index falls out of the cache (`docs/benchmarks.md`).
 const SPACE: usize = 4;
 
-/// The most flows of a table: its index has 2^31 positions then, and the hash only one bit more than that takes.
+/// The most flows of a table: its index then has 2^31 positions, and a hash has only one bit more than a position.
 const MOST: usize = 1 << 29;
 
-/// What the flow without room begins with: it is behind its first packet and, for [`probes`](super::probes), settled.
+/// The first count of the flow without room: it is past its first packet and, for [`probes`](super::probes), settled.
 const SPILT: u64 = 3 << BEGINNING | 1 << 32;
 
-/// Says that the index has no such flow; no flow has this number.
+/// The number that means "not in the index"; no flow has it.
 const NONE: u32 = u32::MAX;
 
 impl<K, A> Default for FlowTable<K, A> {
@@ -116,25 +117,25 @@ impl<K, A> Default for FlowTable<K, A> {
 }
 
 impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
-    /// Where a flow is looked for first.
+    /// The position at which the search for a flow begins.
     #[inline(always)]
     fn home(&self, hash: u32) -> usize {
         (hash >> self.shift) as usize
     }
 
-    /// What a word says besides the number: the rest of the hash.
+    /// The bits of a word beside the number: the rest of the hash.
     #[inline(always)]
     fn tag(&self, hash: u32) -> u32 {
         hash << (32 - self.shift) & !self.numbers
     }
 
-    /// The number a word stands for; [`NONE`] in an empty one.
+    /// The number in a word; [`NONE`] for an empty word.
     #[inline(always)]
     fn number(&self, word: u32) -> u32 {
         (word & self.numbers).wrapping_sub(1)
     }
 
-    /// Starts to fetch the line of the index where a flow of this hash is looked for.
+    /// Starts to fetch the line of the index at which the search for this hash begins.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
         if let Some(word) = self.index.get(self.home(hash)) {
@@ -142,7 +143,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         }
     }
 
-    /// The number of what is very likely the flow of this hash, whose line it starts to fetch.
+    /// The number of the flow that very likely has this hash; starts to fetch its line.
     #[inline(always)]
     pub(crate) fn look(&self, hash: u32) -> u32 {
         let home = self.home(hash);
@@ -152,7 +153,8 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         let tag = self.tag(hash);
         let mut position = (home + 1) & (self.index.len() - 1);
         let second = self.index[position];
-        // A flow at its home and one right behind it are about as likely: choosing by arithmetic is not mispredicted.
+        // A flow is about as likely at its home as right behind it, so a branch would be mispredicted; arithmetic is
+        // not.
         let at_home = u32::from((first ^ tag) & !self.numbers == 0).wrapping_neg();
         let mut word = first & at_home | second & !at_home;
         while (word ^ tag) & !self.numbers != 0 {
@@ -169,14 +171,15 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         number
     }
 
-    /// The entry of a flow; maybe an empty one where there is no such flow.
+    /// The entry of this number; it may be an empty one if there is no such flow.
     #[inline(always)]
     fn entry(&self, number: u32) -> Option<&Entry<K, A>> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, new if it has to be; where there is [no room](crate::room) for it, one that is not kept, and
-    /// that is not at its beginning. `number` is what [`FlowTable::look`] said, no matter how long ago.
+    /// The flow of `key`, which is made if there is none. Where there is [no room](crate::room) for it, the result is a
+    /// flow that is not kept and not at its beginning. `number` is an earlier result of [`FlowTable::look`], no matter
+    /// how old.
     #[inline(always)]
     pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {
         let number = match self.entry(number) {
@@ -229,12 +232,12 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         &mut self.segments[segment][place]
     }
 
-    /// How many packets were of flows for which there was no room.
+    /// The number of packets of flows for which there was no room.
     pub(crate) fn refused(&self) -> u64 {
         self.spilt.packets - SPILT
     }
 
-    /// Doubles the index, if it may.
+    /// Doubles the index if there is room for that; says whether it did.
     #[cold]
     fn grow(&mut self, run: &Run) -> bool {
         let length = (self.index.len() * 2).max(FIRST_INDEX);
@@ -244,7 +247,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         assert!(length <= SPACE * MOST, "a partition has more than 2^29 flows: set a limit of memory");
         self.index = Zeroed::new(&run.pool, length);
         self.shift = 32 - length.ilog2();
-        // Numbers plus one go up to this quarter, included.
+        // 1 + a number is at most a quarter of the length, inclusive.
         self.numbers = 2 * (length / SPACE) as u32 - 1;
         for number in 0..self.len {
             let hash =
@@ -284,7 +287,7 @@ mod tests {
         let mut model: HashMap<[u64; 2], u64> = HashMap::new();
         let mut state = 1_u64;
         for _ in 0..2_000 {
-            // Looks of a whole batch come before its updates, as in the analyzer.
+            // All looks of a batch come before its updates, as in the analyzer.
             let batch: Vec<_> = (0..64)
                 .map(|_| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn flows_of_one_hash_are_told_apart_by_key() {
-        // No more than the first index has room for: a second one would go by the true hashes.
+        // No more flows than the first index has room for: a second index would use their true hashes.
         let run = Run::new();
         let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
         for key in (1..=3).chain(1..=3) {

@@ -1,20 +1,20 @@
 //! The second stage: all state of the address pairs that a SubAnalyzer owns.
 //!
-//! Every packet touches its flow, and that line is rarely in the first cache: the fetch costs more than all the work.
-//! So a [`SubAnalyzer`] takes slots in batches and walks each batch several times:
+//! Every packet touches its flow, and the flow's line is rarely in the first cache: the fetch costs more than all the
+//! work. So a [`SubAnalyzer`] takes slots in batches and walks each batch several times:
 //!
-//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt, packets that may be probes). Walking
-//!    a set needs no branch on what a packet is.
-//! 2. Start to fetch the line of the flow index where each packet's hash, which the Dispatcher made, is looked for; the
-//!    same for attempts.
+//! 1. Sort the batch into sets of bits (IPv4, IPv6, packets that touch an attempt, packets that may be probes). The
+//!    walk over a set needs no branch on the kind of a packet.
+//! 2. Start to fetch the line of the flow index at each packet's hash, which the Dispatcher computed. Do the same for
+//!    attempts.
 //! 3. Look the flows up in the index, and start to fetch their lines.
 //! 4. Update the flows, whose lines are there or on their way; then the attempts.
-//! 5. Of the packets that may be probes, most belong to a flow that is settled. Start to fetch the entries of the
-//!    others, and update those.
+//! 5. Most packets that may be probes belong to a flow that is settled. Start to fetch the entries of the others, and
+//!    update those.
 //!
-//! The state is divided into [`PARTITIONS`], each with its own tables. What needs whole groups and is not asked before
-//! the end (address pairs, vertical scans, top talkers) is made at the end from flows and attempts, one partition after
-//! the other, so that the tables for it stay in the cache and the packets pay nothing for it.
+//! The state is divided into [`PARTITIONS`], each with its own tables. Address pairs, vertical scans and top talkers
+//! need whole groups, and only at the end. So they are computed at the end from flows and attempts, one partition after
+//! the other: their tables stay in the cache, and packets pay nothing for them.
 //!
 //! # Where things are
 //!
@@ -50,16 +50,16 @@ use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
 
-/// The most slots that are walked at once: one bit each in a word.
+/// The most slots that are walked at once: one bit of a word each.
 const CHUNK: usize = 64;
 
-/// The state of some partitions, and what is done to it by their packets.
+/// The state of some partitions, with the work that their packets cause.
 #[derive(Debug)]
 pub struct SubAnalyzer {
     common: Common,
     v4: Tables<u32>,
     v6: Tables<u128>,
-    /// The first slot of an IPv6 packet whose second comes with the next batch.
+    /// The first slot of an IPv6 packet whose second slot comes with the next batch.
     half: Option<Slot>,
     packets: u64,
 }
@@ -69,7 +69,7 @@ pub struct SubAnalyzer {
 struct Common {
     settings: Settings,
     run: Run,
-    /// All bits, or none if probes are not asked for.
+    /// All bits, or no bit if probes are not asked for.
     probing: u64,
     rejected: u64,
     unanswered: u64,
@@ -97,13 +97,12 @@ struct Tables<A: Family> {
     attempts: PerPartition<Attempts<A>>,
     probes: PerPartition<Probes<A>>,
     sources: PerPartition<Sources<A>>,
-    /// Of the packets in work, by slot: the number of the flow.
+    /// The number of each packet's flow, by the packet's slot in the chunk.
     numbers: Box<[u32; CHUNK]>,
 }
 
 impl SubAnalyzer {
-    /// A SubAnalyzer without state. Which partitions it owns is decided by what it is given, by a Dispatcher of the
-    /// same run.
+    /// A SubAnalyzer without state. It owns the partitions whose slots it is given, by a Dispatcher of the same run.
     pub fn new(settings: &Settings, run: &Run) -> Self {
         SubAnalyzer {
             common: Common {
@@ -121,9 +120,9 @@ impl SubAnalyzer {
         }
     }
 
-    /// Processes slots in the order in which the [`Dispatcher`](crate::Dispatcher) gave them. Batches may be of any
-    /// length and end anywhere, also between the two slots of an IPv6 packet; 32 or more at once hide the memory best.
-    /// State reports that result wait until they are [taken](SubAnalyzer::take_reports).
+    /// Processes slots in the order in which the [`Dispatcher`](crate::Dispatcher) gave them. Batches may have any
+    /// length and may end anywhere, also between the two slots of an IPv6 packet; batches of 32 or more hide the memory
+    /// best. State reports that result wait until they are [taken](SubAnalyzer::take_reports).
     pub fn process(&mut self, batch: &[Slot]) {
         let mut batch = batch;
         if let Some(first) = self.half
@@ -148,7 +147,7 @@ impl SubAnalyzer {
         }
     }
 
-    /// At most [`CHUNK`] slots, IPv6 packets whole.
+    /// Processes at most [`CHUNK`] slots, with IPv6 packets whole.
     fn process_chunk(&mut self, chunk: &[Slot]) {
         let (mut v6, mut rest, mut touching, mut probing) = (0_u64, 0_u64, 0_u64, 0_u64);
         for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
@@ -163,7 +162,7 @@ impl SubAnalyzer {
         };
         self.packets += u64::from((all & !rest).count_ones());
         if v6 == 0 {
-            // Mostly so, and counting is less work than taking bits out of a word.
+            // The usual case, and counting is less work than taking bits out of a word.
             self.v4.process(chunk, 0..chunk.len(), [touching, probing], &mut self.common);
         } else {
             let v4 = all & !(v6 | rest);
@@ -182,20 +181,20 @@ impl SubAnalyzer {
         self.common.outbox.drain(..)
     }
 
-    /// Takes a partition's state out. To be called between two packets.
+    /// Takes a partition's state out. The caller does so only between two packets.
     pub(crate) fn take_partition(&mut self, partition: u8) -> PartitionState {
         debug_assert!(self.half.is_none(), "a partition moves between two packets");
         PartitionState { v4: self.v4.take(partition), v6: self.v6.take(partition) }
     }
 
-    /// Goes on with a partition that is new here.
+    /// Goes on with a partition that comes from another stage.
     pub(crate) fn put_partition(&mut self, partition: u8, state: PartitionState) {
         self.v4.put(partition, state.v4);
         self.v6.put(partition, state.v6);
     }
 
-    /// The capture is over; `max_time` is the largest time of any record, [`Dispatcher::max_time`]. Attempts that are
-    /// still open fail, so the last state reports are to be taken after this. Leaves the SubAnalyzer without state.
+    /// Ends the capture; `max_time` is the largest time of any record, [`Dispatcher::max_time`]. Attempts that are
+    /// still open fail, so the last state reports are ready only after this call. Leaves the SubAnalyzer without state.
     ///
     /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
@@ -224,12 +223,12 @@ impl SubAnalyzer {
 }
 
 impl Common {
-    /// Whether attempts and probes between these two count for nothing.
+    /// Whether attempts and probes between these two addresses are ignored.
     fn ignores<A: Family>(&self, source: A, destination: A) -> bool {
         !self.settings.ignored.is_empty() && self.settings.ignored.has(source.ip(), destination.ip())
     }
 
-    /// A failure is what can change the global result, so this is when a state report is due.
+    /// Counts a failure, and makes its state report: only a failure can change the global result.
     fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
         let (source, destination, port) = A::attempt(attempt);
         if self.ignores(source, destination) {
@@ -289,8 +288,8 @@ impl<A: Family> Tables<A> {
         (self.probes[partition], self.sources[partition]) = (probes, sources);
     }
 
-    /// Takes the packets that begin at these slots, of which those in `touching` touch attempts and those in `probing`
-    /// may be probes.
+    /// Processes the packets that begin at these slots. Those in `touching` touch attempts, and those in `probing` may
+    /// be probes.
     #[inline(always)]
     fn process(
         &mut self,
@@ -329,7 +328,7 @@ impl<A: Family> Tables<A> {
         }
     }
 
-    /// Updates the flows, and what their packets' sources sent.
+    /// Updates the flows, and the counts of their packets' sources.
     #[inline(never)]
     fn process_counting(&mut self, chunk: &[Slot], packets: impl Iterator<Item = usize> + Clone, common: &mut Common) {
         let every = common.settings.counting.map_or(u64::MAX, |counting| counting.every.get());
@@ -346,8 +345,8 @@ impl<A: Family> Tables<A> {
             let sources = &mut self.sources[usize::from(chunk[i].partition())];
             let refused = sources.refused();
             let due = sources.entry(&common.run, &key, key.hash(&common.run.keys)).add(wire_len, begins, every);
-            // Of a source that was not taken there is nothing to report, or the MainAnalyzer would keep what is kept
-            // nowhere else.
+            // A source that was not taken is not reported: the MainAnalyzer would keep a source that no partition
+            // keeps.
             if let Some((bytes, connections)) = due
                 && sources.refused() == refused
             {
@@ -356,7 +355,7 @@ impl<A: Family> Tables<A> {
         }
     }
 
-    /// The flow of the packet that begins at slot `i`, which [`FlowTable::look`] has looked for.
+    /// The flow of the packet that begins at slot `i`; [`FlowTable::look`] has found its number.
     #[inline(always)]
     fn flow(&mut self, chunk: &[Slot], i: usize, common: &Common) -> &mut Flow {
         let (slot, number) = (&chunk[i], self.numbers[i % CHUNK]);
@@ -364,7 +363,8 @@ impl<A: Family> Tables<A> {
         flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), number)
     }
 
-    /// Takes those packets in `probing` that are probes, or answer one. The flows have counted all `packets` already.
+    /// Processes those packets in `probing` that are probes, or answer one. The flows have counted all `packets`
+    /// already.
     #[inline(always)]
     fn process_probes(
         &mut self,

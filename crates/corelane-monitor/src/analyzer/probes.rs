@@ -1,24 +1,25 @@
 //! Probes other than a SYN: FIN, NULL and Xmas segments, and UDP datagrams without an answer.
 //!
-//! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port), and a key
-//! counts once, at the time of its earliest probe. Only packets of the address pair are looked at, in the order of the
-//! file.
+//! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port). A key counts
+//! once, at the time of its earliest probe. Only packets of the address pair are examined, in the order of the file.
 //!
-//! 1. A TCP segment with FIN alone (FIN scan), without a flag (NULL) or with FIN, PSH and URG (Xmas), ECN's bits aside,
-//!    that begins its flow, has failed at once: no stack sends one before it has a connection, and RFC 9293 (section
-//!    3.10.7) answers it with an RST or not at all. One that comes behind any other packet of its flow is taken for a
-//!    part of that conversation.
-//! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows,
-//!    whenever: a single datagram may be lost or late, and one answer shows that a host is there. An ICMP error is not
-//!    looked at, as refusal and silence are the same here.
-//! 3. Some datagrams do not ask, and their flows are not judged: those to a multicast or broadcast address, where many
-//!    may answer from elsewhere or none; those from a port below 1024 to one that is not, which look like the answer to
-//!    a question that the capture does not have (it began later, or another host asked in this name: backscatter);
-//!    those with at most 30 hops left to a port from 33434 on, by which traceroute and its like make routers speak.
-//! 4. A group of UDP keys in which one of five or more was answered is no scan: resolvers and peer-to-peer programs
-//!    meet many hosts that have gone away, but not only those.
+//! 1. A TCP segment that begins its flow is a failed probe at once if it has FIN alone (FIN scan), no flag (NULL), or
+//!    FIN, PSH and URG (Xmas), ECN's bits aside. No stack sends such a segment before it has a connection, and RFC 9293
+//!    (section 3.10.7) answers it with an RST or not at all. If any other packet of the flow came before it, the
+//!    segment counts as a part of that conversation.
+//! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, at
+//!    any time: a single datagram may be lost or late, and one answer shows that a host is there. ICMP errors are
+//!    ignored, as refusal and silence count the same here.
+//! 3. Some datagrams do not ask, and their flows are not judged:
+//!    - datagrams to a multicast or broadcast address, where many hosts may answer from elsewhere, or none;
+//!    - datagrams from a port below 1024 to one that is not: they look like the answer to a question that the capture
+//!      lacks, because it began later or another host asked in this name (backscatter);
+//!    - datagrams with at most 30 hops left to a port from 33434 on, by which traceroute and its like make routers
+//!      answer.
+//! 4. A group of UDP keys is no scan if one key of five or more was answered: resolvers and peer-to-peer programs meet
+//!    many hosts that have gone away, but also some that have not.
 //!
-//! What is kept: two bits in the flow of a UDP conversation, and one entry for each key that asked.
+//! Memory: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 
 use super::flows::Flow;
 use crate::key::Key;
@@ -30,7 +31,7 @@ use bytemuck::Zeroable;
 use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{FIN, PSH, URG};
 
-/// All flags but those of ECN.
+/// The mask of all flags but those of ECN.
 const FLAGS: u8 = 0x3f;
 
 const fn of_flags(flags: u8) -> Option<Probe> {
@@ -43,8 +44,8 @@ const fn of_flags(flags: u8) -> Option<Probe> {
     }
 }
 
-/// Bit n says whether a packet whose lower six flags are n may be a probe: a test without a branch. Datagrams have no
-/// flags, so all of them are in.
+/// Bit n says whether a packet whose lower six flags are n may be a probe. The test needs no branch. Datagrams have no
+/// flags, so all of them may be.
 const PROBING: u64 = {
     let mut set = 0;
     let mut flags = 0;
@@ -76,17 +77,18 @@ pub(crate) fn kind(slot: &Slot) -> Probe {
     of_flags(slot.flags()).filter(|_| slot.protocol() != UDP).unwrap_or(Probe::Udp)
 }
 
-/// What a flow remembers of its beginning, see [`Flow::beginning`]: nothing yet …
+/// The values of [`Flow::beginning`]: nothing is known yet …
 const UNKNOWN: u64 = 0;
-/// … or that the end with the lesser address and port asked …
+/// … the end with the lesser address and port asked …
 const BY_LESSER: u64 = 1;
-/// … or the other one …
+/// … the other end asked …
 const BY_GREATER: u64 = 2;
-/// … or that nothing more can come of it.
+/// … the flow is settled: no packet of it changes anything.
 const SETTLED: u64 = 3;
 
-/// A packet that [`may_probe`], in the order of its flow. `is_first` says whether it began it, for TCP; `by_lesser`
-/// whether the end with the lesser address and port sent it; `to_many` whether its destination is no single host.
+/// The event of a packet that [`may_probe`]; the packets of a flow come here in order. `is_first` says, for TCP,
+/// whether the packet began its flow. `by_lesser` says whether the end with the lesser address and port sent it, and
+/// `to_many` whether its destination is no single host.
 #[inline(always)]
 pub(crate) fn event(
     flow: &mut Flow,
@@ -126,31 +128,31 @@ fn asks(slot: &Slot, to_many: bool) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
 #[repr(u64)]
 enum State {
-    /// Of an entry that was made this moment.
+    /// The entry was made this moment.
     #[default]
     New,
-    /// Nothing came back.
+    /// No datagram came back.
     Failed,
     /// A datagram came back.
     Answered,
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Probed {
-    /// Of the earliest probe.
+    /// The time of the earliest probe.
     time: u64,
     state: State,
 }
 
 impl Probed {
-    /// The failure's time, if it has failed.
+    /// The time of the failure, if the key has failed.
     pub(crate) fn failed(&self) -> Option<u64> {
         (self.state == State::Failed).then_some(self.time)
     }
 }
 
-/// One event of the key.
+/// Takes one event of the key.
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Probed, A>,
     run: &Run,

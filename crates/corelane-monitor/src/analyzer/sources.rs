@@ -1,24 +1,24 @@
-//! What each source began and sent: the example of section III-A3 of the MCRingBuffer paper.
+//! The connections and bytes of each source: the example of section III-A3 of the MCRingBuffer paper.
 //!
-//! 1. A partition keeps, for each source, the bytes it sent and the connections it began since the last state report. A
-//!    connection is a flow whose first packet it sent, TCP or UDP.
-//! 2. When the bytes have come to M, the setting [`Counting::every`](crate::Counting::every), or the connections to as
-//!    many as a report can say, a state report takes both along, and the count starts over.
-//! 3. When the capture ends, what is left goes out too. So the sums that the MainAnalyzer makes are exact, whatever M
+//! 1. For each source a partition counts the bytes that it sent and the connections that it began since the last state
+//!    report. A connection is a flow, TCP or UDP, whose first packet came from the source.
+//! 2. A state report is due when the bytes reach M, the setting [`Counting::every`](crate::Counting::every), or when
+//!    the connections reach the most that a report can hold. It takes both counts along, and they start over at 0.
+//! 3. When the capture ends, the remaining counts are reported too. So the MainAnalyzer's sums are exact, whatever M
 //!    is.
 //!
-//! A source has many peers, so its counts come from many partitions. As each reports for itself, not only the sums but
-//! also the reports are the same for any number of SubAnalyzers.
+//! A source has many peers, so its counts come from many partitions. Each partition reports for itself, so the reports,
+//! and not only the sums, are the same for any number of SubAnalyzers.
 //!
 //! Memory: an entry of 32 bytes (IPv4) or 64 (IPv6) for each source of each partition, and one for each source in the
 //! MainAnalyzer.
 
 use bytemuck::Zeroable;
 
-/// Connections that a state report can say.
+/// The most connections that a state report can hold.
 const MOST_CONNECTIONS: u16 = u16::MAX;
 
-/// What a source did since the last state report.
+/// The counts of a source since the last state report.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Sent {
     bytes: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Counts a packet; the bytes and connections to be reported if they are due.
+    /// Counts a packet; returns the bytes and connections to report if a report is due.
     #[inline(always)]
     pub(crate) fn add(&mut self, wire_len: u32, begins: bool, every: u64) -> Option<(u64, u16)> {
         self.bytes += u64::from(wire_len);
@@ -34,10 +34,10 @@ impl Sent {
         if self.bytes < every && self.connections < u64::from(MOST_CONNECTIONS) { None } else { self.take() }
     }
 
-    /// What is left to report, if anything is.
+    /// The counts that are left to report; `None` if there are none.
     pub(crate) fn take(&mut self) -> Option<(u64, u16)> {
         let Sent { bytes, connections } = std::mem::take(self);
-        // A packet may have no bytes by its record, and still begin a connection.
+        // A packet's record may claim 0 bytes, and the packet still begins a connection.
         (bytes > 0 || connections > 0).then(|| (bytes, u16::try_from(connections).unwrap_or(MOST_CONNECTIONS)))
     }
 }

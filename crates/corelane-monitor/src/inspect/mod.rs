@@ -1,8 +1,8 @@
-//! The second analysis: what the conversations of a capture say.
+//! The second analysis: the protocols and events of the conversations of a capture.
 //!
-//! It runs on the same stages as the scan detector, and together with it: the B-Queue paper's pipeline (section 5.3,
-//! Figure 11) of an input stage that balances packets over pipelines, application stages that run a TCP/IP stack, a
-//! protocol identifier and the parsers to completion, and an output stage that collects results round robin.
+//! It runs on the same stages as the scan detector, and together with it. The stages are those of the B-Queue paper's
+//! pipeline (section 5.3, Figure 11). An input stage balances packets over pipelines. Application stages run a TCP/IP
+//! stack, a protocol identifier and the parsers to completion. An output stage collects results round robin.
 //!
 //! ```text
 //!               packets, chunks, marks                 harvests
@@ -12,55 +12,61 @@
 //!      └──────────────────────── credits ──────────────────────┘
 //! ```
 //!
-//! 1. The Dispatcher finds a packet's IP header and addresses, and sends an item (`item.rs`) of 32 bytes: where
-//!    the bytes lie, not the bytes. They lie in a chunk that all stages share (`feed.rs`): a block that a reader has
-//!    filled from a file, or all of a capture that is in memory; the bytes of a pipe are copied into chunks, once.
-//! 2. A stage (`stage.rs`) owns whole partitions, with the conversations *and* the scan detector's state of their
-//!    address pairs. It decodes a packet once, for both. It makes events of what it finds, as lines of text, and state
-//!    reports.
-//! 3. The output stage merges (`merge.rs`) the lines of all stages, and is the MainAnalyzer of the scan detector too.
+//! 1. The Dispatcher finds a packet's IP header and addresses, and sends an item of 32 bytes (`item.rs`). The item says
+//!    where the packet's bytes lie. They lie in a chunk that all stages share (`feed.rs`): a block that a reader has
+//!    filled from a file, or a whole capture in memory. Only the bytes of a pipe are copied, once, into chunks of their
+//!    own.
+//! 2. A stage (`stage.rs`) owns whole partitions: their conversations, *and* the scan detector's state of their address
+//!    pairs. It decodes a packet once, for both. It sends events as lines of text, and state reports.
+//! 3. The output stage merges (`merge.rs`) the lines of all stages. It is the MainAnalyzer of the scan detector as
+//!    well.
 //!
 //! # Marks
 //!
 //! The Dispatcher puts a mark into every queue when a second of the capture's time has passed, and after a number of
-//! packets. Only there time passes for a partition: what has waited for too long is over. So a partition's state is a
-//! function of its packets and of the marks between them, and the marks are a function of the capture.
+//! packets. Time passes for a partition only at marks: there it gives up everything that has waited for too long. So a
+//! partition's state is a function of its packets and of the marks between them, and the marks are a function of the
+//! capture.
 //!
 //! # Order
 //!
-//! An event has a key (`lines.rs`): the number of the packet, or of the mark, that brought it about, then its
-//! partition; those of one key stay as they are. A stage's keys ascend, and it says how far it has come. The output
-//! stage lets out what no stage can come before any more. The Dispatcher tells it so at each mark, and when nothing
-//! more may come for a while: a stage whose partitions are quiet holds nothing back. So the events are the same bytes
-//! for every number of stages, every queue, capacity and batch, evictions included.
+//! The events are the same bytes for every number of stages, every queue, capacity and batch, evictions included:
+//!
+//! - An event has a key (`lines.rs`): first the number of the packet, or of the mark, that caused it, then its
+//!   partition. Events of one key keep their order.
+//! - A stage's keys ascend, and the stage reports how far it has come. The output stage publishes a line once no stage
+//!   can send an earlier one.
+//! - The Dispatcher tells a stage at each mark how far it can report, and also when nothing more may come for a while.
+//!   So a stage whose partitions are quiet holds nothing back.
 //!
 //! # Why no stage waits in a circle
 //!
 //! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it
 //!   for ever.
-//! - A stage waits for items, and for room in its queue to the output stage: see above.
-//! - The Dispatcher waits for room in a stage's queue, which the stage makes, as it needs nothing but what is in there.
-//!   And it waits for credit, so that what the output stage has to keep is bounded: at most `feed::AHEAD` strides of
-//!   packets are on their way, and `feed::MOST_HELD` bytes of chunks. Before it waits all that it has gathered is sent,
-//!   so every stage can come to the packet that the credit is for.
-//! - A stage that panics closes its queues: the Dispatcher stops, the output stage takes what the others have, and the
-//!   panic goes on where the stage is joined.
+//! - A stage waits for items, and for room in its queue to the output stage, which takes from every queue.
+//! - The Dispatcher waits for room in a stage's queue. The stage makes that room, since it needs only the items in the
+//!   queue.
+//! - The Dispatcher waits for credit too, so that the memory of the output stage is bounded: at most `feed::AHEAD`
+//!   strides of packets and `feed::MOST_HELD` bytes of chunks are on their way. It sends all gathered items before it
+//!   waits, so every stage can come to the packet that the credit is for.
+//! - A stage that panics closes its queues. Then the Dispatcher stops, the output stage takes the results of the
+//!   others, and the panic goes on where the stage is joined.
 //!
-//! All of it counts on queues that show what is in them. Those of the papers as printed do not: with them, as the bench
-//! has them by [`inspect_over`], it may hang.
+//! The argument needs queues that show every item in them. The papers' queues as printed do not: with them the pipeline
+//! may hang. The bench runs them by [`inspect_over`].
 //!
-//! Partitions do not move here (see `share.rs`): a stage has several times the Dispatcher's work, and what a
-//! conversation holds would have to move with it.
+//! Partitions do not move here, as they do in `share.rs`: a stage has several times the Dispatcher's work, and all that
+//! a conversation holds would have to move with it.
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
-//! | `item.rs`, `feed.rs` | what travels to a stage; chunks, marks, credits |
+//! | `item.rs`, `feed.rs` | items; chunks, marks and credits |
 //! | `stage.rs` | a stage: the TCP/IP stack, the parsers and the scan detector of whole partitions |
-//! | `records.rs`, `talk.rs` | what happens in conversations, as events and in numbers; what is kept of one |
+//! | `records.rs`, `talk.rs` | events and numbers of conversations; the state of one |
 //! | `lines.rs`, `merge.rs` | events and their order; the output stage's work |
-//! | `pipeline.rs`, `ends.rs` | stages as threads, or in one; what they ask of a queue |
+//! | `pipeline.rs`, `ends.rs` | stages as threads, or in one thread; the traits of a queue's ends |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod ends;
@@ -83,14 +89,14 @@ pub use pipeline::{inspect, inspect_over};
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};
 
-/// What the second analysis is to do.
+/// The settings of the second analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The events to be written.
+    /// The events that are written.
     pub events: Events,
-    /// What the conversations of one of the 256 partitions may hold.
+    /// The limits of the conversations of each of the 256 partitions.
     pub conversations: conversation::Limits,
-    /// What the fragments of one partition may hold.
+    /// The limits of the fragments of each partition.
     pub fragments: defrag::Limits,
 }
 
