@@ -1,41 +1,45 @@
-//! IPv4 and IPv6 fragments to whole datagrams, within bounds.
+//! Reassembles IPv4 and IPv6 fragments to whole datagrams, within bounds.
 //!
-//! From RFC 791, section 3.2, and RFC 8200, section 4.5.
+//! The rules are those of RFC 791, section 3.2, and RFC 8200, section 4.5.
 //!
-//! 1. Fragments of one datagram have its addresses and identification, in IPv4 the protocol too. The datagrams that are
-//!    incomplete lie in a list, the one begun last at its end. There are few of them, so a fragment finds its own by a
-//!    walk from the end: no hash to attack, nothing whose order depends on keys, memory that is plain to count.
-//! 2. Each fragment is kept as a piece, at the size it has. A buffer as long as the farthest offset would let fragments
-//!    of eight bytes reserve 64 kB each.
-//! 3. When the pieces reach from 0 to the end that the last fragment tells, they are copied one behind the other into
+//! 1. Fragments of one datagram share its addresses and identification, and in IPv4 the protocol too. Incomplete
+//!    datagrams lie in a list, the newest at its end. There are few of them, so a fragment finds its datagram by a walk
+//!    from the end. A walk has no hash to attack and no order that depends on keys, and its memory is plain to count.
+//! 2. Each fragment is kept as a piece of its own size. A buffer as long as the farthest offset would let fragments of
+//!    eight bytes reserve 64 kB each.
+//! 3. When the pieces cover everything from 0 to the end that the last fragment gives, they are copied in order into
 //!    the caller's buffer, and the datagram is forgotten.
 //!
 //! # Overlaps
 //!
-//! A fragment that is there already in the same place, and no longer than that, is a duplicate and ignored. Beyond that
-//! an IPv4 fragment overlaps at its own expense: what came first stays, only what is new of it is kept. Of an IPv6
-//! datagram nothing is kept, and nothing further of it is taken, as section 4.5 has every host do. [`Counts`] tells
-//! overlaps, those of them that lie wholly inside what is there (the teardrop attack), and those whose bytes differ.
+//! - A fragment whose range was there before, with the same bytes, is a duplicate and is ignored.
+//! - Any other IPv4 fragment that overlaps earlier ones loses: the earlier bytes stay, and only its new bytes are kept.
+//! - An IPv6 datagram with such an overlap is dropped, and its further fragments are refused, as section 4.5 requires
+//!   of every host.
+//!
+//! [`Counts`] has the overlaps, those among them that lie wholly inside earlier bytes (the teardrop attack), and those
+//! whose bytes differ.
 //!
 //! # Bounds
 //!
-//! Datagrams, the bytes reserved for them, and the pieces of each are limited. A datagram that comes too many makes the
-//! oldest one go, as do bytes; a piece too many makes its own datagram go. Time-outs are by the time of packets and of
-//! marks, from a datagram's first fragment on. All of this depends on the fragments alone, in their order.
+//! The datagrams, the bytes reserved for them, and the pieces of each are limited. A datagram or a byte too many evicts
+//! the oldest datagram; a piece too many drops its own datagram. A time-out runs from a datagram's first fragment, by
+//! the times of packets and marks. All of this depends only on the fragments and marks, in their order.
 
 use crate::decode::{Datagram, Fragment};
 use std::collections::VecDeque;
 
-/// What a [`Defragmenter`] may hold.
+/// The limits of a [`Defragmenter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Datagrams that are incomplete, at least 1.
+    /// The most incomplete datagrams, at least 1.
     pub datagrams: usize,
-    /// Bytes reserved for them. A datagram that alone needs more is dropped, so this should be several times 64 kB.
+    /// The most bytes reserved for them. A datagram that alone needs more is dropped, so this should be several times
+    /// 64 kB.
     pub bytes: usize,
-    /// Pieces of a datagram.
+    /// The most pieces of a datagram.
     pub pieces: usize,
-    /// From the first fragment of a datagram until it is given up, in nanoseconds.
+    /// The time from the first fragment of a datagram until it is given up, in nanoseconds.
     pub timeout_ns: u64,
 }
 
@@ -46,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// What happened to fragments and their datagrams.
+/// Counts of fragments and their datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -58,14 +62,14 @@ pub struct Counts {
     pub duplicates: u64,
     /// Fragments that overlap others and are no duplicates.
     pub overlaps: u64,
-    /// Of these, those that lie wholly inside what is there, or around it: a teardrop.
+    /// Of these, those that lie wholly inside earlier fragments, or around them: a teardrop.
     pub teardrops: u64,
     /// Of the overlaps, those whose bytes differ from what came first.
     pub conflicts: u64,
-    /// Fragments that no sender may make: without payload, not a multiple of eight bytes long though more follows,
-    /// beyond 65,535 bytes, behind the end or with another end than before.
+    /// Fragments that no sender may make. They have no payload, are not a multiple of eight bytes long though more
+    /// follows, reach beyond 65,535 bytes, lie behind the end, or give another end than before.
     pub malformed: u64,
-    /// Fragments that were not captured to their end, which makes their datagrams hopeless.
+    /// Fragments that were not captured to their end, so that their datagrams can never be whole.
     pub cut: u64,
     /// Fragments of IPv6 datagrams that were given up for an overlap.
     pub refused: u64,
@@ -78,7 +82,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds what another one counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.fragments += other.fragments;
         self.whole += other.whole;
@@ -95,25 +99,25 @@ impl Counts {
     }
 }
 
-/// A datagram that became whole. Its payload is in the buffer that the caller lent.
+/// A whole datagram. Its payload is in the buffer that the caller lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole<'a> {
     /// The datagram, no longer a fragment.
     pub datagram: Datagram<'a>,
-    /// The fragments it came in.
+    /// The number of its fragments.
     pub frames: u32,
     /// The bytes on the wire of their frames.
     pub wire_len: u32,
 }
 
-/// What fragments of a datagram have in common.
+/// The facts that all fragments of a datagram share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     source: u128,
     destination: u128,
     is_v4: bool,
     id: u32,
-    /// 0 in IPv6, where only the first fragment says it.
+    /// 0 in IPv6, where only the first fragment has it.
     protocol: u8,
 }
 
@@ -133,21 +137,21 @@ impl Piece {
 struct Incomplete {
     key: Key,
     begun_ns: u64,
-    /// In order, none overlapping another.
+    /// In order and without overlaps.
     pieces: Vec<Piece>,
     /// Bytes in the pieces.
     covered: u32,
-    /// Where the last fragment ends, once it is there.
+    /// The end of the last fragment, once that is there.
     end: Option<u32>,
-    /// Of the fragment at the front.
+    /// The protocol of the fragment at offset 0.
     protocol: u8,
     frames: u32,
     wire_len: u32,
-    /// Given up for an overlap: what still comes of it is refused.
+    /// The datagram is given up for an overlap: further fragments of it are refused.
     refused: bool,
 }
 
-/// What an allocation is charged beside its bytes.
+/// The charge of an allocation beside its bytes.
 const ALLOCATION: usize = 16;
 
 impl Incomplete {
@@ -155,7 +159,7 @@ impl Incomplete {
         self.covered as usize + self.pieces.len() * ALLOCATION + self.pieces.capacity() * size_of::<Piece>()
     }
 
-    /// Forgets the pieces, but not that the datagram was there.
+    /// Drops the pieces, but remembers that the datagram was there.
     fn refuse(&mut self) {
         self.pieces = Vec::new();
         self.covered = 0;
@@ -163,16 +167,15 @@ impl Incomplete {
     }
 }
 
-/// Puts fragments together. See the [module](self).
+/// Reassembles fragments. See the [module](self).
 ///
-/// One of these belongs to each partition: all fragments of a datagram have the same addresses, and so the same
-/// partition.
+/// Each partition has one: all fragments of a datagram have the same addresses, and so the same partition.
 #[derive(Debug)]
 pub struct Defragmenter {
     limits: Limits,
-    /// The one begun first at the front.
+    /// The oldest is at the front.
     incomplete: VecDeque<Incomplete>,
-    /// Reserved by what is in the list, without the list.
+    /// Bytes reserved by the datagrams in the list, without the list itself.
     pieces_bytes: usize,
     /// The largest time so far.
     clock: u64,
@@ -183,7 +186,7 @@ pub struct Defragmenter {
 const LONGEST: u32 = 65_535;
 
 impl Defragmenter {
-    /// One without fragments, and without memory.
+    /// Makes one without fragments, which reserves no memory yet.
     ///
     /// # Panics
     ///
@@ -193,7 +196,7 @@ impl Defragmenter {
         Self { limits: *limits, incomplete: VecDeque::new(), pieces_bytes: 0, clock: 0, counts: Counts::default() }
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -203,8 +206,8 @@ impl Defragmenter {
         self.incomplete.capacity() * size_of::<Incomplete>() + self.pieces_bytes
     }
 
-    /// Takes a fragment that came in a frame of `wire_len` bytes. If it makes its datagram whole the payload is put
-    /// into `buffer`, in the place of what is in there.
+    /// Takes a fragment that came in a frame of `wire_len` bytes. If the fragment completes its datagram, the payload
+    /// replaces the content of `buffer`.
     ///
     /// # Panics
     ///
@@ -264,26 +267,26 @@ impl Defragmenter {
         })
     }
 
-    /// Gives up what is too old at `mark_ns`, a time the caller got to.
+    /// Gives up datagrams that are too old at `mark_ns`, a time that the caller has reached.
     pub fn expire(&mut self, mark_ns: u64) {
         self.clock = self.clock.max(mark_ns);
         while let Some(oldest) = self.incomplete.front()
             && self.clock.saturating_sub(oldest.begun_ns) >= self.limits.timeout_ns
         {
-            // One that was refused has been counted.
+            // A refused datagram has been counted already.
             self.counts.timed_out += u64::from(!oldest.refused);
             self.remove(0);
         }
     }
 
-    /// The capture is over: gives up everything, and all memory.
+    /// Ends the capture: gives up every datagram, and all memory.
     pub fn finish(&mut self) {
         self.counts.timed_out += self.incomplete.iter().filter(|one| !one.refused).count() as u64;
         self.incomplete = VecDeque::new();
         self.pieces_bytes = 0;
     }
 
-    /// Where the fragment ends, or what is wrong with it.
+    /// The end of the fragment, or the count of its fault.
     fn judge(&mut self, fragment: &Fragment, datagram: &Datagram<'_>) -> Result<u32, &mut u64> {
         let length = datagram.payload.len();
         if datagram.cut > 0 {
@@ -303,7 +306,7 @@ impl Defragmenter {
         if self.incomplete.len() >= self.limits.datagrams {
             self.evict();
         }
-        // Times may go backwards; a datagram is not older than one begun before it.
+        // Times may go backwards, but a datagram is never older than one that began before it.
         let begun_ns = self.clock.max(time_ns);
         self.incomplete.push_back(Incomplete {
             key,
@@ -319,7 +322,7 @@ impl Defragmenter {
         self.incomplete.len() - 1
     }
 
-    /// Keeps what is new of a fragment, and says how many bytes that were; `None` if its datagram is given up or it
+    /// Keeps the new bytes of a fragment, and returns their number; `None` if its datagram is given up or the fragment
     /// does not fit.
     fn insert(&mut self, number: usize, is_v6: bool, fragment: &Fragment, end: u32, payload: &[u8]) -> Option<u32> {
         let Self { incomplete, counts, limits, .. } = self;
@@ -349,7 +352,7 @@ impl Defragmenter {
                     != payload[(from - start) as usize..(to - start) as usize]
             });
             let inside = is_covered(touched, start, end);
-            // What came first may have been cut where it overlapped, so a duplicate of it may be in several pieces.
+            // The first copy may have been cut where it overlapped others, so its duplicate may cover several pieces.
             let same = inside && touched[0].start == start && touched[touched.len() - 1].end() == end;
             if same && !differs {
                 counts.duplicates += 1;
@@ -397,7 +400,7 @@ impl Defragmenter {
     }
 }
 
-/// Whether pieces in order, each of which overlaps it, leave nothing of a range.
+/// Whether `pieces` cover the whole range. They are in order, and each overlaps the range.
 fn is_covered(pieces: &[Piece], start: u32, end: u32) -> bool {
     let mut at = start;
     for piece in pieces {
@@ -409,7 +412,7 @@ fn is_covered(pieces: &[Piece], start: u32, end: u32) -> bool {
     at >= end
 }
 
-/// Puts in what no piece has yet of `payload`, beginning to look at piece `at`. Says how many bytes that were.
+/// Inserts the bytes of `payload` that no piece has yet; `at` is the first piece to look at. Returns their number.
 fn insert_new(pieces: &mut Vec<Piece>, mut at: usize, start: u32, payload: &[u8]) -> u32 {
     let end = start + payload.len() as u32;
     let mut from = start;

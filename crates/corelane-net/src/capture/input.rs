@@ -1,4 +1,4 @@
-//! Where the bytes come from: a whole input in memory, or a stream that is read block by block.
+//! The sources of bytes: a whole input in memory, or a stream that is read block by block.
 
 use std::fmt;
 use std::fs::File;
@@ -9,9 +9,9 @@ use super::error::{Compression, OpenError};
 use super::memory::{Bytes, Growing, Memory};
 use super::step::LONGEST;
 
-/// Bytes of a block. Only for a record that does not fit there is a larger one.
+/// Bytes of a block. Only a record that does not fit gets a larger one.
 const BLOCK: usize = 1 << 20;
-/// Blocks that are remembered, to be filled again when all that they were lent to have given them back.
+/// The most lent blocks that are remembered. Such a block is filled again when no other handle holds it.
 const REMEMBERED: usize = 16;
 /// Bytes read at once from the source of a packed stream.
 const PACKED_BUFFER: usize = 128 << 10;
@@ -23,7 +23,7 @@ pub(super) enum Input {
     Whole {
         bytes: Memory,
         at: usize,
-        /// Why loading ended early, told when the bytes before it are used up.
+        /// The error that ended loading early; it is returned when the bytes before it are used up.
         failure: Option<io::Error>,
         compression: Option<Compression>,
     },
@@ -42,14 +42,14 @@ impl Input {
         if facts.is_dir() {
             return Err(OpenError::Directory);
         }
-        // Pipes and devices have no length, nor have some files that a kernel makes up.
+        // Pipes, devices and some files that a kernel makes up have no length.
         if !facts.is_file() || facts.len() == 0 {
             return Self::from_stream(Box::new(file), None, preload);
         }
         Self::from_file(file, facts.len(), preload)
     }
 
-    /// Takes an input that is in memory already.
+    /// Makes an input of bytes that are in memory already.
     pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         match compression_of(&bytes) {
             None => Ok(Self::whole(Bytes::Owned(bytes))),
@@ -71,7 +71,7 @@ impl Input {
         Self::load(Unpacker::new(Source::new(head, Inner::File(file), Some(size)))?, room, false)
     }
 
-    /// Takes what can be read only once, from the front.
+    /// Makes an input of a source that can be read only once, from the front.
     pub(super) fn from_stream(
         mut inner: Box<dyn Read + Send>,
         size: Option<u64>,
@@ -94,7 +94,7 @@ impl Input {
         Self::Whole { bytes: Memory::new(bytes), at: 0, failure: None, compression: None }
     }
 
-    /// Reads everything into memory. A failure on the way keeps what came before it.
+    /// Reads everything into memory. A failure on the way keeps the bytes before it.
     fn load(mut unpacker: Unpacker, mut room: Growing, may_grow: bool) -> Result<Self, OpenError> {
         let compression = unpacker.compression();
         let failure = loop {
@@ -113,7 +113,7 @@ impl Input {
         Ok(Self::Whole { bytes: Memory::new(Bytes::Anonymous(room)), at: 0, failure, compression })
     }
 
-    /// What is at hand, from the position on.
+    /// The bytes that are at hand, from the position on.
     #[inline]
     pub(super) fn window(&self) -> &[u8] {
         match self {
@@ -122,7 +122,7 @@ impl Input {
         }
     }
 
-    /// The memory that the window lies in, if it holds as much as it can. Then a longer window keeps no reader waiting.
+    /// The memory that the window lies in, if filling it keeps no reader waiting: then it holds as much as it can.
     pub(super) fn memory(&self) -> Option<&Memory> {
         match self {
             Self::Whole { bytes, .. } => Some(bytes),
@@ -139,7 +139,7 @@ impl Input {
         }
     }
 
-    /// Sees to it that the window holds at least `needed` bytes; false if the input ends before.
+    /// Fills the window to at least `needed` bytes; false if the input ends before that.
     pub(super) fn fill(&mut self, needed: usize) -> io::Result<bool> {
         match self {
             Self::Whole { bytes, at, failure, .. } => {
@@ -152,12 +152,12 @@ impl Input {
         }
     }
 
-    /// Whether a longer window can be had.
+    /// Whether the window can become longer.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, Self::Stream(_))
     }
 
-    /// Whether it can be read once more.
+    /// Whether the input can be read once more.
     pub(super) fn rewinds(&self) -> bool {
         match self {
             Self::Whole { .. } => false,
@@ -184,7 +184,7 @@ impl Input {
         }
     }
 
-    /// Bytes used of what [`Input::size`] counts.
+    /// Bytes used, of those that [`Input::size`] counts.
     pub(super) fn position(&self) -> u64 {
         match self {
             Self::Whole { at, .. } => *at as u64,
@@ -203,10 +203,10 @@ impl Input {
     }
 }
 
-/// A stream, of which one block after the other is filled.
+/// A stream that is read block by block.
 ///
-/// A block that no other handle holds is filled again; one that is held elsewhere stays as it is, and the next is
-/// another one. What is left of a block, the beginning of a record, is moved to the front of the next.
+/// A block that no other handle holds is filled again. A block that is held elsewhere stays as it is, and another one
+/// follows it. The unused end of a block, the beginning of a record, is moved to the front of the next.
 #[derive(Debug)]
 pub(super) struct Stream {
     unpacker: Unpacker,
@@ -214,10 +214,10 @@ pub(super) struct Stream {
     /// The window is `block[start..end]`.
     start: usize,
     end: usize,
-    /// Blocks that others hold, or held.
+    /// Blocks that other handles hold, or held.
     lent: Vec<Memory>,
     ended: bool,
-    /// Why the stream ended, told when the bytes before it are used up.
+    /// The error that ended the stream; it is returned when the bytes before it are used up.
     failure: Option<io::Error>,
 }
 
@@ -240,11 +240,10 @@ impl Stream {
         if self.window().len() < needed { self.failure.take().map_or(Ok(false), Err) } else { Ok(true) }
     }
 
-    /// Moves the window to the front of a block that may be written and has room for so much.
+    /// Moves the window to the front of a block that may be written and has room for `needed` bytes.
     fn make_room(&mut self, needed: usize) {
         let len = self.end - self.start;
-        // Twice the window if there is much in it, as when the start of a capture is searched: it may be moved often
-        // then.
+        // A large window gets twice its size: while the start of a capture is searched, it may be moved often.
         let room = needed.max(BLOCK).max((2 * len).min(LONGEST as usize));
         match self.block.get_mut() {
             Some(block) if block.len() == room => block.copy_within(self.start..self.end, 0),
@@ -261,17 +260,18 @@ impl Stream {
         (self.start, self.end) = (0, len);
     }
 
-    /// A block of this size that no other handle holds.
+    /// Returns a block of `room` bytes that no other handle holds.
     fn take(&mut self, room: usize) -> Memory {
         if room > BLOCK {
-            // Instead of them, not beside them.
+            // A large block replaces the remembered ones, so that they do not add up.
             self.lent.clear();
         }
         let free = self.lent.iter_mut().position(|block| block.get_mut().is_some());
         free.map_or_else(|| Memory::with_room(room), |at| self.lent.swap_remove(at))
     }
 
-    /// Reads until the window holds so much; from a file, which keeps no reader waiting, until the block is full.
+    /// Reads until the window holds `needed` bytes. A file keeps no reader waiting, so it is read until the block is
+    /// full.
     fn read_on(&mut self, needed: usize) {
         let least = if self.unpacker.source().is_file() { usize::MAX } else { needed };
         let block = self.block.get_mut().expect("this is its only handle");
@@ -292,7 +292,7 @@ impl Stream {
     }
 }
 
-/// The first bytes of a source, read ahead to see what it is.
+/// The first bytes of a source, read ahead to identify it.
 #[derive(Debug, Default)]
 struct Head {
     bytes: [u8; 4],
@@ -314,36 +314,36 @@ impl Head {
         Ok(head)
     }
 
-    /// Of a file that is read from its first byte after that.
+    /// Reads the first bytes of a file, which is then at its first byte again.
     fn again(file: &mut File) -> Result<Self, OpenError> {
         let head = Self::read(file).and_then(|head| file.rewind().map(|()| Self { used: head.len, ..head }));
         head.map_err(|error| OpenError::Read { compression: None, error })
     }
 
-    /// What they say about packing.
+    /// The compression that they show.
     fn compression(&self) -> Option<Compression> {
         compression_of(&self.bytes[..self.len])
     }
 }
 
-/// Whether a file is packed; it stays where it is, at its first byte.
+/// Whether a file is packed. Leaves the file at its first byte.
 pub(super) fn is_packed(file: &mut File) -> Result<bool, OpenError> {
     Head::again(file).map(|head| head.compression().is_some())
 }
 
-/// What can be read.
+/// The source under the counter.
 enum Inner {
-    /// It can be read again, and keeps no reader waiting.
+    /// A file can be read again, and keeps no reader waiting.
     File(File),
     Other(Box<dyn Read + Send>),
 }
 
-/// The raw input: its first bytes again, then the rest, counted.
+/// The raw input: its first bytes again, then the rest; counts the bytes.
 struct Source {
     head: Head,
     inner: Inner,
     count: u64,
-    /// How many bytes there are, where that is known.
+    /// The number of all bytes, if it is known.
     size: Option<u64>,
 }
 
@@ -366,7 +366,7 @@ impl Source {
 }
 
 impl Read for Source {
-    /// Takes no notice of what a file has got since it was opened.
+    /// Ignores bytes that were appended to a file since it was opened.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.size.map_or(u64::MAX, |size| size.saturating_sub(self.count));
         let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -458,11 +458,11 @@ impl fmt::Debug for Unpacker {
     }
 }
 
-/// What the first bytes say about packing.
+/// The compression that the first bytes show.
 fn compression_of(start: &[u8]) -> Option<Compression> {
     match start {
         [0x1f, 0x8b, ..] => Some(Compression::Gzip),
-        // A frame, or one of the frames that a reader is to skip.
+        // A frame, or one of the frames that a reader has to skip.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! A reader over a mapped file. The only `unsafe` of reading captures is here.
+//! A reader over a mapped file. All `unsafe` of reading captures is in this file.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::reader::{Options, Reader};
 
 impl Reader {
     /// Opens a capture as [`Reader::open`] does, but maps a plain file: the records are lent from the system's own copy
-    /// of it. What is no plain file, or is packed, or cannot be mapped, is read.
+    /// of it. An input that is no plain file, is packed, or cannot be mapped is read instead.
     ///
     /// # Safety
     ///
-    /// As long as this reader lives, or a clone of its [`memory`](Reader::memory), no process may change the file or
-    /// shorten it: neither this one nor another. A change alters bytes behind a `&[u8]`, which is undefined behaviour;
-    /// and the system kills a process that looks at bytes that were cut off (SIGBUS).
+    /// While this reader or a clone of its [`memory`](Reader::memory) lives, no process, neither this one nor another,
+    /// may change or shorten the file. A change alters bytes behind a `&[u8]`, which is undefined behaviour. A process
+    /// that reads bytes that were cut off is killed by the system (SIGBUS).
     pub unsafe fn open_mapped(input: &Path) -> Result<Self, OpenError> {
         let is_file = fs::metadata(input).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
         if is_file && input.as_os_str() != "-" {

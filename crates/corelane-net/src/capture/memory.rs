@@ -1,4 +1,4 @@
-//! Bytes that records are lent from: memory of our own, or a mapped file.
+//! The bytes that records are lent from: memory of our own, or a mapped file.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ pub(super) enum Bytes {
     Mapped(Mmap),
     /// Memory from the allocator.
     Owned(Vec<u8>),
-    /// Anonymous memory, of which the first bytes are filled.
+    /// Anonymous memory whose first bytes are filled.
     Anonymous(Growing),
 }
 
@@ -30,8 +30,8 @@ impl Deref for Bytes {
     }
 }
 
-/// Bytes of a capture: all of them if they are at hand, else the part that the records come from now. Clones are the
-/// same bytes, which stay as they are as long as one of the clones does.
+/// Bytes of a capture: all of them if they are at hand, otherwise the part that the next records come from. Clones are
+/// the same bytes, which do not change while a clone exists.
 #[derive(Clone)]
 pub struct Memory(Arc<Bytes>);
 
@@ -40,12 +40,12 @@ impl Memory {
         Self(Arc::new(bytes))
     }
 
-    /// So many bytes to be filled.
+    /// Memory of `len` bytes, to be filled.
     pub(super) fn with_room(len: usize) -> Self {
         Self::new(Bytes::Owned(vec![0; len]))
     }
 
-    /// The bytes to be written, if they are our own and no other handle leads to them.
+    /// The bytes, writable, if they are our own and no other handle leads to them.
     pub(super) fn get_mut(&mut self) -> Option<&mut [u8]> {
         match Arc::get_mut(&mut self.0)? {
             Bytes::Owned(bytes) => Some(bytes),
@@ -58,7 +58,7 @@ impl Memory {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where bytes of a record lie in this memory; `None` if they do not.
+    /// The position of a record's bytes in this memory; `None` if they lie elsewhere.
     #[inline]
     pub fn place(&self, data: &[u8]) -> Option<usize> {
         let all: &[u8] = self;
@@ -84,11 +84,11 @@ impl fmt::Debug for Memory {
 
 /// Address space for an input of unknown length. It costs nothing until it is touched.
 const UNKNOWN_RESERVE: usize = 64 << 30;
-/// What is tried last where so much address space is refused.
+/// The smallest reserve that is tried, if the system refuses larger ones.
 const LEAST_RESERVE: usize = 1 << 20;
 
-/// Anonymous memory that is filled from the front. The address space is reserved at once, so that a long input is
-/// written where it stays and touched once; only an input of unknown length that outgrows its reserve is copied.
+/// Anonymous memory that is filled from the front. All its address space is reserved at once, so that a long input is
+/// written where it stays and touched once. Only an input of unknown length that outgrows its reserve is copied.
 #[derive(Debug)]
 pub(super) struct Growing {
     map: MmapMut,
@@ -101,7 +101,7 @@ impl Growing {
         Ok(Self { map: anonymous(len, false)?, len: 0 })
     }
 
-    /// Room for as much as may come.
+    /// Room for an input of unknown length.
     pub(super) fn unbounded() -> io::Result<Self> {
         let mut reserve = UNKNOWN_RESERVE;
         loop {

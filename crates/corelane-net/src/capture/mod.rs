@@ -1,18 +1,18 @@
 //! Capture files: reading pcap and pcapng, writing pcap.
 //!
-//! [`Reader`] walks a capture record by record. Files and pipes, packed or not, pass through blocks of memory, from
-//! which records are lent: a megabyte, more only for records that are longer, and beside what clones of [`Memory`] hold
-//! never more than 24 MiB. The walk is compiled once for each byte order and header shape, and the caller's closure is
-//! inlined into it.
+//! [`Reader`] walks a capture record by record. Files and pipes, packed or not, are read through blocks of memory, and
+//! records are lent from those. A block has a megabyte, or more for a record that is longer. All blocks together never
+//! exceed 24 MiB, beside those that clones of [`Memory`] hold. The walk is compiled once for each byte order and header
+//! shape, and the caller's closure is inlined into it.
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
-//! | `reader.rs`, `step.rs` | the reader over an input and a format; what a format tells it |
+//! | `reader.rs`, `step.rs` | the reader over an input and a format; the result of a walk |
 //! | `pcap.rs`, `pcapng.rs`, `order.rs` | the formats; byte orders as types |
-//! | `input.rs`, `memory.rs`, `map.rs` | where bytes come from; what records are lent from; mapped files |
-//! | `record.rs`, `error.rs`, `write.rs` | frames; what can be wrong; writing pcap |
+//! | `input.rs`, `memory.rs`, `map.rs` | the sources of bytes; the memory of records; mapped files |
+//! | `record.rs`, `error.rs`, `write.rs` | frames; errors and warnings; the pcap writer |
 
 mod error;
 mod input;

@@ -1,7 +1,7 @@
 //! The pcap format: a 24-byte header, then records of a fixed header and the frame.
 //!
-//! The magic number tells the byte order, the unit of the times' fraction, and whether records carry the eight more
-//! bytes of the "modified" format.
+//! The magic number gives the byte order, the unit of the times' fraction, and whether records carry eight more bytes,
+//! as in the "modified" format.
 
 use super::error::{OpenError, Part};
 use super::order::{Big, ByteOrder, Little, Order};
@@ -19,22 +19,23 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MODIFIED: u32 = 0xa1b2_cd34;
 
-/// A record above the capture's own snaplen is believed up to this length: tools that merge segments write such.
+/// A record longer than the capture's own snaplen is accepted up to this length: tools that merge segments write such
+/// records.
 const BELIEVED: u32 = 1 << 20;
 
-/// What a file header says.
+/// The facts of a file header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pcap {
     order: ByteOrder,
     modified: bool,
     /// Nanoseconds in a unit of the times' fraction.
     unit_ns: u64,
-    /// The longest record that is believed.
+    /// The longest record that is accepted.
     limit: u32,
     link: LinkType,
 }
 
-/// Whether a file that starts like this is a pcap file; its byte order and true magic number.
+/// The byte order and the true magic number of a file that starts like this; `None` if it is not a pcap file.
 pub(super) fn recognise(start: [u8; 4]) -> Option<(ByteOrder, u32)> {
     let known = |magic| matches!(magic, MICROSECONDS | NANOSECONDS | MODIFIED);
     let (little, big) = (u32::from_le_bytes(start), u32::from_be_bytes(start));
@@ -55,7 +56,7 @@ impl Pcap {
             ByteOrder::Big => Big::u32_at(header, at),
         };
         let snaplen = word(16);
-        // The upper six bits tell whether frames end in a checksum; decoding does not look so far.
+        // The upper six bits say whether frames end in a checksum; decoding does not look that far.
         let link = LinkType(word(20) & 0x03ff_ffff);
         if !link.is_supported() {
             return Err(OpenError::UnknownLink(link));

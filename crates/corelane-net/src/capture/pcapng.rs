@@ -1,15 +1,15 @@
-//! The pcapng format: blocks that each say their type and length, twice the length. Sections may differ in byte order,
-//! and every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
+//! The pcapng format is a series of blocks with a type and a length, the length twice. Sections may differ in byte
+//! order, and every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
 
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};
 use super::record::{LinkType, Record};
 use super::step::{LONGEST, Step, Stop};
 
-/// The section header's block type reads the same in both byte orders.
+/// The block type of a section header is the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
-/// The packet block of old, with a 16-bit interface number.
+/// The old packet block, with a 16-bit interface number.
 const OBSOLETE_PACKET: u32 = 2;
 /// A packet of interface 0 without a time.
 const SIMPLE_PACKET: u32 = 3;
@@ -21,7 +21,7 @@ const FRAME: usize = 12;
 /// The shortest section header, from its type to its second length.
 pub(super) const SECTION_HEADER: usize = 28;
 
-/// Interfaces of a section, and warnings about them: they stay in memory.
+/// The most interfaces of a section, and the most warnings about them: they stay in memory.
 const MOST_INTERFACES: usize = 1 << 16;
 const MOST_WARNINGS: usize = 100;
 
@@ -29,21 +29,21 @@ const OPTION_END: u16 = 0;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
-/// What the blocks so far have said.
+/// The facts of the blocks so far.
 #[derive(Debug)]
 pub(super) struct PcapNg {
     order: ByteOrder,
     /// The interfaces of this section.
     interfaces: Vec<Interface>,
-    /// What to tell the user.
+    /// The warnings for the user.
     pub(super) warnings: Vec<Warning>,
-    /// Records that were not usable, and whether one of this section was told already.
+    /// Unusable records, and in `told` whether one of this section was reported already.
     pub(super) skipped: u64,
     told: bool,
 }
 
 impl PcapNg {
-    /// For a window that starts with a section header.
+    /// A state for a window that starts with a section header.
     pub(super) fn new() -> Self {
         Self { order: ByteOrder::Little, interfaces: Vec::new(), warnings: Vec::new(), skipped: 0, told: false }
     }
@@ -74,7 +74,7 @@ impl PcapNg {
         Step { used: window.len() - done.rest.len(), records: done.records, stop }
     }
 
-    /// Walks to the next section header, for which it answers `None`.
+    /// Walks up to the next section header, and returns `None` there.
     #[inline]
     fn walk_section<'w, O: Order>(
         &mut self,
@@ -141,7 +141,7 @@ impl PcapNg {
         Ok(interface.record(interface.clock.time_ns(ticks), O::u32_at(header, 16), data))
     }
 
-    /// A simple packet says how long the frame was; what was captured of it follows from the interface's snaplen.
+    /// A simple packet gives the length of the frame. The captured length follows from the interface's snaplen.
     #[cold]
     fn simple<'w, O: Order>(&self, body: &'w [u8], last_time: u64) -> Result<Record<'w>, SkipReason> {
         let (header, rest) = body.split_first_chunk::<4>().ok_or(SkipReason::Overrun)?;
@@ -198,7 +198,7 @@ impl PcapNg {
         Ok(block.next)
     }
 
-    /// Counts a record that is not usable and says whether to tell it: a capture may hold millions of the same kind.
+    /// Counts an unusable record, and says whether to report it: a capture may hold millions of the same kind.
     #[cold]
     fn skip(&mut self, reason: SkipReason) -> Option<SkipReason> {
         self.skipped += 1;
@@ -218,14 +218,14 @@ struct Progress<'w> {
 /// One whole block.
 struct Block<'w> {
     kind: u32,
-    /// What is between the two lengths.
+    /// The bytes between the two lengths.
     body: &'w [u8],
-    /// What follows the block.
+    /// The bytes behind the block.
     next: &'w [u8],
 }
 
 impl<'w> Block<'w> {
-    /// The block that the window starts with; `Err(None)` for a section header, whose byte order has to be found first.
+    /// The block at the start of the window; `Err(None)` for a section header, whose byte order is not known yet.
     #[inline(always)]
     fn read<O: Order>(window: &'w [u8]) -> Result<Self, Option<Stop>> {
         match window.first_chunk::<4>() {
@@ -267,7 +267,7 @@ fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
     }
 }
 
-/// What a section says of one interface.
+/// The facts of one interface.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: LinkType,
@@ -276,7 +276,7 @@ struct Interface {
 }
 
 impl Interface {
-    /// Options that are cut or of a wrong length are left out, as if they were not there.
+    /// Options that are cut or have a wrong length are ignored.
     fn read<O: Order>(body: &[u8]) -> Option<Self> {
         let (header, mut options) = body.split_first_chunk::<8>()?;
         let mut resolution = DEFAULT_RESOLUTION;
@@ -314,7 +314,7 @@ impl Interface {
 /// Microseconds.
 const DEFAULT_RESOLUTION: u8 = 6;
 
-/// How an interface's ticks become nanoseconds since the epoch.
+/// The conversion of an interface's ticks to nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clock {
     unit: Unit,
@@ -326,9 +326,9 @@ struct Clock {
 enum Unit {
     /// So many nanoseconds.
     Nanoseconds(u64),
-    /// A nanosecond is so many ticks.
+    /// So many ticks are a nanosecond.
     PerNanosecond(u128),
-    /// A second is two to the power of this.
+    /// Two to the power of this many ticks are a second.
     PowerOfTwo(u8),
 }
 
@@ -341,7 +341,7 @@ impl Clock {
         } else if exponent <= 9 {
             Unit::Nanoseconds(10_u64.pow(9 - exponent))
         } else {
-            // Ticks too short for a power of ten in 128 bits: 64 bits of them are no time at all.
+            // Ticks too short for a power of ten in 128 bits: even 2^64 of them are less than a nanosecond.
             Unit::PerNanosecond(10_u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
         };
         Self { unit, offset_ns: i128::from(offset_s) * 1_000_000_000 }
@@ -372,24 +372,24 @@ impl Clock {
 /// What the interfaces at the start of a capture allow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Survey {
-    /// Some packets may be decoded, or reading will tell what is wrong.
+    /// Some packets may be decoded, or reading will show the error.
     Readable,
-    /// None can.
+    /// No packet can be decoded.
     UnknownLink(LinkType),
-    /// It takes so many bytes to tell.
+    /// So many bytes are needed to decide.
     Short(usize),
 }
 
 /// Looks ahead for an interface whose frames can be decoded.
 pub(super) struct Scout {
-    /// The section it has come to.
+    /// The section that it has reached.
     section: PcapNg,
     /// Whether it looks beyond the first packet.
     beyond: bool,
-    /// Whether it has come through the first section header.
+    /// Whether it has passed the first section header.
     has_begun: bool,
     unknown: Option<LinkType>,
-    /// Bytes of the window that it has come through.
+    /// Bytes of the window that it has passed.
     passed: usize,
 }
 
@@ -398,7 +398,7 @@ impl Scout {
         Self { section: PcapNg::new(), beyond, has_begun: false, unknown: None, passed: 0 }
     }
 
-    /// Goes on in a window that starts where the last one did. `at_end` says that nothing follows it.
+    /// Goes on in a window that starts where the last one did. `at_end` says that no bytes follow it.
     pub(super) fn survey(&mut self, window: &[u8], at_end: bool) -> Result<Survey, OpenError> {
         loop {
             let rest = &window[self.passed..];
@@ -422,7 +422,7 @@ impl Scout {
         }
     }
 
-    /// What a block tells.
+    /// The verdict after one block, if there is one.
     fn block(&mut self, block: &Block<'_>) -> Option<Survey> {
         match block.kind {
             INTERFACE => {
@@ -457,7 +457,7 @@ impl Scout {
         }
     }
 
-    /// How many bytes it has come through. The next window starts behind them.
+    /// Takes the number of bytes that it has passed. The next window starts behind them.
     pub(super) fn take_passed(&mut self) -> usize {
         std::mem::take(&mut self.passed)
     }

@@ -1,4 +1,4 @@
-//! The reader: an input, a format, and where the two have come to.
+//! The reader: an input, a format, and the position in both.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::pcapng::{self, PcapNg, Scout, Survey};
 use super::record::Record;
 use super::step::{LONGEST, Step, Stop};
 
-/// How to read a capture.
+/// Options for reading a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Reads the whole input into memory before [`Reader::open`] returns, unpacked.
+    /// Reads and unpacks the whole input into memory before [`Reader::open`] returns.
     pub preload: bool,
 }
 
@@ -51,9 +51,9 @@ pub struct Reader {
     /// Records handed over.
     records: u64,
     last_time: u64,
-    /// What the window is to hold before it is walked on, and what that is part of.
+    /// The bytes that the window needs before the next walk, and the part of a record or block that they belong to.
     owed: Option<(Part, usize)>,
-    /// Found behind records that were handed over, told by the next call.
+    /// An error behind records that were handed over; the next call returns it.
     pending: Option<ReadError>,
     ended: bool,
 }
@@ -65,19 +65,19 @@ enum Format {
 }
 
 impl Reader {
-    /// Opens a capture. The path `-` means the standard input. pcap and pcapng are known by their content, as are gzip
-    /// and zstd around them.
+    /// Opens a capture. The path `-` means the standard input. The content tells pcap from pcapng, and whether gzip or
+    /// zstd is around it.
     pub fn open(input: &Path, options: &Options) -> Result<Self, OpenError> {
         Self::new(Input::open(input, options.preload)?)
     }
 
-    /// Takes a capture that is in memory, packed or not.
+    /// Reads a capture that is in memory, packed or not.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::new(Input::from_bytes(bytes)?)
     }
 
-    /// Takes a capture from anything that can be read, packed or not. `size` is how many bytes it has, where that is
-    /// known: no more are read, and fewer are an error.
+    /// Reads a capture from any source, packed or not. `size` is the number of its bytes, if that is known: no more are
+    /// read, and fewer are an error.
     pub fn from_read(
         source: impl Read + Send + 'static,
         size: Option<u64>,
@@ -93,18 +93,19 @@ impl Reader {
         Ok(Self { input, format, offset, records: 0, last_time: 0, owed: None, pending: None, ended: false })
     }
 
-    /// Hands up to `max` records to `sink`, in the order of the file, and says how many; 0 is the end.
+    /// Hands up to `max` records to `sink`, in the order of the file, and returns their number; 0 is the end.
     ///
-    /// The count may be short of `max` before the end: what is there is not held back for what a pipe may bring later.
+    /// The number may be less than `max` before the end: records that are there do not wait for bytes that a pipe may
+    /// bring later.
     ///
     /// # Errors
     ///
-    /// Everything before the place of the error has been handed over by earlier calls: a call that fails has handed
-    /// over nothing. If reading can go on ([`ReadError::goes_on`]) the next call does, else it returns 0.
+    /// A call that fails has handed over nothing: earlier calls have handed over everything before the place of the
+    /// error. If reading can go on ([`ReadError::goes_on`]), the next call does so; otherwise it returns 0.
     ///
     /// # Panics
     ///
-    /// If `max` is 0, as the answer would look like the end.
+    /// If `max` is 0, as the result would look like the end.
     #[inline]
     pub fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
         assert!(max > 0, "`max` is 0: ask for at least one record");
@@ -129,20 +130,20 @@ impl Reader {
         }
     }
 
-    /// Moves on by what a walk did, and makes out what follows from why it stopped.
+    /// Moves on by the bytes of a walk, and records the consequence of its stop.
     fn settle(&mut self, step: Step) {
         self.consume(step.used);
         self.records += step.records as u64;
         match step.stop {
             Stop::Full => {}
-            // Not at once: records that are there do not wait for bytes that may take long to come.
+            // The wait comes later: records that are there do not wait for bytes that may take long to come.
             Stop::Short { part, needed } => self.owed = Some((part, needed)),
             Stop::TooLong { length, limit } => {
                 self.end(Some(ReadError::TooLong { place: self.place(), length, limit }));
             }
             Stop::Damaged(what) => self.end(Some(ReadError::Damaged { place: self.place(), what })),
             Stop::Skip { reason, bytes } => {
-                // The format has counted this one already.
+                // The format has counted this record already.
                 let place = Place { record: self.records + self.skipped(), offset: self.offset };
                 self.pending = Some(ReadError::Skipped { place, reason });
                 self.consume(bytes);
@@ -150,7 +151,7 @@ impl Reader {
         }
     }
 
-    /// Sees to it that the window holds what the last walk stopped for.
+    /// Fills the window with the bytes for which the last walk stopped.
     #[inline]
     fn settle_debt(&mut self) {
         if let Some((part, needed)) = self.owed.take() {
@@ -184,17 +185,17 @@ impl Reader {
         self.offset += bytes as u64;
     }
 
-    /// Of the next record.
+    /// The place of the next record.
     fn place(&self) -> Place {
         Place { record: self.records + self.skipped() + 1, offset: self.offset }
     }
 
-    /// The bytes that the next records are lent from, so that a caller that keeps a record need not copy it, but clones
-    /// these. `None` for what comes bit by bit, as from a pipe: then there is little in each of these, and copying it
-    /// takes less memory.
+    /// The memory that the next records are lent from. A caller that keeps a record can clone this instead of copying
+    /// the record. `None` for an input that comes bit by bit, as from a pipe: each such memory holds little, and a copy
+    /// takes less.
     ///
-    /// Now and then a record lies elsewhere nevertheless; [`Memory::place`] tells. The reader reads on into other
-    /// memory as long as there is a clone. So a caller that keeps many should count their bytes.
+    /// A record may lie elsewhere nevertheless; [`Memory::place`] tells. While a clone exists, the reader fills other
+    /// memory. So a caller that keeps many clones should count their bytes.
     pub fn memory(&mut self) -> Option<&Memory> {
         if self.input.memory().is_some() {
             self.settle_debt();
@@ -202,12 +203,12 @@ impl Reader {
         self.input.memory()
     }
 
-    /// Bytes of the input that have been used: of the packed ones if it is packed, unless it was preloaded.
+    /// Bytes of the input that have been used. For a packed input these are packed bytes, unless it was preloaded.
     pub fn position(&self) -> u64 {
         self.input.position()
     }
 
-    /// Bytes of the input in the terms of [`Reader::position`], where they are known.
+    /// Bytes of the whole input, counted as in [`Reader::position`], if they are known.
     pub fn size(&self) -> Option<u64> {
         self.input.size()
     }
@@ -217,7 +218,7 @@ impl Reader {
         self.records
     }
 
-    /// Records that were not usable and left out so far.
+    /// Unusable records that were skipped so far.
     pub fn skipped(&self) -> u64 {
         match &self.format {
             Format::Pcap(_) => 0,
@@ -225,7 +226,7 @@ impl Reader {
         }
     }
 
-    /// What the user should be told although nothing was lost, each once.
+    /// Takes the warnings for the user: nothing was lost. Each is returned once.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         match &mut self.format {
             Format::Pcap(_) => Vec::new(),
@@ -233,18 +234,18 @@ impl Reader {
         }
     }
 
-    /// The time of the last record, which a record without a time takes.
+    /// The time of the last record. A record without a time takes it over.
     pub fn last_time_ns(&self) -> u64 {
         self.last_time
     }
 
-    /// Sets the time that a first record without a time takes: the last one of the file before.
+    /// Sets the time for a first record without a time: the last time of the previous file.
     pub fn set_last_time_ns(&mut self, time_ns: u64) {
         self.last_time = time_ns;
     }
 }
 
-/// Finds out the format, and how many bytes of the window its header takes.
+/// Identifies the format, and the number of bytes of its header in the window.
 fn recognise(input: &mut Input) -> Result<(Format, usize), OpenError> {
     if !fill(input, 4)? {
         return Err(match input.window() {
@@ -265,8 +266,8 @@ fn recognise(input: &mut Input) -> Result<(Format, usize), OpenError> {
     Ok((Format::Pcap(Pcap::new(order, magic, header)?), pcap::FILE_HEADER))
 }
 
-/// Looks for an interface whose frames can be decoded: through all of what can be read again, else up to the first
-/// packet.
+/// Searches for an interface whose frames can be decoded. The search covers the whole input if that can be read again,
+/// and ends at the first packet otherwise.
 fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
     let (mut at_end, rewinds) = (!input.is_stream(), input.rewinds());
     let mut scout = Scout::new(at_end || rewinds);
@@ -284,7 +285,7 @@ fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
                 has_passed |= passed > 0;
                 at_end = !fill(input, needed - passed)?;
             }
-            // So much is not kept for that: reading will tell.
+            // The search keeps no more than that: reading will show the error.
             Survey::Short(needed) if needed > LONGEST as usize => break,
             Survey::Short(needed) => at_end = !fill(input, needed)?,
         }

@@ -1,6 +1,6 @@
-//! What a reader hands over: frames, and how their first bytes are to be read.
+//! The records that a reader hands over, and the link type of their first bytes.
 
-/// How the first bytes of a captured frame are to be read: the `LINKTYPE_` number of the capture.
+/// The kind of the first bytes of a captured frame: the `LINKTYPE_` number of the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u32);
 
@@ -11,9 +11,9 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// IPv4 or IPv6 without anything in front, as most systems number it.
     pub const RAW_12: Self = Self(12);
-    /// The same as OpenBSD numbers it.
+    /// The same, as OpenBSD numbers it.
     pub const RAW_14: Self = Self(14);
-    /// The same, the number meant for files.
+    /// The same, with the number meant for files.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: the address family in network byte order.
     pub const LOOP: Self = Self(108);
@@ -44,12 +44,12 @@ impl LinkType {
     }
 }
 
-/// One captured frame and what the capture says of it.
+/// One captured frame, with its time and length by the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Nanoseconds since the epoch.
     pub time_ns: u64,
-    /// The frame's length on the wire in bytes, of which `data` may hold fewer.
+    /// The frame's length on the wire in bytes; `data` may hold fewer.
     pub wire_len: u32,
     /// The link type of the interface that saw the frame.
     pub link: LinkType,

@@ -1,8 +1,8 @@
-//! What the formats tell the reader: how far a walk over its window has come, and why no farther.
+//! The result of a format's walk over the window: how far it has come, and why it stopped.
 
 use super::error::{Part, SkipReason};
 
-/// What one walk over a window of the input did.
+/// The result of one walk over a window of the input.
 #[derive(Debug)]
 pub(super) struct Step {
     /// Bytes of the window that are done with.
@@ -16,15 +16,15 @@ pub(super) struct Step {
 /// Why a walk over a window stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// As many records as were asked for.
+    /// It has handed over `max` records.
     Full,
-    /// What follows is whole only with this many bytes.
+    /// The next part is whole only with this many bytes.
     Short { part: Part, needed: usize },
     /// A length that no record can have.
     TooLong { length: u32, limit: u32 },
-    /// Nothing says where the next record starts.
+    /// The start of the next record cannot be found.
     Damaged(&'static str),
-    /// One record is not usable; the next one starts after so many bytes.
+    /// One record is unusable; the next one starts after so many bytes.
     Skip { reason: SkipReason, bytes: usize },
 }
 

@@ -1,43 +1,42 @@
-//! The seam between conversations and the protocols inside them.
+//! The trait between conversations and the protocols inside them.
 
 use super::side::Side;
 
 /// Takes the bytes of one conversation in order.
 ///
-/// For each side the calls are any number of [`data`](Application::data) and [`gap`](Application::gap), in the order of
-/// the stream, then at most one [`end`](Application::end). The two sides are interleaved as the packets were, so an
-/// answer usually comes behind its question, but not always: packets overtake each other, and a missing one holds back
-/// only its own side.
+/// For each side there are any number of calls of [`data`](Application::data) and [`gap`](Application::gap), in the
+/// order of the stream, then at most one of [`end`](Application::end). Calls of the two sides alternate as the packets
+/// did. So an answer usually comes behind its question, but not always: packets overtake each other, and a missing
+/// packet holds back only its own side.
 ///
-/// Times are nanoseconds since the epoch: of the packet that made the bytes available, which may be later than the one
-/// that brought them; at the end of a conversation that no packet closed, of its last one. They can go backwards as the
-/// packets' times can.
+/// Times are nanoseconds since the epoch. A call has the time of the packet that made the bytes available, which may be
+/// later than the packet that brought them. If no packet closes a conversation, its end has the time of its last
+/// packet. Times can go backwards, as those of the packets can.
 pub trait Application {
-    /// The next bytes of a TCP stream, in pieces of any size but never empty; of UDP the payload of one datagram a
-    /// call, which may be empty.
+    /// Takes the next bytes of a TCP stream, in pieces of any size but never empty. For UDP, each call brings the
+    /// payload of one datagram, which may be empty.
     fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]);
 
-    /// So many bytes of a TCP stream were not captured, or could not be kept, and are skipped: at least one. The next
+    /// Takes a gap: `missing` bytes of a TCP stream, at least one, were not captured or could not be kept. The next
     /// [`data`](Application::data) of this side goes on behind them.
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64);
 
-    /// Nothing further comes from this side: FIN, RST, time-out, eviction, or the end of the capture.
+    /// Takes the end of this side: FIN, RST, time-out, eviction, or the end of the capture. No more bytes of it follow.
     fn end(&mut self, side: Side, time_ns: u64);
 
-    /// The bytes that it holds outside of itself, by what is reserved (capacities, not lengths). Asked after every
-    /// packet that brought something, and charged to the memory of the partition, so it has to be cheap and has to be
-    /// true.
+    /// The bytes that it reserves outside of itself (capacities, not lengths). This is called after every packet that
+    /// brought something, and the partition's memory is charged with the result, so it must be cheap and true.
     fn heap_bytes(&self) -> usize;
 
-    /// Whether more of this side is of use. Once it says no, the bytes of this side are only counted, not put in order,
-    /// and none of the calls above but [`end`](Application::end) comes for it again.
+    /// Whether more bytes of this side are of use. After a no, the bytes of this side are only counted, not put in
+    /// order, and [`end`](Application::end) is the only further call for it.
     fn wants(&self, side: Side) -> bool {
         let _ = side;
         true
     }
 }
 
-/// Takes nothing: for conversations that are only counted.
+/// Ignores everything: for conversations that are only counted.
 impl Application for () {
     fn data(&mut self, _: Side, _: u64, _: &[u8]) {}
 

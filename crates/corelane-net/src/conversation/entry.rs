@@ -1,4 +1,4 @@
-//! What is kept of one conversation.
+//! The state of one conversation.
 
 use super::key::{Key, Sender};
 use super::side::Side;
@@ -6,9 +6,9 @@ use super::stream::{Extra, Marks, STARTED, Stream};
 use crate::decode::{Packet, TCP};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// A conversation of two ends over TCP or UDP, without what its application made of it.
+/// A conversation of two ends over TCP or UDP, without its application.
 ///
-/// 120 bytes; with the application's place two cache lines, of which a packet in order touches no others.
+/// It has 120 bytes. With the place of the application it has two cache lines, and a packet in order touches no others.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Conversation {
@@ -20,7 +20,7 @@ pub struct Conversation {
     pub(super) flags: u8,
     pub(super) first_ns: u64,
     last_ns: u64,
-    /// When the lists last heard of it.
+    /// The tick of its last packet, as the lists know it.
     pub(super) touched: Tick,
     pub(super) older: u32,
     pub(super) newer: u32,
@@ -29,7 +29,7 @@ pub struct Conversation {
     pub(super) streams: [Stream; 2],
 }
 
-/// A conversation with what it has once it brought payload.
+/// A conversation with the state that it has once it has brought payload.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Entry<A> {
@@ -37,10 +37,10 @@ pub(super) struct Entry<A> {
     pub(super) extra: Option<Box<Extra<A>>>,
 }
 
-/// The list a conversation is in.
+/// The list that a conversation is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Only one end was seen to send, SYNs apart.
+    /// Only one end was seen to send, SYNs aside.
     Unconfirmed,
     Udp,
     Tcp,
@@ -48,7 +48,7 @@ pub(super) enum Class {
     Closed,
 }
 
-/// Time as the lists know it: 2^30 nanoseconds each.
+/// Time as the lists know it, in units of 2^30 nanoseconds.
 pub(super) type Tick = u32;
 
 /// Picked up in the middle.
@@ -58,15 +58,15 @@ pub(super) const RESET: u8 = 2;
 /// It is in the list of those that hold bytes back.
 pub(super) const HOLDING: u8 = 4;
 
-/// In the place of a number.
+/// Stands for no conversation, in the place of a number.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How a conversation ended, and what was lost of it.
+/// The end of a conversation, and its losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// Why it is over.
     pub reason: Reason,
-    /// Bytes of each [side](Side::index) that were given up, of those that an application would have got.
+    /// Bytes of each [side](Side::index) that were given up, of those that the application would have got.
     pub missed: [u64; 2],
 }
 
@@ -92,7 +92,7 @@ pub enum Reason {
 pub enum State {
     /// Only one end was seen to send; a SYN that nothing else followed does not count.
     New,
-    /// Both ends were.
+    /// Both ends were seen to send.
     Established,
     /// Both ends have closed, or one has reset it.
     Closed,
@@ -139,7 +139,7 @@ impl Conversation {
         self.last_ns = self.last_ns.max(packet.time_ns);
     }
 
-    /// Counts the SYNs that came before it.
+    /// Counts the SYNs that came before the conversation began.
     pub(super) fn count_syns(&mut self, side: Side, frames: u32, bytes: u32) {
         let stream = &mut self.streams[side.index()];
         stream.packets += u64::from(frames);
@@ -164,17 +164,17 @@ impl Conversation {
             Side::Responder => self.originator.other(),
         };
         let key = self.key();
-        // Those mapped into IPv6 come back as what they were.
+        // IPv4 addresses mapped into IPv6 become IPv4 again.
         let address = IpAddr::V6(Ipv6Addr::from(key.address(sender))).to_canonical();
         SocketAddr::new(address, key.port(sender))
     }
 
-    /// The least time of its packets, in nanoseconds since the epoch.
+    /// The smallest time of its packets, in nanoseconds since the epoch.
     pub fn first_ns(&self) -> u64 {
         self.first_ns
     }
 
-    /// The largest time of its packets.
+    /// The largest time of its packets, in nanoseconds since the epoch.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
@@ -194,7 +194,7 @@ impl Conversation {
         self.tcp_flags[side.index()]
     }
 
-    /// How far it has come.
+    /// The state that it is in.
     pub fn state(&self) -> State {
         match self.class {
             Class::Unconfirmed => State::New,

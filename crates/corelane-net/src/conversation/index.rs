@@ -1,19 +1,19 @@
-//! Where the conversation of a key lies: open addressing with linear probing.
+//! The index from a key's hash to its conversation's number: open addressing with linear probing.
 //!
-//! 1. A word is 32 bits of the key's hash and 1 + the number of the conversation; 0 is empty. Words that do not match
-//!    are seen not to without a look at the conversation, eight of them lie in one cache line, and neither growing nor
-//!    removing needs the keys.
+//! 1. A word is 32 bits of the key's hash and 1 + the number of the conversation; the word 0 is empty. So words that do
+//!    not match are rejected without a look at the conversation, eight words lie in one cache line, and neither growth
+//!    nor removal needs the keys.
 //! 2. A position is the upper bits of the hash. At most half of the positions are taken; then the index doubles.
-//! 3. A removed word is closed over by moving back those behind it.
+//! 3. When a word is removed, those behind it move back into the hole.
 //!
-//! Why not `hashbrown`: its tombstones make the time at which it grows depend on the hashes, which are keyed at random.
-//! Here the memory is a function of how many conversations there are and were, so what is evicted to stay within a
-//! budget is the same in every run.
+//! `hashbrown` does not fit: its tombstones make the time of its growth depend on the hashes, which have random keys.
+//! Here the memory is a function of the numbers of conversations, now and before. So the same conversations are evicted
+//! in every run.
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
     words: Box<[u64]>,
-    /// What is left of a hash after this shift to the right is a position.
+    /// A hash shifted to the right by this is a position.
     shift: u32,
     len: usize,
 }
@@ -35,7 +35,7 @@ impl Index {
         (position + 1) & (self.words.len() - 1)
     }
 
-    /// The number with this hash for which `is` says yes.
+    /// The number with this hash that `is` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         if self.words.is_empty() {
@@ -55,7 +55,7 @@ impl Index {
         }
     }
 
-    /// Positions after the next insertion, if it needs more than there are.
+    /// The number of positions after the next insertion, if that needs more of them.
     pub(super) fn larger(&self) -> Option<usize> {
         (2 * (self.len + 1) > self.words.len()).then(|| (2 * self.words.len()).max(FIRST))
     }
@@ -92,7 +92,7 @@ impl Index {
         position
     }
 
-    /// Removes what has to be there.
+    /// Removes a number, which must be in the index.
     pub(super) fn remove(&mut self, hash: u32, number: u32) {
         let mask = self.words.len() - 1;
         let mut hole = self.position(hash, number);
@@ -112,7 +112,7 @@ impl Index {
         }
         self.words[hole] = 0;
         self.len -= 1;
-        // Far below what makes it grow, so that it does not do both by turns.
+        // This is far below the number that makes it grow, so that it does not grow and shrink by turns.
         if self.words.len() > FIRST && 16 * self.len < self.words.len() {
             self.resize(self.words.len() / 2);
         }
@@ -128,7 +128,7 @@ impl Index {
         self.words.len() * size_of::<u64>()
     }
 
-    /// What it would reserve with so many positions.
+    /// The bytes that it would reserve with so many positions.
     pub(super) fn bytes_of(positions: usize) -> usize {
         positions * size_of::<u64>()
     }
@@ -141,7 +141,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// Hashes of few bits, at either end, so that many are alike and runs wrap around.
+        /// Hashes of few bits, at either end of the range, so that many are equal and runs wrap around.
         #[test]
         fn holds_what_a_map_holds(steps in prop::collection::vec((0_u32..48, any::<bool>()), 1..400), low in any::<bool>()) {
             let hash = |key: u32| if low { key % 5 } else { u32::MAX - key % 7 };

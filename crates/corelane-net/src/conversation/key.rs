@@ -1,18 +1,18 @@
-//! Which conversation a packet belongs to.
+//! The key of a conversation, by which its packets are found.
 
 use super::side::Side;
 use crate::decode::Packet;
 
-/// Protocol, and both ends in an order that does not depend on which end sent.
+/// The protocol and both ends, in an order that does not depend on the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The lesser end's address, then the other's, as two words each: a `u128` would align everything to 16 bytes.
+    /// The lesser end's address, then the other's. Each is two words, as a `u128` would align everything to 16 bytes.
     addresses: [u64; 4],
     ports: [u16; 2],
     protocol: u8,
 }
 
-/// Which of the two ends of a [`Key`] sent a packet.
+/// The end of a [`Key`] that sent a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
     Lesser,
@@ -42,7 +42,7 @@ impl Key {
         (key, sender)
     }
 
-    /// The same words for the same key, all of it in five.
+    /// The whole key in five words.
     #[inline]
     pub(super) fn words(&self) -> [u64; 5] {
         let [a, b, c, d] = self.addresses;
@@ -50,7 +50,7 @@ impl Key {
         [a, b, c, d, rest]
     }
 
-    /// Without the branches and the call that `==` of arrays may become.
+    /// Equality without the branches and the call that `==` of arrays may become.
     #[inline]
     pub(super) fn equals(&self, other: &Self) -> bool {
         let (a, b) = (self.words(), other.words());
@@ -80,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// The side it is on, where `originator` is the end that opened.
+    /// The side of this end, if `originator` is the end that opened.
     #[inline]
     pub(super) fn side(self, originator: Sender) -> Side {
         if self == originator { Side::Originator } else { Side::Responder }

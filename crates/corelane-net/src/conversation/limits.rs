@@ -1,43 +1,44 @@
-//! What a partition may hold, and what happened in it.
+//! The limits of a partition, and its counts.
 
-/// What the conversations of one partition may hold, and for how long.
+/// The limits of the conversations of one partition, in bytes and time.
 ///
-/// Bytes are reserved ones, with the slack of tables and lists.
+/// Bytes are reserved bytes, with the slack of tables and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All of it: conversations, their index, applications, bytes out of order.
+    /// All bytes: conversations, their index, applications, and bytes out of order.
     pub bytes: usize,
-    /// Bytes out of order of one side of a conversation, each piece with [`PIECE_OVERHEAD`] on top.
+    /// Bytes out of order of one side of a conversation; each piece costs [`PIECE_OVERHEAD`] more.
     pub held_per_side: usize,
     /// The same of both sides.
     pub held_per_conversation: usize,
     /// The same of all conversations.
     pub held: usize,
-    /// How long bytes wait for a missing one before it is given up, if the other end's acknowledgments are not seen.
+    /// How long bytes wait for missing ones, if no acknowledgments of the other end are seen. Then the hole is given
+    /// up.
     pub hole_timeout_ns: u64,
-    /// How long a conversation lasts after its last packet while only one end was seen to send.
+    /// How long a conversation lasts after its last packet, if only one end was seen to send.
     pub unconfirmed_timeout_ns: u64,
-    /// The same of UDP, when both were.
+    /// The same for UDP, if both ends were seen to send.
     pub udp_timeout_ns: u64,
-    /// The same of TCP.
+    /// The same for TCP, if both ends were seen to send.
     pub tcp_timeout_ns: u64,
-    /// The same of TCP when it is closed: that long its ports take stragglers.
+    /// The same for a closed TCP connection: for that long its ports take stragglers.
     pub closed_timeout_ns: u64,
 }
 
-/// What a piece out of order costs beside its bytes: its place in a list, and what an allocation takes.
+/// The cost of a piece out of order beside its bytes: its place in a list, and the overhead of an allocation.
 pub const PIECE_OVERHEAD: usize = 40;
 
 /// The least budget of a partition.
 pub const LEAST_BYTES: usize = 64 << 10;
 
-/// The most, so that numbers of conversations fit 32 bits.
+/// The largest budget, so that the numbers of conversations fit 32 bits.
 const MOST_BYTES: usize = 256 << 30;
 
 impl Limits {
-    /// The usual limits with so many bytes in all, at least [`LEAST_BYTES`]: half of them for bytes out of order, a
-    /// quarter and at most 1 MiB for a conversation, half of that for a side. Holes 10 s, one-sided conversations 30 s,
-    /// UDP 60 s, TCP 5 minutes, closed 5 s.
+    /// The usual limits for `bytes` in all, which is raised to [`LEAST_BYTES`] if it is less. Bytes out of order may
+    /// take half of it; those of one conversation a quarter and at most 1 MiB, and those of one side half of that.
+    /// Holes are given up after 10 s. One-sided conversations last 30 s, UDP 60 s, TCP 5 minutes, closed ones 5 s.
     pub fn new(bytes: usize) -> Self {
         const SECOND: u64 = 1_000_000_000;
         let bytes = bytes.clamp(LEAST_BYTES, MOST_BYTES);
@@ -65,7 +66,7 @@ impl Default for Limits {
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened in a partition.
+        /// Counts of the packets and conversations of a partition.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counts {
@@ -73,7 +74,7 @@ macro_rules! counts {
         }
 
         impl Counts {
-            /// Adds what another one counted.
+            /// Adds the counts of `other`.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }
@@ -93,12 +94,12 @@ counts! {
     udp_packets,
     /// Conversations begun.
     conversations,
-    /// Of these, TCP picked up in the middle: neither their SYN nor their SYN-ACK is known.
+    /// Of these, TCP connections picked up in the middle: neither their SYN nor their SYN-ACK is known.
     midstream,
-    /// SYNs of no conversation, for which none is kept.
+    /// SYNs that belong to no conversation and begin none.
     bare_syns,
-    /// Other TCP segments of no conversation that begin none: no payload, or RST, or flags that no sender sets
-    /// together.
+    /// Other TCP segments that belong to no conversation and begin none: without payload, with RST, or with flags that
+    /// no sender sets together.
     strays,
     /// Conversations that both ends closed.
     finished,
@@ -108,35 +109,34 @@ counts! {
     replaced,
     /// Conversations without packets for too long.
     timed_out,
-    /// Conversations given up for the memory that others need.
+    /// Conversations evicted for the memory that others need.
     evicted,
     /// Conversations that were open at the end of the capture.
     open_at_end,
     /// Applications begun.
     applications,
-    /// Segments that came before one in front of them, and were held back.
+    /// Segments that were held back, since an earlier one was missing.
     held_back,
     /// Segments, or parts of them, whose bytes were there already.
     retransmitted,
-    /// Segments that overlap bytes held back, as far as these differ from theirs. What came first stays.
+    /// Segments that overlap bytes held back and differ from them. The earlier bytes stay.
     conflicts,
-    /// Segments of at most one byte right before the next one expected, with which an end asks whether the other is
-    /// there.
+    /// Segments of at most one byte right before the next one expected: an end asks whether the other is there.
     keep_alives,
-    /// Times that bytes were given up.
+    /// Gaps: how often bytes were given up.
     gaps,
     /// The bytes given up.
     gap_bytes,
-    /// Holes given up because the other end had acknowledged what is behind: the capture missed them.
+    /// Holes given up because the other end had acknowledged bytes behind them: the capture missed them.
     holes_acknowledged,
     /// Holes given up because too many bytes were waiting for them.
     holes_over_limit,
     /// Holes given up because bytes were waiting for them too long.
     holes_timed_out,
-    /// Segments with a sequence number too far off to be of the connection, which were not taken.
+    /// Segments that were left out, as their sequence number is too far off to be of the connection.
     implausible,
-    /// Times that such segments in a row made their sequence numbers the ones to go on with.
+    /// How often four such segments in a row made the stream go on at their sequence number.
     resynchronised,
-    /// Segments with payload behind the end of their side.
+    /// Segments with payload behind the FIN of their side.
     behind_end,
 }

@@ -1,24 +1,29 @@
-//! Conversations: the packets of two ends put together, and their bytes in order.
+//! Conversations: joins the packets of two ends and puts their bytes in order.
 //!
-//! [`Conversations`] holds those of one partition, within a budget of bytes. It is given packets and marks in time; it
-//! gives an [`Application`] the bytes of each side in order, and an [`Observer`] each conversation when it is over.
+//! [`Conversations`] holds the conversations of one partition, within a budget of bytes. Its input is packets, and
+//! marks in time. It hands the bytes of each side, in order, to an [`Application`], and each conversation that is over
+//! to an [`Observer`].
 //!
 //! # What begins a conversation
 //!
 //! - UDP: any datagram.
-//! - TCP: a SYN-ACK, as it shows that there were both a SYN and a host that answers it; or a segment with payload, a
-//!   connection picked up in its middle.
-//! - Nothing else. A SYN leaves a trace among the last few hundred of its partition, no conversation: its time, its
-//!   sequence number and its bytes are the connection's if there comes to be one, and are overwritten by other SYNs if
-//!   not. FIN, RST and bare ACK of no conversation are strays, which are counted.
+//! - TCP: a SYN-ACK, since it shows both a SYN and a host that answers it.
+//! - TCP: a segment with payload. It belongs to a connection that is picked up in its middle.
+//! - Nothing else. FIN, RST and bare ACK of no conversation are strays: they are counted and dropped.
 //!
-//! Payload on a SYN is not taken before it comes again, or is a gap if it does not (TCP Fast Open).
+//! A SYN begins no conversation. It leaves a trace among the last SYNs of its partition: its time, its sequence number
+//! and its bytes. If the connection comes about, they become part of its conversation. If not, later SYNs overwrite the
+//! trace.
+//!
+//! Payload on a SYN (TCP Fast Open) is left out. It is taken if the sender repeats it, and is a gap otherwise.
 //!
 //! # What ends it
 //!
-//! FIN from both ends, in the order of their bytes, or an RST whose sequence number can be of this connection: then it
-//! is closed, and takes stragglers for some seconds. A SYN ends a closed one, and a SYN-ACK that answers a new SYN ends
-//! one in any state. Else it is over when nothing comes for too long, when its memory is needed, or with the capture.
+//! - FIN from both ends, in the order of their bytes, or an RST whose sequence number can be of this connection, closes
+//!   a conversation. A closed one still takes stragglers for some seconds.
+//! - A SYN ends a closed conversation. A SYN-ACK that answers a new SYN ends one in any state.
+//! - Otherwise a conversation is over when no packet of it comes for too long, when its memory is needed, or when the
+//!   capture ends.
 //!
 //! # Example
 //!
@@ -65,12 +70,12 @@
 //! | file | what |
 //! |---|---|
 //! | `partition.rs` | fragments and conversations together |
-//! | `table.rs`, `index.rs`, `segments.rs` | the table: beginnings, expiry, eviction; where one is found and lies |
-//! | `entry.rs`, `key.rs`, `side.rs` | what is kept of one; which one a packet belongs to; its two ends |
+//! | `table.rs`, `index.rs`, `segments.rs` | the table: beginnings, expiry, eviction; its index; its memory |
+//! | `entry.rs`, `key.rs`, `side.rs` | the state of a conversation; the key of a packet; the two ends |
 //! | `stream.rs` | the bytes of one side of a TCP connection, put in order |
 //! | `syns.rs` | the traces of the last SYNs |
-//! | `application.rs`, `observer.rs` | the seams: what a protocol gets; what is told of conversations |
-//! | `limits.rs` | what a partition may hold, and what is counted |
+//! | `application.rs`, `observer.rs` | the traits that a protocol and the owner of the records implement |
+//! | `limits.rs` | the limits of a partition, and its counts |
 
 mod application;
 mod entry;

@@ -1,18 +1,18 @@
-//! The seam between conversations and the code that hears of them.
+//! The trait through which code hears of conversations.
 
 use super::application::Application;
 use super::entry::{Conversation, Ending};
 
-/// What is done about the conversations of a partition: which protocols look into them, and where their records go.
+/// The treatment of a partition's conversations: which protocols look into them, and where their records go.
 pub trait Observer<A: Application> {
-    /// A conversation has brought its first payload. `None` if it is not to be looked into; then it is only counted.
+    /// Takes a conversation's first payload. `None` means that nothing looks into it, and it is only counted.
     fn begin(&mut self, conversation: &Conversation) -> Option<A>;
 
-    /// A packet, or a mark, has made an application take something; so here is what it found to be fetched.
+    /// Takes the results of an application, after a packet or a mark has called it.
     fn progress(&mut self, conversation: &Conversation, application: &mut A) {
         let _ = (conversation, application);
     }
 
-    /// A conversation is over. Both sides of its application, if it has one, have been told.
+    /// Takes a conversation that is over. Its application, if it has one, has been told the end of both sides.
     fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>);
 }

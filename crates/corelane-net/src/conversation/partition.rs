@@ -7,9 +7,9 @@ use super::table::Conversations;
 use crate::decode::{Datagram, NoPacket, packet};
 use crate::defrag::{self, Defragmenter};
 
-/// The fragments and the conversations of one partition: of address pairs of which no packet goes anywhere else.
+/// The fragments and the conversations of one partition. All packets of its address pairs come here.
 ///
-/// What it does and what it holds are functions of its packets and marks, in their order, and of nothing else.
+/// Its results and its memory are functions of its packets and marks, in their order, and of nothing else.
 #[derive(Debug)]
 pub struct Partition<A> {
     fragments: Defragmenter,
@@ -19,7 +19,7 @@ pub struct Partition<A> {
 }
 
 impl<A: Application> Partition<A> {
-    /// Without state, and without memory.
+    /// Makes a partition without state, which reserves no memory yet.
     ///
     /// # Panics
     ///
@@ -33,8 +33,8 @@ impl<A: Application> Partition<A> {
         }
     }
 
-    /// Takes a datagram or a fragment, which came in a frame of `wire_len` bytes. Fragments that become whole are put
-    /// together in `buffer`, of which all partitions of a thread need one.
+    /// Takes a datagram or a fragment that came in a frame of `wire_len` bytes. `buffer` holds a datagram reassembled
+    /// from fragments; all partitions of a thread share one buffer.
     #[inline]
     pub fn datagram(
         &mut self,
@@ -83,13 +83,13 @@ impl<A: Application> Partition<A> {
         }
     }
 
-    /// The caller got to this time. See [`Conversations::expire`].
+    /// Makes time pass up to `mark_ns`. See [`Conversations::expire`].
     pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
         self.fragments.expire(mark_ns);
         self.conversations.expire(mark_ns, observer);
     }
 
-    /// The capture is over. See [`Conversations::finish`].
+    /// Ends the capture. See [`Conversations::finish`].
     pub fn finish(&mut self, observer: &mut impl Observer<A>) {
         self.fragments.finish();
         self.conversations.finish(observer);
@@ -115,7 +115,7 @@ impl<A: Application> Partition<A> {
         self.malformed
     }
 
-    /// Bytes reserved for all of it.
+    /// Bytes reserved for fragments and conversations.
     pub fn reserved_bytes(&self) -> usize {
         self.fragments.reserved_bytes() + self.conversations.reserved_bytes()
     }

@@ -1,13 +1,13 @@
-//! Items side by side in pieces of equal size: no item is moved when there are more of them, and memory goes back when
-//! there are fewer.
+//! Items side by side in pieces of equal size. No item is moved when their number grows, and memory is given back when
+//! it shrinks.
 
-/// Items of a piece: with 128 bytes each, a page.
+/// Items of a piece; with 128 bytes each they fill a page.
 const PIECE: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Segments<T> {
-    /// All full but the last one with items; at most one without behind it, so that one item that comes and goes costs
-    /// no allocation.
+    /// All pieces with items are full but the last one. At most one empty piece follows, so that one item that comes
+    /// and goes costs no allocation.
     pieces: Vec<Vec<T>>,
     len: usize,
 }
@@ -33,7 +33,7 @@ impl<T> Segments<T> {
         &mut self.pieces[number as usize / PIECE][number as usize % PIECE]
     }
 
-    /// What the next item makes necessary to reserve.
+    /// The bytes that the next item makes it reserve.
     pub(super) fn bytes_of_next(&self) -> usize {
         if self.len < self.pieces.len() * PIECE {
             return 0;
@@ -63,7 +63,7 @@ impl<T> Segments<T> {
         (self.len - 1) as u32
     }
 
-    /// Removes an item; the last one, if it is another, takes its number.
+    /// Removes an item. The last item, if it is another, takes its number.
     pub(super) fn swap_remove(&mut self, number: u32) -> T {
         self.len -= 1;
         let last = self.pieces[self.len / PIECE].pop().expect("the last piece with items");

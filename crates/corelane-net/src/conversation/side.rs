@@ -1,10 +1,10 @@
 //! The two ends of a conversation.
 
-/// Which end of a conversation sent.
+/// The end of a conversation that sent.
 ///
-/// Which end opened a TCP connection is known from its handshake. Of a connection whose handshake was not captured, and
-/// of UDP, the originator is the end that was seen first, with a guess by port numbers where that was in the middle. So
-/// a protocol that can tell by content which end is the client should go by content.
+/// The handshake of a TCP connection tells which end opened it. Without a captured handshake, and for UDP, the
+/// originator is the end that was seen first, or a guess by port numbers if the connection was picked up in the middle.
+/// So a protocol whose content tells the client should go by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opened the conversation.
@@ -17,7 +17,7 @@ impl Side {
     /// Both ends.
     pub const BOTH: [Side; 2] = [Side::Originator, Side::Responder];
 
-    /// The end at the other side.
+    /// The opposite end.
     #[must_use]
     pub const fn other(self) -> Side {
         match self {

@@ -1,75 +1,77 @@
 //! The bytes of one side of a TCP connection, put in order.
 //!
-//! There is one number a side, the sequence number that comes next, until something arrives behind a hole.
+//! While bytes come in order, a side has one number: the sequence number that comes next. More is kept only once a
+//! segment arrives behind a hole.
 //!
-//! 1. A segment that begins at the next number goes through to the application as it lies in the packet: no copy, no
+//! 1. A segment that begins at the next number goes to the application as it lies in the packet, without a copy or an
 //!    allocation.
-//! 2. What lies before the next number was there already: it is counted and left out.
-//! 3. A segment behind a hole is copied and held back. Pieces held back are in order and do not overlap: what came
-//!    first stays, and of a later copy only what is new is kept. Where they overlap and differ it is counted.
-//! 4. When the hole is filled, or given up, the pieces go out up to the next hole. A hole given up is a gap, told and
-//!    counted.
+//! 2. Bytes before the next number are there already: they are counted and left out.
+//! 3. A segment behind a hole is copied and held back. Pieces that are held back are in order and do not overlap: the
+//!    first copy of a byte stays, and of a later copy only the new bytes are kept. Overlaps that differ are counted.
+//! 4. When the hole is filled or given up, the pieces are handed over up to the next hole. A hole that is given up is a
+//!    gap: the application is told, and it is counted.
 //!
 //! # When a hole is given up
 //!
-//! - The other end has acknowledged what is behind it, and bytes behind it are here: so that end has the missing ones,
-//!   and will not be sent them again. If nothing is behind it yet the hole stays, as the acknowledgment may have been
-//!   captured before what it acknowledges.
-//! - Too many bytes wait. Then the first hole of this side goes, and the next, until the new bytes fit; where even that
-//!   does not help, everything up to them. No other conversation pays for it.
-//! - Bytes wait too long and the other end's acknowledgments were never seen: the capture has one direction only.
+//! - The other end has acknowledged the bytes behind it, and such bytes are here. So that end has the missing bytes,
+//!   and they will not be sent again. If there are no bytes behind the hole yet it stays, as the acknowledgment may
+//!   have been captured before the segment that it acknowledges.
+//! - Too many bytes wait. The first holes of this side are given up, one by one, until the new bytes fit. If even that
+//!   does not help, everything up to the new bytes is given up. No other conversation pays for it.
+//! - Bytes wait too long, and the other end's acknowledgments were never seen: the capture has one direction only.
 //! - The side ends: by RST, time-out, eviction, end of the capture.
-//! - A part of a segment was on the wire but not captured: nothing will bring it.
+//! - A part of a segment was on the wire but not captured: no later packet brings it.
 //!
 //! # Sequence numbers
 //!
-//! They wrap around, so only distances are compared, from the next number on. Within 2^28 ahead or behind a segment is
-//! of the connection; no window in use is as large. One that is farther off is left out: a stray of an earlier
-//! connection, or made up. When that happens four times in a row, it is the next number that is wrong, after a capture
-//! that missed more than that, or a new connection whose handshake it missed; then the hole is given up whatever its
-//! size, and the stream goes on.
+//! Sequence numbers wrap around, so only distances from the next number are compared. A segment within 2^28 ahead or
+//! behind is of the connection, since no window in use is as large. A segment farther off is left out: it is a stray of
+//! an earlier connection, or forged.
 //!
-//! A keep-alive repeats the byte before the next number; a probe of a closed window brings the next byte, which may
-//! come again: both need no rule of their own.
+//! If four segments in a row are too far off, the next number is wrong. Either the capture missed more than 2^28 bytes,
+//! or it missed the handshake of a new connection. Then the hole is given up whatever its size, and the stream goes on.
 //!
-//! Against what smoltcp and others have for an end of a connection: there the receiver decides what it takes, by its
-//! window, and can wait for ever for a retransmission. Here neither is ours to decide.
+//! A keep-alive repeats the byte before the next number. A probe of a closed window brings the next byte, which may
+//! come again. Neither needs a rule of its own.
+//!
+//! In smoltcp and other stacks, which are an end of the connection, the receiver's window decides which bytes it takes,
+//! and it can wait for ever for a retransmission. An observer can do neither.
 
 use super::application::Application;
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};
 use super::side::Side;
 use std::collections::VecDeque;
 
-/// What is known of a side as long as its bytes come in order.
+/// The state of a side while its bytes come in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     /// The sequence number of the next byte.
     pub(super) next: u32,
-    /// The largest sequence number up to which the other end has everything.
+    /// The other end has acknowledged every byte before this sequence number.
     acked: u32,
 }
 
-/// What else is known of a side, as bits.
+/// Further facts about a side, as bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks(u8);
 
-/// It has sent something beside unanswered SYNs.
+/// It has sent more than unanswered SYNs.
 pub(super) const SENT: u8 = 1;
 /// The next sequence number is known …
 pub(super) const STARTED: u8 = 2;
-/// … but only from what the other end acknowledged first.
+/// … but only from the first acknowledgment of the other end.
 pub(super) const GUESSED: u8 = 4;
-/// What the other end has acknowledged is known.
+/// The acknowledgments of the other end are known.
 const ACKED: u8 = 8;
 /// The application was told of the end.
 pub(super) const ENDED: u8 = 16;
-/// The bytes are not wanted.
+/// The application does not want the bytes.
 pub(super) const UNWANTED: u8 = 32;
-/// The segments in a row that were implausible: one of them, in the number of two bits that …
+/// The number, of two bits, of implausible segments in a row: one of them …
 const STRIKE: u8 = 64;
-/// … these are.
+/// … and the mask of the number.
 const STRIKES: u8 = 3 * STRIKE;
 
 impl Marks {
@@ -96,7 +98,7 @@ impl Marks {
     }
 }
 
-/// How far a sequence number can be from the next one.
+/// The bound on a plausible distance from the next sequence number.
 const FAR: i32 = 1 << 28;
 
 #[inline]
@@ -110,21 +112,21 @@ fn distance(from: u32, to: u32) -> i32 {
 }
 
 impl Stream {
-    /// The next sequence number is known from here on.
+    /// Sets the next sequence number, which is known from here on.
     pub(super) fn start(&mut self, marks: &mut Marks, next: u32) {
         self.next = next;
         marks.set(STARTED);
         marks.clear(GUESSED);
     }
 
-    /// It is, from what the other end acknowledges, so maybe there are bytes before it that are still to come.
+    /// Takes the next sequence number from an acknowledgment of the other end. Bytes before it may still come.
     fn guess(&mut self, marks: &mut Marks, next: u32) {
         self.start(marks, next);
         self.acked = next;
         marks.set(GUESSED | ACKED);
     }
 
-    /// The other end has everything before `acknowledged`. Says whether that is more than is here.
+    /// Takes an acknowledgment of everything before `acknowledged`. Says whether that is more than is here.
     #[inline]
     pub(super) fn acknowledged(&mut self, marks: &mut Marks, acknowledged: u32) -> bool {
         if !marks.has(STARTED) {
@@ -139,12 +141,12 @@ impl Stream {
         ahead > 0
     }
 
-    /// Whether a segment without payload, an RST say, can be of this connection.
+    /// Whether a segment without payload, such as an RST, can be of this connection.
     pub(super) fn is_plausible(&self, marks: Marks, sequence: u32) -> bool {
         !marks.has(STARTED) || is_plausible(distance(self.next, sequence))
     }
 
-    /// Where a side has got to whose bytes are not wanted.
+    /// Moves the next sequence number of a side whose bytes are not wanted up to `end`.
     pub(super) fn follow(&mut self, marks: &mut Marks, end: u32) {
         if !marks.has(STARTED) || distance(self.next, end) > 0 {
             self.start(marks, end);
@@ -172,12 +174,12 @@ fn cost(length: usize) -> usize {
     length + PIECE_OVERHEAD
 }
 
-/// What a side has while there is a hole.
+/// The state of a side while there is a hole.
 #[derive(Debug)]
 struct Waiting {
-    /// In order, none overlapping another, none at or before the next sequence number, none behind the FIN.
+    /// In order and without overlaps; none is at or before the next sequence number, and none behind the FIN.
     pieces: VecDeque<Piece>,
-    /// Their cost.
+    /// The cost of the pieces.
     held: usize,
     /// When the first hole was seen.
     since_ns: u64,
@@ -185,27 +187,27 @@ struct Waiting {
     fin: Option<u32>,
 }
 
-/// What an allocation is charged beside its bytes.
+/// The charge of an allocation beside its bytes.
 const ALLOCATION: usize = 16;
 
 impl Waiting {
     fn reserved_bytes(&self) -> usize {
-        // Each piece: its bytes and its allocation. Its place is in the list.
+        // A piece is charged with its bytes and its allocation; its place is in the list.
         let data = self.held - self.pieces.len() * (PIECE_OVERHEAD - ALLOCATION);
         size_of::<Self>() + ALLOCATION + data + self.pieces.capacity() * size_of::<Piece>()
     }
 }
 
-/// What a conversation has once it brought payload.
+/// The state of a conversation that has brought payload.
 #[derive(Debug)]
 pub(super) struct Extra<A> {
     pub(super) application: A,
     waiting: [Option<Box<Waiting>>; 2],
-    /// Bytes given up.
+    /// Bytes given up, by side.
     pub(super) missed: [u64; 2],
-    /// What the partition was charged for all this.
+    /// The bytes that the partition was charged for all this.
     pub(super) charged: usize,
-    /// Where the conversation is in the list of those that hold bytes back.
+    /// The conversation's position in the list of those that hold bytes back.
     pub(super) holding: u32,
 }
 
@@ -220,7 +222,7 @@ impl<A: Application> Extra<A> {
         size_of::<Self>() + ALLOCATION + self.application.heap_bytes() + waiting
     }
 
-    /// Whether one side or the other has a hole.
+    /// Whether at least one side has a hole.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting[0].is_some() || self.waiting[1].is_some()
@@ -237,18 +239,18 @@ impl<A: Application> Extra<A> {
     }
 }
 
-/// What all conversations of a partition share.
+/// The state that all conversations of a partition share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) counts: Counts,
     /// The cost of all pieces.
     pub(super) held: usize,
-    /// Whether an application was called since this was last set to no.
+    /// Whether an application was called since the caller last cleared this.
     pub(super) called: bool,
 }
 
-/// A side at the time when something is done to it.
+/// A side, while a packet, a mark or the end is applied to it.
 pub(super) struct Turn<'a, A> {
     pub(super) side: Side,
     pub(super) time_ns: u64,
@@ -259,7 +261,7 @@ pub(super) struct Turn<'a, A> {
 }
 
 impl<A: Application> Turn<'_, A> {
-    /// A segment's payload, of which the last `cut` bytes were not captured.
+    /// Takes a segment's payload. The last `cut` bytes of the segment were not captured.
     #[inline]
     pub(super) fn data(&mut self, sequence: u32, payload: &[u8], cut: u32) {
         if self.marks.has(ENDED | UNWANTED) {
@@ -276,7 +278,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// The same where it is not plainly the next.
+    /// Takes a payload that does not plainly begin at the next number.
     #[cold]
     fn place(&mut self, sequence: u32, mut payload: &[u8], mut cut: u32) {
         if !self.marks.has(STARTED) {
@@ -293,7 +295,7 @@ impl<A: Application> Turn<'_, A> {
             if self.marks.has(ENDED) {
                 return;
             }
-            // How much is missing is not known if it seems to go back.
+            // If the number seems to go back, the size of the gap is not known.
             self.skip(distance(self.stream.next, sequence).max(1) as u32);
             self.stream.next = sequence;
             ahead = 0;
@@ -314,7 +316,7 @@ impl<A: Application> Turn<'_, A> {
         self.tidy();
     }
 
-    /// Leaves out what lies behind the end that a FIN told.
+    /// Leaves out the bytes behind the end that a FIN gave.
     fn clip(&mut self, sequence: u32, payload: &mut &[u8], cut: &mut u32) {
         let Some(fin) = self.fin_ahead() else { return };
         let room = usize::try_from(distance(sequence, fin)).unwrap_or(0);
@@ -325,7 +327,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Bytes of which `old` lie before the next number, and the others on from there.
+    /// Takes bytes of which the first `old` lie before the next number, and the others from there on.
     fn join(&mut self, old: usize, payload: &[u8], cut: u32) {
         let length = payload.len() + cut as usize;
         if old >= length {
@@ -353,7 +355,7 @@ impl<A: Application> Turn<'_, A> {
         self.run();
     }
 
-    /// Bytes behind a hole.
+    /// Takes bytes behind a hole.
     fn hold_back(&mut self, sequence: u32, payload: &[u8]) {
         let behind = sequence.wrapping_sub(self.stream.next);
         if self.acked_ahead() >= behind {
@@ -390,7 +392,7 @@ impl<A: Application> Turn<'_, A> {
         self.insert(sequence, payload);
     }
 
-    /// Bytes that no longer lie behind a hole.
+    /// Takes bytes that no longer lie behind a hole.
     fn join_at(&mut self, sequence: u32, payload: &[u8]) {
         let old = self.stream.next.wrapping_sub(sequence) as usize;
         if old < payload.len() && !self.marks.has(ENDED) {
@@ -398,7 +400,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// How many pieces some bytes overlap, each of which may divide them.
+    /// The number of pieces that a range of bytes overlaps; each of them may divide the range.
     fn touched(&self, start: u32, length: usize) -> usize {
         let Some(waiting) = self.waiting() else { return 0 };
         let place = |sequence: u32| sequence.wrapping_sub(self.stream.next);
@@ -408,7 +410,7 @@ impl<A: Application> Turn<'_, A> {
         last - first
     }
 
-    /// Keeps what is new of bytes behind a hole.
+    /// Keeps the new ones of bytes behind a hole.
     fn insert(&mut self, start: u32, payload: &[u8]) {
         let Self { stream, shared, time_ns, .. } = self;
         let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(*time_ns));
@@ -442,7 +444,7 @@ impl<A: Application> Turn<'_, A> {
         shared.counts.conflicts += u64::from(differs);
     }
 
-    /// Gives up the holes in what the other end has.
+    /// Gives up the holes in the bytes that the other end has acknowledged.
     #[cold]
     pub(super) fn give_up_acknowledged(&mut self) {
         while let Some(hole) = self.first_hole()
@@ -460,7 +462,7 @@ impl<A: Application> Turn<'_, A> {
         self.tidy();
     }
 
-    /// The side sends nothing from this sequence number on.
+    /// Takes a FIN: the side sends nothing from this sequence number on.
     pub(super) fn fin(&mut self, sequence: u32) {
         if self.marks.has(ENDED) {
             return;
@@ -503,7 +505,7 @@ impl<A: Application> Turn<'_, A> {
         self.give_up_acknowledged();
     }
 
-    /// Heeds that an application wants no more of this side, for whatever came of the other one.
+    /// Stops the side if the application wants no more of it, for any reason, such as bytes of the other side.
     #[inline]
     pub(super) fn heed(&mut self) {
         if !self.marks.has(ENDED | UNWANTED) && !self.extra.application.wants(self.side) {
@@ -512,7 +514,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// A mark in time: gives up holes that are too old, where there are no acknowledgments to go by.
+    /// Takes a mark in time: gives up holes that are too old, if there are no acknowledgments to judge them by.
     pub(super) fn expire(&mut self) {
         let limit = self.shared.limits.hole_timeout_ns;
         if !self.marks.has(ACKED)
@@ -526,13 +528,13 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Nothing further comes: hands over all there is.
+    /// Ends the side: hands over all bytes that are held back.
     pub(super) fn finish(&mut self) {
         if self.marks.has(ENDED) {
             return;
         }
         self.give_up_all();
-        // One byte ahead is the FIN of a side, if that was not captured.
+        // An acknowledgment one byte ahead is that of the side's FIN, if the FIN was not captured.
         if !self.marks.has(ENDED | UNWANTED) && self.acked_ahead() > 1 {
             self.skip(self.acked_ahead());
         }
@@ -547,7 +549,7 @@ impl<A: Application> Turn<'_, A> {
         self.tidy();
     }
 
-    /// Gives up the first hole with bytes behind it, and hands over these. Says whether there was one.
+    /// Gives up the first hole that has bytes behind it, and hands those over. Says whether there was one.
     fn give_up_first(&mut self) -> bool {
         let Some(hole) = self.first_hole() else { return false };
         self.skip(hole as u32);
@@ -569,13 +571,13 @@ impl<A: Application> Turn<'_, A> {
         self.waiting()?.fin
     }
 
-    /// How far the other end's acknowledgments are ahead of what is here.
+    /// The number of bytes by which the other end's acknowledgments are ahead of the next number.
     fn acked_ahead(&self) -> u32 {
         let ahead = distance(self.stream.next, self.stream.acked);
         if self.marks.has(ACKED) && ahead > 0 && is_plausible(ahead) { ahead as u32 } else { 0 }
     }
 
-    /// Goes on to a sequence number, by pieces where there are some.
+    /// Moves the next number to `sequence`, and hands over the pieces on the way.
     fn advance_to(&mut self, sequence: u32) {
         loop {
             let Ok(left @ 1..) = usize::try_from(distance(self.stream.next, sequence)) else { return };
@@ -590,7 +592,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Hands over pieces as long as there is no hole.
+    /// Hands over pieces up to the next hole.
     fn run(&mut self) {
         while self.first_hole() == Some(0) {
             let piece = self.take_first();
@@ -610,7 +612,7 @@ impl<A: Application> Turn<'_, A> {
         piece.data
     }
 
-    /// Ends a side whose end is reached, and gives back what is not needed any more.
+    /// Ends a side that has come to its end, and frees memory that is not needed any more.
     fn tidy(&mut self) {
         if self.fin_ahead() == Some(self.stream.next) || (self.fin_ahead().is_some() && self.marks.has(UNWANTED)) {
             self.end();
@@ -627,7 +629,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Tells of the end, if that has not been done.
+    /// Tells the application of the end, unless it was told before.
     fn end(&mut self) {
         if self.marks.has(ENDED) {
             return;

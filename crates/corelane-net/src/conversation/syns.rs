@@ -1,20 +1,20 @@
-//! The SYNs seen last.
+//! Traces of the last SYNs.
 //!
-//! A SYN alone begins no conversation, or a flood of spoofed ones would be a conversation each. But when its answer
-//! comes, or data whose answer was not captured, it tells which end opened, when, and where the sequence numbers start.
-//! So SYNs leave a trace in a fixed number of places: the place is a hash of the conversation, and a later SYN takes
-//! it. A flood overwrites traces, which costs those connections the time and the count of their SYN, no more. The hash
-//! has no secret: which trace is lost must not differ from run to run.
+//! A SYN alone begins no conversation, or each spoofed SYN of a flood would be one. But when its answer comes, or data
+//! whose answer was not captured, the SYN tells which end opened, when, and where the sequence numbers start. So SYNs
+//! leave traces in a fixed number of places. The place is a hash of the conversation, and a later SYN overwrites it. A
+//! flood overwrites traces, and only costs those connections the time and the count of their SYN. The hash has no
+//! secret, as the same traces must be lost in every run.
 
 use super::key::{Key, Sender};
 
-/// How long a trace is believed, in nanoseconds.
+/// The time for which a trace counts, in nanoseconds.
 const FRESH: u64 = 60_000_000_000;
 
 /// The most places: more than a partition sees SYNs in the time of an answer.
 const MOST: usize = 4096;
 
-/// A SYN, and those that repeated it.
+/// A SYN, and its repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syn {
     key: Key,
@@ -27,13 +27,13 @@ pub(super) struct Syn {
 
 #[derive(Debug)]
 pub(super) struct Syns {
-    /// Nothing before the first SYN.
+    /// Empty before the first SYN.
     places: Box<[Option<Syn>]>,
     count: usize,
 }
 
 impl Syns {
-    /// With a part of a partition's memory.
+    /// Makes room for traces, with a part of a partition's memory.
     pub(super) fn new(bytes: usize) -> Self {
         let count = (bytes / 64 / size_of::<Option<Syn>>()).clamp(1, MOST);
         Self { places: Box::default(), count: 1 << count.ilog2() }
@@ -52,7 +52,7 @@ impl Syns {
         (hash >> 32) as usize & (self.count - 1)
     }
 
-    /// A SYN was sent. Says whether memory was reserved for it.
+    /// Records a SYN. Says whether memory was reserved for it.
     pub(super) fn remember(
         &mut self,
         key: &Key,

@@ -1,28 +1,29 @@
 //! The table of the conversations of one partition.
 //!
-//! 1. An [index](super::index) finds the conversation of a packet: one look at a line of words, and one at the
-//!    conversation itself, two lines. Conversations lie side by side and without holes: when one goes the last takes
-//!    its number. So what is reserved follows their number down as well as up.
-//! 2. A conversation begins as the header of the [module](super) says. Its application begins with its first payload.
-//! 3. Each is in one of four lists, by class, the one heard of last at the end. A list goes by ticks of a second: a
-//!    conversation that was heard of in this tick already keeps its place, so that packets in a row do not touch their
-//!    neighbours' lines.
-//! 4. At a mark in time, conversations that are over their time are evicted from the front of the lists.
-//! 5. When something has to be reserved and the budget is used up, conversations go until it fits: closed ones first;
-//!    then those only one end of which was heard, if these have more than a quarter of the budget; then of the others
-//!    the one that was not heard of for longest.
+//! 1. An [index](super::index) finds the conversation of a packet. That takes a look at one line of words and one at
+//!    the conversation itself, which has two lines. Conversations lie side by side and without holes: when one is
+//!    removed, the last one takes its number. So the reserved memory follows their number down as well as up.
+//! 2. The header of the [module](super) says when a conversation begins. Its application begins with its first payload.
+//! 3. Each conversation is in one of four lists, by its class; the one with the latest packet is at the end. A list
+//!    knows time in ticks of a second. A conversation that already had a packet in this tick keeps its place, so that
+//!    packets in a row do not touch their neighbours' lines.
+//! 4. At a mark in time, conversations whose time-out has passed are removed from the front of the lists.
+//! 5. When memory is needed and the budget is used up, conversations are evicted until it fits. Closed ones go first.
+//!    Then one-sided ones go, if these have more than a quarter of the budget. Then the least recently used of the
+//!    others goes. One-sided ones within their quarter go last.
 //!
 //! # Why a flood does not win
 //!
-//! A spoofed SYN reserves nothing, and neither does an RST, FIN or ACK of no conversation, whatever else is set. A
-//! spoofed SYN that is answered, a spoofed datagram or segment with payload begins a conversation, but the other end
-//! never confirms it, so all of these together can have a quarter of the budget at most as long as others need the
-//! rest. What one conversation holds back, [its own limits](super::stream) bound.
+//! - A spoofed SYN reserves nothing; neither does an RST, FIN or ACK of no conversation, whatever other flags it has.
+//! - A spoofed SYN that is answered begins a conversation, and so does a spoofed datagram or segment with payload. But
+//!   the other end never confirms it. So all of these together keep at most a quarter of the budget while others need
+//!   the rest.
+//! - [Limits of its own](super::stream) bound the bytes that one conversation holds back.
 //!
 //! # Why the result is always the same
 //!
-//! Everything here is a function of the packets and marks of this partition in their order. The hash of the index has
-//! random keys, but what is reserved depends on how many conversations there are, not where (see
+//! Everything here is a function of the packets and marks of this partition, in their order. The hash of the index has
+//! random keys, but the reserved memory depends only on the number of conversations, not on their positions (see
 //! [`index`](super::index)).
 
 use super::application::Application;
@@ -40,13 +41,13 @@ use crate::decode::{Packet, TCP};
 use foldhash::quality::RandomState;
 use std::hash::BuildHasher;
 
-/// A list of conversations, by what they have in them.
+/// A list of conversations, linked by the numbers in them.
 #[derive(Clone, Copy, Debug)]
 struct List {
     oldest: u32,
     newest: u32,
     len: usize,
-    /// Reserved by them beside their entries.
+    /// Bytes that its conversations reserve beside their entries.
     charged: usize,
 }
 
@@ -60,9 +61,9 @@ pub struct Conversations<A> {
     entries: Segments<Entry<A>>,
     lists: [List; 4],
     syns: Syns,
-    /// The numbers of those that hold bytes back.
+    /// The numbers of the conversations that hold bytes back.
     holding: Vec<u32>,
-    /// The largest time so far.
+    /// The largest time of a packet or mark so far.
     clock: u64,
     shared: Shared,
 }
@@ -72,7 +73,7 @@ fn tick(time_ns: u64) -> Tick {
 }
 
 impl<A: Application> Conversations<A> {
-    /// Without conversations, and without memory.
+    /// Makes an empty table, which reserves no memory yet.
     ///
     /// # Panics
     ///
@@ -91,23 +92,23 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// How many there are.
+    /// The number of conversations.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no conversation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
     }
 
-    /// Bytes reserved. Between two calls never more than the budget, where an application does not take more than that
-    /// for itself within one packet.
+    /// The bytes reserved. Between two calls they never exceed the budget, unless an application alone takes more than
+    /// that within one packet.
     pub fn reserved_bytes(&self) -> usize {
         let charged: usize = self.lists.iter().map(|list| list.charged).sum();
         self.index.reserved_bytes()
@@ -117,7 +118,7 @@ impl<A: Application> Conversations<A> {
             + charged
     }
 
-    /// The cost of all bytes held back as out of order, by the measure of [`Limits::held`].
+    /// The cost of all bytes that are held back as out of order, measured as for [`Limits::held`].
     pub fn held_bytes(&self) -> usize {
         self.shared.held
     }
@@ -157,11 +158,11 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// The caller got to this time, and so does everything that waits for time to pass. Where marks lie among the
-    /// packets is the caller's choice; the same places give the same result.
+    /// Makes time pass up to `mark_ns`: gives up holes and conversations that have waited for too long. The caller
+    /// chooses where marks lie among the packets; the same places give the same result.
     pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
         self.clock = self.clock.max(mark_ns);
-        // From the end, as one that is done leaves the list, and the last takes its place.
+        // Backwards, as a conversation that is done leaves the list, and the last one takes its place.
         for at in (0..self.holding.len()).rev() {
             let number = self.holding[at];
             let entry = self.entries.get_mut(number);
@@ -184,7 +185,7 @@ impl<A: Application> Conversations<A> {
             (Class::Tcp, limits.tcp_timeout_ns),
         ];
         for (class, timeout_ns) in timeouts {
-            // A tick is over when the next one begins, so that no conversation goes early.
+            // A tick counts only when the next one has begun, so that no conversation times out early.
             while let Some(number) = self.oldest(class)
                 && let behind = tick(self.clock) - self.entries.get(number).conversation.touched
                 && u64::from(behind.saturating_sub(1)) << 30 >= timeout_ns
@@ -195,7 +196,7 @@ impl<A: Application> Conversations<A> {
         self.make_room(observer, |_| 0);
     }
 
-    /// The capture is over, and so is every conversation. Gives all memory back.
+    /// Ends the capture, and every conversation with it. Gives all memory back.
     pub fn finish(&mut self, observer: &mut impl Observer<A>) {
         while self.entries.len() > 0 {
             self.remove((self.entries.len() - 1) as u32, Reason::CaptureEnded, observer);
@@ -211,8 +212,8 @@ impl<A: Application> Conversations<A> {
         (self.hash.hash_one(key.words()) >> 32) as u32
     }
 
-    /// A SYN, with ACK or without, of a conversation that is there. If it begins another one the old one is over, else
-    /// this is its number now.
+    /// Takes a SYN, with or without ACK, of a conversation that is there. If it begins another connection, the old
+    /// conversation is over. Otherwise the result is the conversation's number now.
     #[cold]
     fn go_on_or_replace(
         &mut self,
@@ -240,10 +241,10 @@ impl<A: Application> Conversations<A> {
             return None;
         }
         if control == SYN {
-            // Maybe a new connection of an old one's ports: the answer will tell.
+            // This may be a new connection on the ports of an old one; its answer will tell.
             self.remember_syn(key, sender, packet, observer);
         }
-        // The trace may have made room for itself.
+        // The trace may have evicted conversations, so the number is looked up again.
         let hash = self.hash(key);
         self.index.find(hash, |number| self.entries.get(number).conversation.key().equals(key))
     }
@@ -254,7 +255,7 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// A packet without a conversation: begins one if it is to.
+    /// Takes a packet without a conversation, and begins one if the packet can.
     #[cold]
     fn open(
         &mut self,
@@ -279,7 +280,7 @@ impl<A: Application> Conversations<A> {
             return None;
         }
         let answers = control == SYN | ACK;
-        // An answer acknowledges the SYN, and payload on it at most.
+        // An answer acknowledges the SYN, and at most the payload on it.
         let is_answered = |syn: &Syn| {
             syn.sender != sender
                 && packet.acknowledgment.wrapping_sub(syn.sequence.wrapping_add(1)) <= u32::from(u16::MAX)
@@ -309,7 +310,7 @@ impl<A: Application> Conversations<A> {
 
     fn insert(&mut self, conversation: Conversation, hash: u32, observer: &mut impl Observer<A>) -> u32 {
         self.make_room(observer, |table| {
-            // While the index moves there are two.
+            // While the index moves there are two of them.
             table.entries.bytes_of_next() + table.index.larger().map_or(0, Index::bytes_of)
         });
         self.shared.counts.conversations += 1;
@@ -319,8 +320,8 @@ impl<A: Application> Conversations<A> {
         number
     }
 
-    /// Brings a conversation into the class and the charge that it should have; with `heard`, to where those just heard
-    /// of are. Says whether it costs more than before.
+    /// Moves a conversation to the class that it should have, and updates its charge. With `heard`, also moves it to
+    /// the place for conversations with a packet in this tick. Says whether it costs more than before.
     #[inline]
     fn settle(&mut self, number: u32, heard: bool) -> bool {
         let now = tick(self.clock);
@@ -349,8 +350,8 @@ impl<A: Application> Conversations<A> {
         self.charge(number)
     }
 
-    /// Brings the charge of a conversation, and whether it is listed as holding bytes back, to what it should be. Says
-    /// whether it costs more than before.
+    /// Updates the charge of a conversation, and whether it is listed as holding bytes back. Says whether it costs more
+    /// than before.
     #[inline]
     fn charge(&mut self, number: u32) -> bool {
         let Entry { conversation, extra } = self.entries.get_mut(number);
@@ -383,7 +384,7 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// Puts a conversation to the end of its list.
+    /// Puts a conversation at the end of its list.
     fn link(&mut self, number: u32) {
         let touched = tick(self.clock);
         let Entry { conversation, extra } = self.entries.get_mut(number);
@@ -409,8 +410,8 @@ impl<A: Application> Conversations<A> {
         self.join_neighbours(class, older, newer, newer, older);
     }
 
-    /// Links the neighbours of a place in a list: the one before it sees `newer` behind it, and the one behind it sees
-    /// `older` before it.
+    /// Links the neighbours of a place in a list: `newer` follows the one before it, and `older` precedes the one
+    /// behind it.
     fn join_neighbours(&mut self, class: usize, before: u32, behind: u32, newer: u32, older: u32) {
         match before {
             NONE => self.lists[class].oldest = newer,
@@ -427,7 +428,7 @@ impl<A: Application> Conversations<A> {
         (oldest != NONE).then_some(oldest)
     }
 
-    /// Gives conversations up until there is room for `needed` more bytes.
+    /// Evicts conversations until there is room for `needed` more bytes.
     fn make_room(&mut self, observer: &mut impl Observer<A>, needed: impl Fn(&Self) -> usize) {
         while self.reserved_bytes() + needed(self) > self.shared.limits.bytes
             && let Some(number) = self.victim()
@@ -457,7 +458,7 @@ impl<A: Application> Conversations<A> {
             Class::Closed => Reason::Finished,
             _ => reason,
         };
-        // Nothing of it came later, though the clock may have gone on with the packets of others.
+        // No packet of it came later, though packets of others may have moved the clock on.
         let last_ns = entry.conversation.last_ns();
         for side in Side::BOTH {
             if let Some(mut turn) = turn(entry, side, last_ns, &mut self.shared) {
@@ -466,7 +467,7 @@ impl<A: Application> Conversations<A> {
         }
         let counts = &mut self.shared.counts;
         match reason {
-            // Counted when they were closed.
+            // These were counted when the conversation was closed.
             Reason::Finished | Reason::Reset => {}
             Reason::Replaced => counts.replaced += 1,
             Reason::TimedOut => counts.timed_out += 1,
@@ -493,7 +494,7 @@ impl<A: Application> Conversations<A> {
         }
     }
 
-    /// The last conversation has taken the number of one that is gone.
+    /// Makes the links follow the last conversation, which has taken the number of one that was removed.
     fn renumber(&mut self, from: u32, to: u32) {
         let Entry { conversation, extra } = self.entries.get(to);
         let (older, newer, class) = (conversation.older, conversation.newer, conversation.class as usize);
@@ -507,14 +508,14 @@ impl<A: Application> Conversations<A> {
     }
 }
 
-/// Which end opened, of a packet that does not say: the one that sends first, unless that is from a port of a service
-/// to one of a client.
+/// The end that opened, for a packet that does not say: the sender, unless it sends from a service's port to a
+/// client's.
 fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
     const SERVICES: u16 = 1024;
     if packet.source_port < SERVICES && packet.destination_port >= SERVICES { sender.other() } else { sender }
 }
 
-/// A side of a conversation with an application.
+/// The turn of a side; `None` if the conversation has no application.
 #[inline]
 fn turn<'a, A>(entry: &'a mut Entry<A>, side: Side, time_ns: u64, shared: &'a mut Shared) -> Option<Turn<'a, A>> {
     let Entry { conversation, extra } = entry;
@@ -523,7 +524,7 @@ fn turn<'a, A>(entry: &'a mut Entry<A>, side: Side, time_ns: u64, shared: &'a mu
     Some(Turn { side, time_ns, stream, marks, extra, shared })
 }
 
-/// An application was called: heeds what it wants now, and lets what it found be fetched.
+/// Follows a call of the application: heeds which sides it wants now, and lets the observer fetch its results.
 #[inline]
 fn called<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
     for side in Side::BOTH {
@@ -547,7 +548,7 @@ fn begin<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared
         if unwanted {
             marks.set(UNWANTED);
         }
-        // It has closed without a byte.
+        // This side has closed without a byte.
         if marks.has(ENDED)
             && let Some(extra) = &mut entry.extra
         {
@@ -648,7 +649,7 @@ fn segment<A: Application>(
     }
 }
 
-/// An RST ends both sides, if its sequence number can be of this connection.
+/// Takes an RST, which ends both sides if its sequence number can be of this connection.
 #[cold]
 fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, shared: &mut Shared) {
     let Conversation { streams, marks, .. } = &mut entry.conversation;
@@ -675,7 +676,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Keeps the last bytes of each call, so that its memory goes up and down.
+    /// An application that keeps the last bytes of each call, so that its memory goes up and down.
     #[derive(Debug)]
     struct Keeper(Vec<u8>);
 
@@ -712,7 +713,7 @@ mod tests {
         }
     }
 
-    /// Everything that is kept to be fast, against what it stands for.
+    /// Checks every value that is cached for speed against the state that it caches.
     fn check(table: &Conversations<Keeper>) {
         let (mut held, mut holding) = (0, 0);
         let mut charged = [0; 4];

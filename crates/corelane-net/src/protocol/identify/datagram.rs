@@ -1,11 +1,11 @@
-//! Rules over single datagrams, which say yes or no.
+//! Rules over single datagrams. They say yes or no.
 
 use super::protocol::Protocol;
 use super::rule::Says::{self, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
 use crate::protocol::dns;
 
-/// In this order; the first that says yes is right.
+/// The rules in their order; the first yes is the verdict.
 pub(super) const RULES: [fn(&[u8]) -> Says; 7] =
     [dhcp, quic, bittorrent_table, netbios_name, dns_message, bittorrent_transport, ntp];
 
@@ -17,15 +17,15 @@ fn dns_message(bytes: &[u8]) -> Says {
     }
 }
 
-/// A question for a name of 32 bytes, as NetBIOS writes it, of the type that only it has, or of the one that it shares
-/// and then all of letters A to P.
+/// A question for a name of 32 bytes, as NetBIOS writes it. Its type is the one of NetBIOS alone, or one that DNS has
+/// too; then the name has only the letters A to P.
 fn netbios_name(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
         return No;
     };
     let counts: [u16; 4] = std::array::from_fn(|at| u16::from_be_bytes([header[4 + 2 * at], header[5 + 2 * at]]));
     let possible = rest.len() >= 38 && counts.iter().all(|&count| count <= 2) && counts[0] + counts[1] > 0;
-    // The name may have a scope behind it, which is not used in practice.
+    // A scope may follow the name, but is not used in practice.
     let named = possible && rest[0] == 32 && rest[33] == 0;
     let letters = || rest[1..33].iter().all(|byte| (b'A'..=b'P').contains(byte));
     match named && (rest[34..36] == [0, 0x20] || (rest[34..36] == [0, 0x21] && letters())) {
@@ -35,7 +35,7 @@ fn netbios_name(bytes: &[u8]) -> Says {
     }
 }
 
-/// BOOTP's fixed part with lengths that fit, and DHCP's cookie behind it.
+/// BOOTP's fixed part with lengths that fit, followed by DHCP's cookie.
 fn dhcp(bytes: &[u8]) -> Says {
     let cookie = bytes.get(236..240) == Some(&[0x63, 0x82, 0x53, 0x63]);
     match bytes {
@@ -47,7 +47,7 @@ fn dhcp(bytes: &[u8]) -> Says {
     }
 }
 
-/// A long header of a version that was given out, with identifiers that fit; of an Initial packet its lengths too.
+/// A long header of an assigned version, with identifiers that fit; for an Initial packet, with lengths that fit too.
 fn quic(bytes: &[u8]) -> Says {
     let [first, v0, v1, v2, v3, rest @ ..] = bytes else {
         return No;
@@ -95,7 +95,7 @@ fn quic(bytes: &[u8]) -> Says {
     let Some((length, rest)) = variable(rest) else {
         return No;
     };
-    // At least a packet number and the authentication tag.
+    // The least content: a packet number and the authentication tag.
     if length < 17 || length > rest.len() as u64 {
         return No;
     }
@@ -110,14 +110,14 @@ fn is_quic_version(version: &[u8]) -> bool {
     matches!(version, [0, 0, 0, 1] | [0x6b, 0x33, 0x43, 0xcf] | [0xff, 0, 0, 0x1d..=0x22])
 }
 
-/// Bytes behind their length in one byte.
+/// A length in one byte, and the bytes behind it.
 fn counted(bytes: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.split_first()?;
     let length = usize::from(length);
     if length > most { None } else { rest.split_at_checked(length) }
 }
 
-/// QUIC's numbers of one, two, four or eight bytes.
+/// A QUIC number of one, two, four or eight bytes.
 fn variable(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let &first = bytes.first()?;
     let (number, rest) = bytes.split_at_checked(1 << (first >> 6))?;
@@ -137,8 +137,8 @@ fn bittorrent_table(bytes: &[u8]) -> Says {
     }
 }
 
-/// µTP's first packet: type SYN of version 1, nothing to acknowledge, nothing measured yet, and no payload behind known
-/// extensions.
+/// µTP's first packet: type SYN of version 1, with nothing acknowledged, nothing measured yet, and no payload behind
+/// known extensions.
 fn bittorrent_transport(bytes: &[u8]) -> Says {
     let Some((header, mut rest)) = bytes.split_first_chunk::<20>() else {
         return No;
@@ -160,9 +160,9 @@ fn bittorrent_transport(bytes: &[u8]) -> Says {
     if rest.is_empty() { Yes(Protocol::BitTorrent, "µTP packet SYN", Client) } else { No }
 }
 
-/// A header whose every field is possible, of a length that is possible.
+/// A header whose fields are all possible, in a datagram of possible length.
 fn ntp(bytes: &[u8]) -> Says {
-    // The header, then perhaps a key and a digest; extensions come in words.
+    // A key and a digest may follow the header; extensions come in words.
     if !(48..=48 + 256).contains(&bytes.len()) || !bytes.len().is_multiple_of(4) {
         return No;
     }
@@ -170,7 +170,7 @@ fn ntp(bytes: &[u8]) -> Says {
     let (stratum, poll, precision) = (bytes[1], bytes[2] as i8, bytes[3] as i8);
     let possible =
         (1..=4).contains(&version) && stratum <= 16 && (-7..=17).contains(&poll) && (-35..=0).contains(&precision);
-    // Clients leave most of it zero, but not all.
+    // Clients leave most fields zero, but not all of them.
     let transmitted = bytes[40..48] != [0; 8];
     match mode {
         _ if !possible || !transmitted => No,

@@ -1,17 +1,18 @@
-//! Which protocol a conversation speaks, by what it says and never by its ports.
+//! Identifies the protocol of a conversation by its content, never by its ports.
 //!
-//! 1. Of each side the first bytes are kept, at most [`PREFIX`]. Of datagrams each is judged by itself, up to
+//! 1. The first bytes of each side of a stream are kept, at most [`PREFIX`]. Each datagram is judged by itself, up to
 //!    [`DATAGRAMS`] a side.
-//! 2. A rule a protocol says of them: yes, no, or not to be told yet. It never takes a yes or no back when more bytes
-//!    come.
-//! 3. The rules have an order, and one speaks only when all before it have said no. So the verdict does not depend on
-//!    the pieces in which the bytes arrive.
-//! 4. A rule may look at what the other side said, but only at whole lines of it, and after the other side's own rules.
-//! 5. When all rules of a side have said no, or its prefix is full, that side is done; its bytes are kept, as the other
-//!    side may tell what they are. A gap starts it anew, [`RESTARTS`] times.
+//! 2. There is a rule for each kind of message. A rule says yes, no, or that it needs more bytes. It never takes back a
+//!    yes or a no when more bytes come.
+//! 3. The rules have an order, and a rule counts only when all before it have said no. So the verdict does not depend
+//!    on the pieces in which the bytes arrive.
+//! 4. A rule may look at the bytes of the other side, but only at whole lines of it, and after the other side's own
+//!    rules.
+//! 5. When all rules of a side have said no, or its prefix is full, that side is done. Its bytes are kept, as the other
+//!    side may still identify them. A gap restarts a side, at most [`RESTARTS`] times.
 //!
-//! Rules ask for structure, not for one magic byte: lengths that fit, versions that exist, lines that end as they must.
-//! What each has seen is its evidence, a phrase to be printed.
+//! Rules check structure, not one magic byte: lengths that fit, versions that exist, lines with a valid end. Each yes
+//! comes with its evidence, a phrase to print.
 
 mod datagram;
 mod protocol;
@@ -26,29 +27,29 @@ use crate::conversation::Side;
 use rule::{Says, Speaker};
 use stream::Seen;
 
-/// Bytes on the heap that this never exceeds, in buffers that reserve up to twice of what they need.
+/// The most bytes on the heap: buffers reserve up to twice the bytes that they need.
 pub const MOST: usize = 4 * PREFIX;
-/// How many datagrams of a side are looked at.
+/// The datagrams of a side that are examined.
 pub const DATAGRAMS: u8 = 4;
-/// How often a gap makes a side look anew.
+/// The most restarts of a side by gaps.
 pub const RESTARTS: u8 = 8;
-/// Bytes of a side that is done, after which the other side is not waited for.
+/// When one side is done and the other has skipped this many bytes, identification is given up.
 const PATIENCE: u64 = 64 << 10;
 
-/// Finds out which protocol a conversation speaks.
+/// Identifies the protocol of one conversation.
 #[derive(Debug)]
 pub(super) struct Identifier {
     sides: [Prefix; 2],
 }
 
-/// What is known of a side.
+/// The state of a side.
 #[derive(Debug, Default)]
 pub(super) struct Prefix {
-    /// The first bytes, as long as they may be of use.
+    /// The first bytes, while they may be of use.
     pub(super) bytes: Vec<u8>,
-    /// Bytes that were not kept, in front of those that are: a gap, and what came before it.
+    /// Bytes in front of the kept ones that were not kept: a gap, and the bytes before it.
     pub(super) before: u64,
-    /// The same behind them.
+    /// Bytes behind the kept ones that were not kept.
     pub(super) skipped: u64,
     /// All rules have said no, or were given up.
     done: bool,
@@ -62,8 +63,8 @@ impl Identifier {
         Self { sides: Default::default() }
     }
 
-    /// The next bytes of a stream. When they decide, what was kept of both sides is in [`Identifier::into_sides`], and
-    /// `bytes` was not added to it beyond the second result.
+    /// Takes the next bytes of a stream. If they decide, [`Identifier::into_sides`] has the kept bytes of both sides,
+    /// and the second result says how many of `bytes` are among those.
     pub(super) fn stream(&mut self, side: Side, time_ns: u64, bytes: &[u8]) -> (Option<Identified>, usize) {
         let own = &mut self.sides[side.index()];
         if own.skipped > 0 {
@@ -101,7 +102,7 @@ impl Identifier {
         None
     }
 
-    /// A datagram, which is judged by itself.
+    /// Takes a datagram, which is judged by itself.
     pub(super) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
         let own = &mut self.sides[side.index()];
         if own.done {
@@ -117,7 +118,7 @@ impl Identifier {
         None
     }
 
-    /// Bytes are missing: what follows is looked at as if it were the start.
+    /// Takes a gap: the bytes behind it are judged as if they were the first.
     pub(super) fn gap(&mut self, side: Side, missing: u64) {
         let own = &mut self.sides[side.index()];
         if own.restarts < RESTARTS {
@@ -137,14 +138,14 @@ impl Identifier {
         own.done = true;
     }
 
-    /// Whether nothing that still comes can make a verdict.
+    /// Whether no further bytes can lead to a verdict.
     pub(super) fn is_hopeless(&self) -> bool {
         let [one, other] = &self.sides;
         let out = |a: &Prefix, b: &Prefix| a.done && (b.done || a.skipped >= PATIENCE);
         out(one, other) || out(other, one)
     }
 
-    /// Gives back what was kept of both sides.
+    /// Returns the kept bytes of both sides.
     pub(super) fn into_sides(self) -> [Prefix; 2] {
         self.sides
     }

@@ -1,10 +1,10 @@
-//! The protocols, and what is known of a conversation once its own is.
+//! The protocols, and the facts about a conversation that is identified.
 
 use std::fmt;
 
 use crate::conversation::Side;
 
-/// A protocol that is told by its content.
+/// A protocol that is identified by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -72,18 +72,18 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What was found, and by what.
+/// The identified protocol, with its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
     /// The protocol.
     pub protocol: Protocol,
-    /// What was seen: a phrase such as `TLS record, ClientHello`.
+    /// The evidence: a phrase such as `TLS record, ClientHello`.
     pub evidence: &'static str,
-    /// The side that said it.
+    /// The side whose bytes are the evidence.
     pub side: Side,
-    /// The side that is the client by what was said, where that tells it.
+    /// The client's side, where the evidence tells it.
     pub client: Option<Side>,
-    /// When the bytes came that decided it, nanoseconds since the epoch.
+    /// The time of the bytes that decided, in nanoseconds since the epoch.
     pub time_ns: u64,
 }
 

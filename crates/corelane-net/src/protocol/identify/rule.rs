@@ -1,11 +1,11 @@
-//! What a rule says.
+//! The verdicts of a rule.
 
 use super::protocol::Protocol;
 
-/// How many bytes of a side are looked at.
+/// The most bytes of a side that are examined.
 pub const PREFIX: usize = 4096;
 
-/// Whether a side's words show which end it is.
+/// The end that a side is, where its bytes show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     Client,
@@ -13,11 +13,11 @@ pub(super) enum Speaker {
     Either,
 }
 
-/// What a rule says.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     Yes(Protocol, &'static str, Speaker),
     No,
-    /// Not to be told from these bytes.
+    /// These bytes do not decide.
     More,
 }

@@ -6,15 +6,15 @@ use super::rule::Says::{self, More, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
 use crate::protocol::dns;
 
-/// What a rule over a stream looks at.
+/// The bytes that a rule over a stream examines.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) own: &'a [u8],
-    /// What the other side has said so far.
+    /// The bytes of the other side so far.
     pub(super) other: &'a [u8],
 }
 
-/// In this order; one speaks when all before it have said no.
+/// The rules in their order; a rule counts when all before it have said no.
 pub(super) const RULES: [fn(Seen<'_>) -> Says; 12] = [
     http2_preface,
     http1_request,
@@ -30,7 +30,7 @@ pub(super) const RULES: [fn(Seen<'_>) -> Says; 12] = [
     dns_over_tcp,
 ];
 
-/// Whether `bytes` start with `magic`, or may yet.
+/// Whether `bytes` start with `magic`, or may still do so.
 fn starts(bytes: &[u8], magic: &[u8]) -> Says {
     let common = bytes.len().min(magic.len());
     match bytes[..common] == magic[..common] {
@@ -40,7 +40,7 @@ fn starts(bytes: &[u8], magic: &[u8]) -> Says {
     }
 }
 
-/// The first line without its end, once it is there.
+/// The first line without its end, once the end is there.
 fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     let end = bytes.iter().position(|&byte| byte == b'\n')?;
     Some(bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]))
@@ -57,8 +57,8 @@ fn http2_preface(seen: Seen<'_>) -> Says {
     }
 }
 
-/// A server's first frame, where the client's preface was not seen: SETTINGS of stream 0, not an acknowledgement, of
-/// whole settings.
+/// A server's first frame, if the client's preface was not seen: SETTINGS of stream 0, no acknowledgement, with whole
+/// settings.
 fn http2_settings(seen: Seen<'_>) -> Says {
     let len = seen.own.len().min(9);
     let fits = |at: usize, byte: u8| match at {
@@ -77,7 +77,7 @@ fn http2_settings(seen: Seen<'_>) -> Says {
     if length == 0 || length % 6 != 0 {
         return No;
     }
-    // Each setting that is there has a number that was given out.
+    // Each setting that is there has an assigned number.
     match seen.own[9..].chunks(6).take(length / 6).all(|setting| match *setting {
         [high, low, ..] => high == 0 && (1..=16).contains(&low),
         [high] => high == 0,
@@ -89,7 +89,7 @@ fn http2_settings(seen: Seen<'_>) -> Says {
     }
 }
 
-/// A byte of a token, of which methods are made.
+/// A byte of a token; methods are tokens.
 pub(in crate::protocol) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -117,7 +117,7 @@ fn is_version(version: &[u8]) -> bool {
 
 fn http1_request(seen: Seen<'_>) -> Says {
     const EVIDENCE: &str = "HTTP/1 request line";
-    // A robust server skips empty lines in front.
+    // Robust servers skip empty lines in front.
     let start = seen.own.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(seen.own.len());
     if start > 4 {
         return No;
@@ -136,7 +136,7 @@ fn http1_request(seen: Seen<'_>) -> Says {
         Some(line) if is_request_line(line) => Yes(Protocol::Http1, EVIDENCE, Client),
         Some(_) => No,
         None => {
-            // As far as it goes it has to be a target, and behind it a part of the version.
+            // The incomplete line must be a target so far, and behind that the start of a version.
             let rest = &own[method + 1..];
             let target = rest.iter().position(|&byte| byte <= b' ' || byte == 0x7f).unwrap_or(rest.len());
             match (target, rest.get(target)) {
@@ -156,7 +156,7 @@ fn http1_request(seen: Seen<'_>) -> Says {
     }
 }
 
-/// The methods that are in use, for where a line shows no more than that it might be a request.
+/// The methods in use, for lines of which no more is known than that they may be requests.
 pub(in crate::protocol) const METHODS: [&[u8]; 26] = [
     b"GET",
     b"POST",
@@ -186,7 +186,7 @@ pub(in crate::protocol) const METHODS: [&[u8]; 26] = [
     b"MKACTIVITY",
 ];
 
-/// Whether a line starts as a status line does: version, space, three digits, and a space or nothing.
+/// Whether a line starts like a status line: version, space, three digits, and a space or nothing.
 pub(in crate::protocol) fn is_status_line(line: &[u8]) -> bool {
     line.len() >= 12
         && is_version(&line[..8])
@@ -209,8 +209,8 @@ fn http1_status(seen: Seen<'_>) -> Says {
     }
 }
 
-/// A TLS record of a kind that exists, of a version that exists and a length that is allowed; of a handshake the first
-/// message too.
+/// A TLS record whose kind and version exist and whose length is allowed. For a handshake the first message is checked
+/// too.
 fn tls_record(seen: Seen<'_>) -> Says {
     let own = seen.own;
     let fits = |at: usize, byte: u8| match at {
@@ -243,8 +243,8 @@ fn tls_record(seen: Seen<'_>) -> Says {
             [1 | 2, description, ..] if *description <= 120 => found("TLS record, alert", Either),
             _ => No,
         },
-        // Encrypted. Four of the five bytes have one value in a hundred or fewer that fits, so they are evidence
-        // enough.
+        // These are encrypted. For four of the five header bytes at most one value in a hundred fits, so they are
+        // evidence enough.
         21 => found("TLS record, alert", Either),
         23 if header[2] > 0 => found("TLS record, application data", Either),
         22 => tls_handshake(length, body),
@@ -252,7 +252,7 @@ fn tls_record(seen: Seen<'_>) -> Says {
     }
 }
 
-/// The first message of a handshake record: a hello, or another one that stands in the clear.
+/// The first message of a handshake record: a hello, or another message in clear text.
 fn tls_handshake(record: usize, body: &[u8]) -> Says {
     let Some(header) = body.first_chunk::<6>() else {
         return match body.first() {
@@ -271,7 +271,7 @@ fn tls_handshake(record: usize, body: &[u8]) -> Says {
     }
 }
 
-/// A ClientHello in the form of SSL 2: its three lists have lengths that exist, and together the length of the record.
+/// A ClientHello in the form of SSL 2: its three lists have possible lengths, which add up to the length of the record.
 fn ssl2_hello(seen: Seen<'_>) -> Says {
     let fits = |at: usize, byte: u8| match at {
         0 => byte & 0xc0 == 0x80,
@@ -314,10 +314,10 @@ fn bittorrent_handshake(seen: Seen<'_>) -> Says {
     }
 }
 
-/// SMB behind the four bytes of a NetBIOS session, the session's own request or answer perhaps in front.
+/// SMB behind the four bytes of a NetBIOS session message; the session's own request or answer may come first.
 fn smb_header(seen: Seen<'_>) -> Says {
     let mut own = seen.own;
-    // A session request names two hosts in 34 bytes each; its answer is four bytes.
+    // A session request names two hosts in 34 bytes each; its answer is four bytes long.
     let in_front = match own.first() {
         Some(0x81) => [0x81, 0, 0, 68].as_slice(),
         Some(0x82) => &[0x82, 0, 0, 0],
@@ -351,7 +351,7 @@ fn smb_header(seen: Seen<'_>) -> Says {
     }
 }
 
-/// Servers that greet with a line, and the first word of their clients.
+/// Protocols whose server greets with a line, and the first word of their clients.
 fn text_greeting(seen: Seen<'_>) -> Says {
     let own = seen.own;
     let mut undecided = false;
@@ -368,7 +368,7 @@ fn text_greeting(seen: Seen<'_>) -> Says {
             None => More,
             Some(line) if contains_ignoring_case(line, b"SMTP") => Yes(Protocol::Smtp, "SMTP greeting", Server),
             Some(line) if contains_ignoring_case(line, b"FTP") => Yes(Protocol::Ftp, "FTP greeting", Server),
-            // The client's first word tells.
+            // The client's first word decides.
             Some(_) => match first_line(seen.other) {
                 Some(line) if is_ftp_command(line) => Yes(Protocol::Ftp, "greeting 220, then an FTP command", Server),
                 Some(line) if is_smtp_command(line) => {
@@ -430,7 +430,7 @@ fn is_smtp_command(line: &[u8]) -> bool {
     word(b"EHLO") || word(b"HELO") || word(b"MAIL FROM")
 }
 
-/// Two negotiations of options in a row.
+/// Two option negotiations in a row.
 fn telnet_options(seen: Seen<'_>) -> Says {
     let fits = |at: usize, byte: u8| match at % 3 {
         0 => byte == 0xff,
