@@ -1,17 +1,16 @@
-//! A limit for all memory, and what each part may have of it.
+//! A limit for all memory, and its division.
 //!
-//! 1. What does not depend on the traffic comes off first: the program, a part of the limit for its queues, and what is
-//!    on its way between the stages. The queues' share is the limit's alone: a plan whose queues need more is refused,
-//!    and all others have the same left over.
-//! 2. The rest is divided evenly over the 256 partitions, and the share of a partition over its fragments, its
-//!    conversations and the tables of the scan detector. So what happens in a partition depends on its own packets
-//!    alone.
-//! 3. Fragments and conversations give up what is old ([`conversation`]). The scan detector forgets nothing, as its
-//!    answer is exact: a table that has come to its share takes no new keys, goes on with those it has, and counts what
-//!    it did not take ([`Refused`](crate::Refused)). For what follows from its entries, groups of failures and hosts,
-//!    it is charged with the most that they can come to.
+//! 1. The memory that does not depend on the traffic comes off first: the program, a part of the limit for its queues,
+//!    and the data on their way between the stages. The queues' share depends on the limit alone. A plan whose queues
+//!    need more is refused, and all others have the same left over.
+//! 2. The rest is divided evenly over the 256 partitions. The share of a partition is divided over its fragments, its
+//!    conversations and the tables of the scan detector. So the results of a partition depend on its own packets alone.
+//! 3. Fragments and conversations evict old ones ([`conversation`]). The scan detector forgets nothing, as its answer
+//!    is exact: a table that has used up its share takes no new keys, goes on with those it has, and counts those it
+//!    refused ([`Refused`](crate::Refused)). Groups of failures and hosts follow from its entries, so it is charged
+//!    with the most that they can take.
 //!
-//! A capture that is preloaded or mapped is not in it; the blocks that one is read through are.
+//! A capture that is preloaded or mapped does not count; the blocks that a capture is read through do.
 
 use crate::inspect::Inspection;
 use crate::pipeline::Plan;
@@ -25,18 +24,18 @@ const LEAST: u64 = 64 << 20;
 const LEAST_INSPECTING: u64 = 192 << 20;
 /// The program and its threads.
 const PROGRAM: u64 = 24 << 20;
-/// Chunks and lines on their way between the stages, of packets with payload.
+/// Chunks and lines on their way between the stages, for runs that inspect payload.
 const ON_THE_WAY: u64 = 72 << 20;
-/// An item or slot and, in the same number, a state report.
+/// The bytes of an item or slot and, in the same number, a state report.
 const QUEUED: u64 = 64;
-/// The part of a limit that is the queues': one of so many.
+/// The queues' part of a limit is one of so many.
 const FOR_QUEUES: u64 = 24;
 
-/// Divides a limit in bytes among all that a run keeps. The settings and the inspection get the same whatever the plan
-/// is.
+/// Divides a limit in bytes among all parts of a run. The settings and the inspection get the same limits whatever the
+/// plan is.
 ///
 /// # Errors
-/// The least that is possible with this plan, if the limit is less.
+/// The least limit that is possible with this plan, if `limit` is less.
 pub fn limit_memory(
     limit: u64,
     plan: &Plan,
@@ -45,7 +44,7 @@ pub fn limit_memory(
 ) -> Result<(), u64> {
     let queues = (plan.analyzers as u64).saturating_add(1).saturating_mul(plan.capacity as u64).saturating_mul(QUEUED);
     let (least, on_the_way) = if inspection.is_some() { (LEAST_INSPECTING, ON_THE_WAY) } else { (LEAST, 0) };
-    // Not what the queues come to: what is found under a limit would depend on the plan.
+    // Not the bytes that the queues need: the results under a limit would depend on the plan.
     let for_queues = limit / FOR_QUEUES;
     if limit < least || queues > for_queues {
         return Err(least.max(queues.saturating_mul(FOR_QUEUES)));
@@ -56,10 +55,10 @@ pub fn limit_memory(
         settings.table_bytes = Some(share * partitions);
         return Ok(());
     };
-    // Half of a datagram's most, and more.
+    // At least two datagrams of the largest size.
     let fragments = (share / 8).clamp(128 << 10, 1 << 20);
     let half = (share - fragments) / 2;
-    // The allocator takes something for itself.
+    // The allocator has its own overhead.
     let conversations = usize::try_from(half / 8 * 7).unwrap_or(usize::MAX);
     inspection.conversations = conversation::Limits::new(conversations);
     inspection.fragments = defrag::Limits { bytes: (fragments / 8 * 7) as usize, ..defrag::Limits::default() };

@@ -7,12 +7,15 @@
 //!              └─ queue ─▶ SubAnalyzer n ─ queue ─┘
 //! ```
 //!
-//! The Dispatcher runs in the calling thread unless it is to be pinned. It closes its queues when the capture ends; a
-//! SubAnalyzer that has drained its queue finishes, sends its last state reports and closes its own; the MainAnalyzer
-//! ends when all of those are drained. A full queue only ever makes the stage before it wait, so nothing can wait in a
-//! circle.
+//! The Dispatcher runs in the calling thread, unless it is pinned.
 //!
-//! While the Dispatcher would wait it analyses some partitions itself, and sends state reports of its own: see
+//! 1. The Dispatcher closes its queues when the capture ends.
+//! 2. A SubAnalyzer that has drained its queue finishes, sends its last state reports and closes its own.
+//! 3. The MainAnalyzer ends when all of those are drained.
+//!
+//! A full queue makes only the stage before it wait, so no wait is circular.
+//!
+//! When the Dispatcher would wait, it analyses some partitions itself and sends state reports of its own: see
 //! [`share`](crate::share).
 
 use crate::dispatch::Dispatcher;
@@ -37,7 +40,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::thread;
 
-/// Which queue joins the stages.
+/// The queue that joins the stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
     /// [`corelane::spsc::lane`].
@@ -88,8 +91,8 @@ impl QueueKind {
     }
 }
 
-/// An expression for the design of a plan's queue: with its type, the tuning of queues of batches, and that of queues
-/// of single items.
+/// Evaluates an expression for the design of a plan's queue. The expression gets the design's type, the tuning of
+/// queues of batches, and the tuning of queues of single items.
 macro_rules! with_design {
     ($plan:expr, |$design:ident, $batched:ident, $single:ident| $body:expr) => {
         $crate::pipeline::with_design!(@arms $plan, $design, $batched, $single, $body;
@@ -136,36 +139,37 @@ impl FromStr for QueueKind {
     }
 }
 
-/// How the work is spread. The report does not depend on it.
+/// The number of stages, their queues and their CPUs. The report does not depend on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// SubAnalyzers; with 0 one thread does everything, without queues.
+    /// The number of SubAnalyzers; with 0 one thread does everything, without queues.
     pub analyzers: usize,
-    /// What joins the stages.
+    /// The queue that joins the stages.
     pub queue: QueueKind,
-    /// Capacity of each queue in slots, or in state reports.
+    /// The capacity of each queue, in slots or in state reports.
     pub capacity: usize,
-    /// Batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the
+    /// The batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the
     /// design's own. The queues of state reports always have batches of 1: reports are rare, and wanted at once
     /// (section III-B1).
     pub batch: Option<usize>,
     /// Whether partitions move while packets flow.
     pub sharing: Sharing,
-    /// CPUs to pin the stages to: the Dispatcher, the SubAnalyzers, the MainAnalyzer, in this order and starting over
-    /// when the list is used up. Empty leaves them to the kernel.
+    /// The CPUs to which the stages are pinned: Dispatcher, SubAnalyzers, MainAnalyzer, in this order. The list starts
+    /// over when it is used up. An empty list leaves the stages to the kernel.
     pub cpus: Vec<usize>,
 }
 
 impl Plan {
-    /// The most SubAnalyzers: each owns a partition at least.
+    /// The most SubAnalyzers, since each owns at least one partition.
     pub const MOST_ANALYZERS: usize = PARTITIONS;
-    /// Slots of a queue by default: a quarter of a megabyte, which both cores keep at hand. With the 2,000 of the paper
-    /// the Dispatcher sleeps four times as often, and each wake-up is a system call of the SubAnalyzer.
+    /// The default capacity in slots: a quarter of a megabyte, which both cores keep at hand. With the 2,000 slots of
+    /// the paper the Dispatcher sleeps more often, and each wake-up is a system call of the SubAnalyzer
+    /// (`docs/benchmarks.md`).
     pub const CAPACITY: usize = 8192;
 
-    /// How many SubAnalyzers are fastest: one for every CPU if payload is looked into ([`inspect`](crate::inspect)),
-    /// since the Dispatcher then needs little of its CPU; else one for every CPU but one, and at least one, since the
-    /// Dispatcher needs about half of its CPU and analyses in the rest.
+    /// The fastest number of SubAnalyzers. If payload is inspected ([`inspect`](crate::inspect)) it is one for every
+    /// CPU, since the Dispatcher then needs little of its CPU. Otherwise it is one for every CPU but one, and at least
+    /// one, since the Dispatcher needs about half of its CPU and analyses in the rest.
     pub fn fastest_analyzers(payload: bool) -> usize {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let reading = if payload { 0 } else { 1 };
@@ -174,7 +178,7 @@ impl Plan {
 }
 
 impl Default for Plan {
-    /// For [`run`](crate::run), which looks into no payload.
+    /// The plan for [`run`](crate::run), which inspects no payload.
     fn default() -> Self {
         Plan {
             analyzers: Plan::fastest_analyzers(false),
@@ -188,7 +192,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Whether it makes sense, as far as that can be told before queues are made.
+    /// Checks the plan, as far as that is possible before queues are made.
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         if self.analyzers > Plan::MOST_ANALYZERS {
             return Err(PlanError::TooManyAnalyzers);
@@ -199,11 +203,11 @@ impl Plan {
         Ok(())
     }
 
-    /// What [`Sharing::Even`] comes to.
+    /// The sharing of this plan: [`Sharing::Even`] becomes [`Sharing::Fixed`] without a CPU for each stage.
     fn effective_sharing(&self) -> Sharing {
         let cpus = match self.cpus.len() {
             0 => thread::available_parallelism().map_or(1, usize::from),
-            // Those that the Dispatcher and the SubAnalyzers get; the MainAnalyzer has little to do.
+            // The CPUs of the Dispatcher and the SubAnalyzers; the MainAnalyzer has little to do.
             _ => self.cpus.iter().cycle().take(1 + self.analyzers).collect::<HashSet<_>>().len(),
         };
         match self.sharing {
@@ -245,9 +249,9 @@ impl std::error::Error for PlanError {}
 
 /// Analyses the records of all sources, as one capture in this order.
 ///
-/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number
-/// of the source it is in; what was whole is in the report. Sources are read in the calling thread unless the plan
-/// names CPUs; the calling thread itself is never pinned.
+/// Returns early, with the results so far, when `progress` says stop. `damage` gets each error and the number of the
+/// source it is in; the report covers everything that was whole. Sources are read in the calling thread unless the plan
+/// names CPUs. The calling thread itself is never pinned.
 ///
 /// # Errors
 /// If the plan cannot be carried out; then nothing was read.
@@ -267,7 +271,7 @@ pub fn run<S: Source>(
     if plan.cpus.is_empty() {
         return stages.start(sources, progress, damage);
     }
-    // In a thread that ends with the run: the caller's stays as free as it was, and so do those that it starts later.
+    // The pinned thread ends with the run: the caller's thread stays unpinned, and so do threads that it starts later.
     thread::scope(|scope| {
         let dispatcher = move || {
             pins.pin(0);
@@ -335,7 +339,7 @@ impl Stages<'_> {
             let ends = spsc::channel_with::<Slot, D, Adaptive, _>(self.plan.capacity, options);
             slot_ends.push(ends.and_then(share::ends).map_err(PlanError::Queue)?);
         }
-        // The last is the Dispatcher's.
+        // The last pair is the Dispatcher's.
         for _ in 0..=analyzers {
             let options = Options::new().tuning(report_tuning.clone());
             report_ends.push(
@@ -347,7 +351,7 @@ impl Stages<'_> {
         let (mut report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
         let own_reports = report_producers.pop().expect("one more than SubAnalyzers");
         let run = &Run::new();
-        // Set before the Dispatcher closes its queues, read after they were found closed.
+        // The Dispatcher sets it before it closes its queues; SubAnalyzers read it after they found the queues closed.
         let max_time = &OnceLock::new();
         Ok(thread::scope(|scope| {
             let subs: Vec<_> = inlets
@@ -393,12 +397,12 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
         .unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}; use fewer analyzers"))
 }
 
-/// The thread's result; its panic goes on here.
+/// The thread's result; if it panicked, the panic goes on here.
 pub(crate) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The first stage. Tells `ended` the largest time before the queues are closed.
+/// Runs the first stage. Gives `ended` the largest time before the queues are closed.
 fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     sources: impl IntoIterator<Item = S>,
     run: &Run,
@@ -430,7 +434,7 @@ fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     (dispatcher, own)
 }
 
-/// The third stage, until all queues are drained: takes state reports from one after the other.
+/// Runs the third stage until all queues are drained: takes state reports from one after the other.
 fn main_analysis<D: Design<StateReport>>(settings: &Settings, queues: Vec<Consumer<StateReport, D>>) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
     let mut batch = [StateReport::default(); REPORTS];
@@ -456,7 +460,7 @@ mod tests {
     use corelane_net::capture::{ReadError, Reader, Record};
     use corelane_net::synth::{self, Config};
 
-    /// A capture whose reads are counted. The third drops `ends`, as a stage does that panics.
+    /// A capture whose reads are counted. The third read drops `ends`, as a stage that panics does.
     struct Failing<'a, E> {
         reader: Reader,
         reads: &'a mut u32,
@@ -500,7 +504,7 @@ mod tests {
         for (analyzers, cpus) in [(2, &[0, 1, 2][..]), (2, &[5, 1, 2, 3]), (1, &[0, 1]), (1, &[0, 1, 1])] {
             assert_eq!(sharing(analyzers, cpus), Sharing::Even, "{analyzers} {cpus:?}");
         }
-        // The last stage alone has the third CPU, or none has it.
+        // The third CPU is the last stage's alone, or no stage's.
         for (analyzers, cpus) in
             [(2, &[0, 0, 1, 2][..]), (1, &[0, 0, 1]), (1, &[3]), (3, &[0, 1, 2]), (1, &[0, 0, 0, 1, 2])]
         {

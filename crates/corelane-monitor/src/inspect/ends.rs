@@ -1,4 +1,4 @@
-//! What the stages ask of a queue of items: of every design of [`corelane::spsc`], and of those that the bench brings.
+//! The traits of a queue of items: for every design of [`corelane::spsc`], and for those that the bench brings.
 
 use super::item::Item;
 use corelane::error::Closed;
@@ -7,17 +7,18 @@ use corelane::wait::Strategy;
 
 /// The Dispatcher's end.
 pub trait ItemProducer: Send {
-    /// Pushes all items, waiting for room, and leaves the vector empty. Those that a closed queue does not take are
+    /// Pushes all items, waiting for room, and leaves the vector empty. Items that a closed queue does not take are
     /// dropped: see [`is_closed`](Self::is_closed).
     fn push_all(&mut self, items: &mut Vec<Item>);
 
-    /// Whether the stage takes no more: it has panicked.
+    /// Whether the queue is closed: the stage has panicked and takes no more.
     fn is_closed(&self) -> bool;
 }
 
 /// An application stage's end.
 pub trait ItemConsumer: Send {
-    /// Waits for an item, pops up to `max` and appends them to `items`; how many, or an error once there will be none.
+    /// Waits for an item, pops up to `max` and appends them to `items`. Returns their number, or an error once no more
+    /// can come.
     fn pop_batch(&mut self, items: &mut Vec<Item>, max: usize) -> Result<usize, Closed>;
 
     /// Whether there is nothing to pop now.
@@ -28,7 +29,7 @@ impl<D: Design<Item>, W: Strategy> ItemProducer for Producer<Item, D, W> {
     #[inline]
     fn push_all(&mut self, items: &mut Vec<Item>) {
         loop {
-            // Full, or closed, as the wait will tell.
+            // The queue may be full or closed; the wait below tells which.
             let _ = self.try_push_batch(items);
             if items.is_empty() || self.wait_for_room(self.capacity().div_ceil(2)).is_err() {
                 return items.clear();

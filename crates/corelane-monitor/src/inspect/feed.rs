@@ -1,18 +1,18 @@
-//! The Dispatcher's side: packets to items, bytes to chunks, and marks.
+//! The Dispatcher's side of the second analysis: turns packets into items and bytes into chunks, and sets marks.
 //!
-//! 1. Bytes that lie in memory which a reader shares, a block of a file or a whole capture, stay where they are.
-//!    Others, which it lends only until it reads on, are copied to the end of the chunk in work; its items are kept
-//!    until it is full, or nothing more is at hand, and go out behind it.
+//! 1. Bytes in memory that a reader shares, a block of a file or a whole capture, stay where they are. Bytes that it
+//!    lends only until it reads on are copied to the end of the current chunk. The items of that chunk are kept until
+//!    it is full or no more records are at hand, and are sent behind it.
 //! 2. Items are gathered for each stage, as slots are in [`share`](crate::share).
-//! 3. When nothing more may come for a while every stage is told how far the others can be, and all that was gathered
-//!    goes out.
-//! 4. A mark goes to every stage. At every [`STRIDE`]th packet all that was gathered goes out, and the Dispatcher waits
-//!    until the output stage is at most [`AHEAD`] strides behind. It waits as well before it begins a chunk, copied or
-//!    shared, with which more than [`MOST_HELD`] bytes would be held: packets may be long, and a stride of them is then
-//!    more than there is memory for.
-//! 5. A stage lets go of a chunk when it gets the next, and when it is told that nothing more may come for a while.
-//!    Only after that it says that it is done with the last packet in it: so a chunk is given back once no stage is
-//!    still to look at it.
+//! 3. When nothing more may come for a while, every stage is told how far the others can be, and all gathered items are
+//!    sent.
+//! 4. A mark goes to every stage. At every [`STRIDE`]th packet all gathered items are sent, and the Dispatcher waits
+//!    until the output stage is at most [`AHEAD`] strides behind. It also waits before it begins a chunk, copied or
+//!    shared, with which more than [`MOST_HELD`] bytes would be held: packets may be long, and a stride of them may
+//!    exceed the memory.
+//! 5. A stage releases a chunk when it gets the next one, and when it is told that nothing more may come for a while.
+//!    Only after that does it report that it is done with the last packet in it. So a chunk is given back once no stage
+//!    can look at it.
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
@@ -23,20 +23,20 @@ use corelane_net::capture::{Memory, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Packets between two marks at most.
+/// The most packets between two marks.
 pub(super) const STRIDE: u64 = 4096;
-/// Strides that the Dispatcher is ahead of the output stage at most.
+/// The most strides that the Dispatcher is ahead of the output stage.
 pub(super) const AHEAD: u64 = 8;
-/// Time between two marks at most, in a capture's time.
+/// The longest time between two marks, in nanoseconds of the capture's time.
 const MARK_NS: u64 = 1_000_000_000;
-/// Bytes of a chunk that is copied, unless a record is longer.
+/// Bytes of a copied chunk, unless a record is longer.
 const CHUNK: usize = 1 << 20;
-/// Bytes of chunks that the output stage is not done with, at most; or one chunk, if that alone is larger.
+/// The most bytes of chunks that the output stage is not done with; or one chunk, if that alone is larger.
 pub(super) const MOST_HELD: usize = 16 << 20;
 /// Items that are pushed together.
 const GATHER: usize = 64;
 
-/// When marks are due.
+/// The times at which marks are due.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     clock: u64,
@@ -44,7 +44,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// The time of the mark before this packet, if there is to be one.
+    /// The time of the mark before this packet, if one is due.
     #[inline]
     pub(super) fn before(&mut self, number: u64, time_ns: u64) -> Option<u64> {
         self.clock = self.clock.max(time_ns);
@@ -56,7 +56,7 @@ impl Marks {
     }
 }
 
-/// The way to one stage.
+/// The queue to one stage, with its gathered items.
 struct Outlet<P> {
     items: P,
     gathered: Vec<Item>,
@@ -65,7 +65,7 @@ struct Outlet<P> {
 }
 
 impl<P: ItemProducer> Outlet<P> {
-    /// Sends what was gathered, behind its chunk.
+    /// Sends the gathered items, behind their chunk.
     fn send(&mut self, chunk: Option<&Chunk>) {
         if self.gathered.is_empty() {
             return;
@@ -78,28 +78,28 @@ impl<P: ItemProducer> Outlet<P> {
     }
 }
 
-/// The ways to all stages.
+/// The queues to all stages, and the state that they share.
 pub(super) struct Feed<P> {
     outlets: Vec<Outlet<P>>,
-    /// What packets lie in, if they are not copied.
+    /// The memory that packets lie in, if they are not copied.
     memory: Option<Memory>,
     copied: Vec<u8>,
     marks: Marks,
     /// The number of the last mark.
     marked: u64,
-    /// The number of the packet in work, or the next one.
+    /// The number of the current packet, or of the next one.
     next: u64,
-    /// The stages know that there is nothing more of lesser numbers.
+    /// The stages know that no packets of lesser numbers follow.
     passed: u64,
-    /// Chunks that are complete and may still be held: their bytes, and the least number that a packet behind each has.
+    /// Complete chunks that may still be held: their bytes, and the least number of a packet behind each.
     held: VecDeque<(usize, u64)>,
-    /// What those come to.
+    /// The sum of those bytes.
     held_bytes: usize,
     credits: Credits,
     broken: bool,
 }
 
-/// How far the output stage has come, as the Dispatcher knows it.
+/// The progress of the output stage, as the Dispatcher knows it.
 pub(super) struct Credits {
     told: Consumer<u64, Linked>,
     passed: u64,
@@ -107,8 +107,8 @@ pub(super) struct Credits {
 
 /// The output stage's end of the [`Credits`].
 pub(super) struct Creditor {
-    /// Without a bound, as the output stage must not wait for any other: it holds at most a number for each packet on
-    /// its way.
+    /// Without a bound, as the output stage must wait for no other stage. It holds at most one number for each packet
+    /// on its way.
     told: Producer<u64, Linked>,
     passed: u64,
 }
@@ -119,7 +119,7 @@ impl Credits {
         Ok((Creditor { told: creditor, passed: 0 }, Credits { told: credits, passed: 0 }))
     }
 
-    /// Waits until packets of numbers less than this bring nothing more. False if the output stage is gone.
+    /// Waits until packets of lesser numbers than this cause no more output. False if the output stage is gone.
     fn wait_for(&mut self, number: u64) -> bool {
         while self.passed < number {
             match self.told.pop() {
@@ -132,11 +132,11 @@ impl Credits {
 }
 
 impl Creditor {
-    /// Packets of lesser numbers bring nothing more.
+    /// Tells the Dispatcher that packets of lesser numbers cause no more output.
     pub(super) fn tell(&mut self, passed: u64) {
         if passed > self.passed {
             self.passed = passed;
-            // A Dispatcher that is gone needs no credit.
+            // If the queue is closed the Dispatcher is gone and needs no credit.
             let _ = self.told.try_push(passed);
         }
     }
@@ -165,7 +165,7 @@ impl<P: ItemProducer> Feed<P> {
         self.broken || self.outlets.iter().any(|outlet| outlet.items.is_closed())
     }
 
-    /// The records that follow lie in this memory, or in none that stays.
+    /// Tells that the next records lie in this memory, or in none that stays.
     pub(super) fn records_in(&mut self, memory: Option<&Memory>) {
         let is_same = match (&self.memory, memory) {
             (Some(before), Some(memory)) => before.is(memory),
@@ -185,7 +185,7 @@ impl<P: ItemProducer> Feed<P> {
         }
     }
 
-    /// The next record, the first having the number 1.
+    /// Takes the next record; the first one has the number 1.
     #[inline]
     pub(super) fn record(&mut self, number: u64, place: Option<(u16, u8)>, record: &Record<'_>) {
         self.next = number;
@@ -206,7 +206,7 @@ impl<P: ItemProducer> Feed<P> {
         }
     }
 
-    /// Copies bytes to the chunk in work.
+    /// Copies bytes to the current chunk; returns where they begin.
     fn copy(&mut self, data: &[u8]) -> usize {
         // The source has gone on to other memory.
         self.records_in(None);
@@ -242,7 +242,7 @@ impl<P: ItemProducer> Feed<P> {
         self.broken = self.broken || !self.credits.wait_for(number);
     }
 
-    /// A chunk of so many bytes is complete: what follows lies in another one.
+    /// Records that a chunk of so many bytes is complete: the next packets lie in another one.
     fn holds(&mut self, bytes: usize) {
         self.held_bytes += bytes;
         self.held.push_back((bytes, self.next));
@@ -258,7 +258,7 @@ impl<P: ItemProducer> Feed<P> {
                 self.held_bytes -= bytes;
                 self.held.pop_front();
             } else if self.held_bytes + more > MOST_HELD {
-                // So that every stage lets go of those before, and says so.
+                // Makes every stage release the chunks before, and report that.
                 self.pause(self.next);
                 self.wait_for(behind);
             } else {
@@ -267,9 +267,9 @@ impl<P: ItemProducer> Feed<P> {
         }
     }
 
-    /// Tells every stage that the next packet has this number at least, and sends all that was gathered: nothing more
-    /// may come for a while. Without that a stage whose partitions are quiet would hold back what the others have
-    /// found, until the next mark.
+    /// Tells every stage that the next packet has at least this number, and sends all gathered items: nothing more may
+    /// come for a while. Otherwise a stage whose partitions are quiet would hold back the lines of the others until the
+    /// next mark.
     pub(super) fn pause(&mut self, number: u64) {
         self.next = number;
         if number > self.passed {
@@ -277,11 +277,11 @@ impl<P: ItemProducer> Feed<P> {
             self.outlets.iter_mut().for_each(|outlet| outlet.gathered.push(Item::Passed { number }));
         }
         self.send();
-        // They have let go of it.
+        // The stages have released the memory.
         self.outlets.iter_mut().for_each(|outlet| outlet.has_memory = false);
     }
 
-    /// Sends all that was gathered.
+    /// Sends all gathered items.
     fn send(&mut self) {
         let chunk = match &self.memory {
             Some(memory) => Some(Chunk::Memory(memory.clone())),

@@ -1,4 +1,4 @@
-//! What the second analysis found, in numbers.
+//! The results of the second analysis, in numbers.
 
 use crate::talkers::Volume;
 use corelane_net::conversation::{Conversation, Counts, Side, State};
@@ -6,8 +6,7 @@ use corelane_net::defrag;
 use corelane_net::protocol::Protocol;
 use std::collections::BTreeMap;
 
-/// What the second analysis found, in numbers. They follow from the packets, the settings and the limits, from nothing
-/// else.
+/// The results of the second analysis, in numbers. They depend only on the packets, the settings and the limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Findings {
@@ -17,25 +16,25 @@ pub struct Findings {
     pub untold: [Volume; 2],
     /// Conversations without payload, over UDP and over TCP.
     pub silent: [Volume; 2],
-    /// Conversations that ended as new, established and closed.
+    /// The number of conversations that ended as new, established and closed.
     pub ended: [u64; 3],
-    /// What was read of them.
+    /// The messages that were read in them.
     pub seen: Seen,
-    /// What happened to packets and conversations.
+    /// Counts of packets and conversations.
     pub conversations: Counts,
-    /// What happened to fragments.
+    /// Counts of fragments.
     pub fragments: defrag::Counts,
     /// Datagrams of other protocols than TCP and UDP.
     pub others: u64,
     /// Datagrams whose TCP or UDP header is wrong or cut.
     pub malformed: u64,
-    /// The most bytes that conversations had reserved: of each partition at any mark, added up.
+    /// The most bytes that conversations had reserved: the maximum of each partition over all marks, added up.
     pub conversation_bytes: u64,
-    /// The same of fragments.
+    /// The same for fragments.
     pub fragment_bytes: u64,
 }
 
-/// What was read of conversations.
+/// Counts of the messages that were read in conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
@@ -78,7 +77,7 @@ impl Findings {
         }] += 1;
     }
 
-    /// Adds what another stage found.
+    /// Adds the results of another stage.
     pub(super) fn add(&mut self, other: &Findings) {
         for (key, volume) in &other.protocols {
             self.protocols.entry(*key).or_default().add(volume);

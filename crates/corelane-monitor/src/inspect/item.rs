@@ -1,41 +1,41 @@
-//! What travels from the Dispatcher to an application stage.
+//! The orders that go from the Dispatcher to an application stage.
 
 use corelane_net::capture::{Memory, Record};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// One order of those that a stage follows one after the other. 32 bytes.
+/// An order of 32 bytes; a stage follows its orders one after the other.
 ///
-/// With `()` for its chunk it is plain data, as the rings of the papers ask for, which the bench has.
+/// With `()` for its chunk it is plain data, as the papers' rings in the bench need.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<C = Chunk> {
-    /// A packet, whose bytes lie in the chunk.
+    /// A packet whose bytes lie in the chunk.
     Packet {
-        /// Its time.
+        /// Its time, in nanoseconds since the epoch.
         time_ns: u64,
-        /// Where its bytes begin.
+        /// The offset of its bytes in the chunk.
         at: u64,
-        /// How many there are.
+        /// The number of captured bytes.
         len: u32,
-        /// How many there were.
+        /// The number of bytes on the wire.
         wire_len: u32,
-        /// Its number less that of the last mark.
+        /// Its number minus that of the last mark.
         behind: u32,
-        /// Where its IP header begins, in its bytes.
+        /// The offset of its IP header in its bytes.
         network: u16,
-        /// Whose it is.
+        /// The partition that it belongs to.
         partition: u8,
     },
-    /// The chunk that the packets from here on lie in.
+    /// The chunk of the packets from here on.
     Chunk(C),
-    /// Time passes, before the packet of this number.
+    /// A mark: time passes before the packet of this number.
     Mark {
         /// The packet's number.
         number: u64,
-        /// The time until then.
+        /// The time up to then.
         time_ns: u64,
     },
-    /// The next packet has this number at least, and no time has passed. A chunk comes before it.
+    /// The next packet has at least this number, and no time has passed. A chunk comes before that packet.
     Passed {
         /// The packet's number, or less.
         number: u64,
@@ -45,9 +45,9 @@ pub enum Item<C = Chunk> {
 /// Bytes of packets, shared by the stages.
 #[derive(Clone, Debug)]
 pub enum Chunk {
-    /// Those that a reader shares.
+    /// Memory that a reader shares.
     Memory(Memory),
-    /// Those that it lends only.
+    /// Copies of bytes that a reader only lends.
     Copied(Arc<Vec<u8>>),
 }
 
@@ -80,7 +80,7 @@ impl Item {
 }
 
 impl<C> Item<C> {
-    /// The same order, with another thing for its chunk.
+    /// The same order with another type of chunk.
     #[inline]
     pub fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
         match self {
@@ -98,16 +98,16 @@ impl<C> Item<C> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip<'a> {
     pub(super) time_ns: u64,
-    /// Bytes of its frame on the wire.
+    /// The length of its frame on the wire.
     pub(super) wire_len: u32,
-    /// Of those, how many were not captured.
+    /// The bytes of the frame that were not captured.
     pub(super) uncaptured: u32,
-    /// What was captured, from the IP header on.
+    /// The captured bytes, from the IP header on.
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Ip<'a> {
-    /// Of a frame whose IP header begins at `network`.
+    /// The packet in a frame whose IP header begins at `network`.
     #[inline]
     pub(super) fn new(time_ns: u64, wire_len: u32, frame: &'a [u8], network: u16) -> Self {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn an_item_is_half_a_cache_line() {
         assert_eq!(size_of::<Item>(), 32);
-        // Also in a ring where `None` is an unused element.
+        // The same in a ring where `None` is an unused element.
         assert_eq!(size_of::<Option<Item<()>>>(), 32);
     }
 }

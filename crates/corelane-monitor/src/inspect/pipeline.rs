@@ -23,20 +23,20 @@ use corelane::wait::{Adaptive, Select};
 use std::sync::OnceLock;
 use std::thread;
 
-/// Items that a stage takes at a time at most.
+/// The most items that a stage takes at a time.
 const BATCH: usize = 256;
-/// Harvests in a queue at most: each is a batch's.
+/// The most harvests in a queue; each comes from one batch.
 const HARVESTS: usize = 64;
 /// Records that are read at a time.
 const READ: usize = 4096;
 
-/// Runs both analyses over the records of all sources, as one capture in this order: the scan detector's report is what
-/// [`run`](crate::run()) gives.
+/// Runs both analyses over the records of all sources, as one capture in this order. The scan detector's report is the
+/// same as that of [`run`](crate::run()).
 ///
-/// `out` gets the events of conversations, lines of JSON in their order and any number of them at a time, in a thread
-/// of its own if the plan has any; and nothing, an empty slice, when no more are at hand, so that a caller that gathers
-/// them does not hold them back. The alerts and statistics that follow from the report are [`eve`](crate::eve)'s to
-/// write. Otherwise as [`run`](crate::run()), but that partitions stay where they are.
+/// `out` gets the events of conversations: lines of JSON in their order, any number of them at a time. It gets an empty
+/// slice when no more are at hand, so that a caller that gathers lines does not hold them back. It is called in a
+/// thread of its own if the plan has any. The alerts and statistics that follow from the report are written by
+/// [`eve`](crate::eve). Otherwise this is the same as [`run`](crate::run()), but partitions do not move.
 ///
 /// # Errors
 /// If the plan cannot be carried out; then nothing was read.
@@ -67,12 +67,12 @@ pub fn inspect<S: Source>(
     })
 }
 
-/// As [`inspect`], with these queues of items: one a stage, and none for a single thread. From the stages to the output
-/// stage goes [`McRing`] with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory, and are wanted
-/// at once.
+/// The same as [`inspect`] over these queues of items: one for each stage, and none for a single thread. The queues
+/// from the stages to the output stage are [`McRing`] with batches of 1, as in the MCRingBuffer paper: harvests are
+/// few, own memory, and are wanted at once.
 ///
 /// # Errors
-/// More queues than partitions, or no memory; then nothing was read.
+/// If there are more queues than partitions, or no memory; then nothing was read.
 ///
 /// # Panics
 /// If a stage panics, with its panic.
@@ -134,7 +134,7 @@ impl Stages<'_> {
         self.join::<S, _, _, D>(sources, items, harvest_tuning, progress, damage, out)
     }
 
-    /// Joins the stages: by these queues of items, one a stage, and by queues of harvests of the design `D`.
+    /// Joins the stages by these queues of items, one for each stage, and by queues of harvests of the design `D`.
     fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest> + Bounded>(
         self,
         sources: impl IntoIterator<Item = S>,
@@ -155,7 +155,7 @@ impl Stages<'_> {
         let (harvests_in, harvests_out): (Vec<_>, Vec<_>) = harvests.into_iter().unzip();
         let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
         let run = &Run::new();
-        // Set before the Dispatcher closes its queues, read after they were found closed.
+        // The Dispatcher sets it before it closes its queues; stages read it after they found the queues closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
         Ok(thread::scope(|scope| {
@@ -188,7 +188,7 @@ impl Stages<'_> {
         }))
     }
 
-    /// All stages in this thread.
+    /// Runs all stages in this thread.
     fn alone<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
@@ -244,7 +244,7 @@ impl Stages<'_> {
     }
 }
 
-/// Reads all sources to their ends, or until it is to stop.
+/// Reads all sources to their ends, or until `progress` says stop.
 fn read<S: Source>(
     sources: impl IntoIterator<Item = S>,
     progress: &Progress,
@@ -266,7 +266,7 @@ fn read<S: Source>(
     }
 }
 
-/// The first stage.
+/// Runs the first stage.
 fn dispatch<S: Source, P: ItemProducer>(
     sources: impl IntoIterator<Item = S>,
     run: &Run,
@@ -296,7 +296,7 @@ fn dispatch<S: Source, P: ItemProducer>(
     dispatcher
 }
 
-/// The second stage, until its queue is drained.
+/// Runs the second stage until its queue is drained.
 fn application<C: ItemConsumer, D: Design<Harvest>>(
     mut stage: Stage<'_>,
     mut inlet: C,
@@ -305,12 +305,12 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
 ) -> (PartialResult, Findings) {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
-    // An output stage that is gone has panicked; the panic surfaces where it is joined.
+    // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
     let mut send = |stage: &mut Stage<'_>| drop(harvests.push(stage.take()));
     while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
         stage.follow(&mut items, &mut send);
         sent += popped;
-        // Now and then, and where there is nothing else to do.
+        // Sends now and then, and when there is nothing else to do.
         if (sent >= 4 * BATCH || inlet.is_empty()) && stage.has_news() {
             send(&mut stage);
             sent = 0;
@@ -322,7 +322,7 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     result
 }
 
-/// The third stage, until all queues are drained.
+/// Runs the third stage until all queues are drained.
 fn output<D: Design<Harvest>>(
     settings: &Settings,
     queues: Vec<Consumer<Harvest, D>>,
@@ -337,13 +337,13 @@ fn output<D: Design<Harvest>>(
     while select.wait().is_some() {
         queues.retain(|&(stage, queue)| {
             let closed = select[queue].is_closed();
-            // Empty, or closed, which was asked before.
+            // An error means empty, or closed, which was checked before.
             let _ = select[queue].try_pop_each(usize::MAX, |Harvest { lines, reports, passed }| {
                 reports.into_iter().for_each(|report| main.state_report(report));
                 merge.add(stage, lines, passed);
             });
             if closed {
-                // Also one that has panicked.
+                // The same for a stage that has panicked.
                 merge.add(stage, Default::default(), u64::MAX);
                 select.remove(queue);
             }

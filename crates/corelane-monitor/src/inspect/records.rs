@@ -1,4 +1,4 @@
-//! What happens in conversations, as events and in numbers.
+//! Makes events and numbers of conversations.
 
 use super::findings::Findings;
 use super::lines::{Key, Lines};
@@ -8,13 +8,13 @@ use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::protocol::Event;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 
-/// Hears of the conversations of one partition while a packet or a mark is in work.
+/// The observer of the conversations of one partition, for one packet or mark.
 pub(super) struct Records<'a> {
     pub(super) key: Key,
     pub(super) partition: u8,
-    /// Conversations of the partition that have a name.
+    /// The number of conversations of the partition that have got a name.
     pub(super) named: &'a mut u64,
-    /// The events to be written.
+    /// The events that are written.
     pub(super) wanted: Events,
     pub(super) lines: &'a mut Lines,
     pub(super) findings: &'a mut Findings,
@@ -34,8 +34,8 @@ impl Observer<Talk> for Records<'_> {
         let payload = talk.is_some();
         let (name, protocol, client, transactions) = match talk {
             Some(mut talk) => {
-                // Not what the packet in work brings about, if there is one: it is another conversation's, which needs
-                // the memory or the ports.
+                // The current packet, if there is one, does not cause these events: it is another conversation's, which
+                // needs the memory or the ports.
                 self.events(conversation, &mut talk, None);
                 self.unanswered_hello(conversation, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
@@ -59,7 +59,7 @@ impl Records<'_> {
         Name::new(conversation, self.partition, *self.named)
     }
 
-    /// Hears what a conversation said, by the packet of this number if one made it heard.
+    /// Takes the events of a conversation; `number` is that of the packet that caused them, if one did.
     fn events(&mut self, conversation: &Conversation, talk: &mut Talk, number: Option<u64>) {
         for event in talk.keeping.take() {
             self.event(conversation, talk, event, number);
@@ -114,7 +114,7 @@ impl Records<'_> {
         }
     }
 
-    /// A ClientHello that waits for its answer waits no longer.
+    /// Records a ClientHello whose answer is not awaited any longer.
     fn unanswered_hello(&mut self, conversation: &Conversation, talk: &mut Talk) {
         if let Some((hello, number)) = talk.hello.take() {
             self.handshake(conversation, talk, Some(&hello), None, number);
@@ -142,7 +142,7 @@ impl Records<'_> {
     }
 }
 
-/// What all events of a conversation begin with, here one from this side.
+/// The common beginning of all events of a conversation, for an event from this side.
 fn header<'a>(
     conversation: &Conversation,
     from: Side,

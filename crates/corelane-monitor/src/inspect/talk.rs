@@ -1,23 +1,23 @@
-//! What is kept of a conversation that has brought payload.
+//! The state of a conversation that has brought payload.
 
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::protocol::tls::ClientHello;
 use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, community_id};
 
-/// A protocol session with what its events have in common.
+/// A protocol session, with the facts that its events share.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) keeping: Keeping,
     pub(super) name: Name,
-    /// What it was found to be at first.
+    /// The protocol that was identified first.
     pub(super) identified: Option<Identified>,
-    /// A ClientHello whose answer is still to come, with the packet that brought it about, if one did.
+    /// A ClientHello whose answer is still to come, and the number of the packet that brought it, if one did.
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos and queries so far.
     pub(super) transactions: u64,
 }
 
-/// What a conversation is called in all its events.
+/// The name of a conversation in all its events.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) flow_id: u64,
@@ -25,7 +25,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// The name of the conversation that is the `count`th of its partition to get one.
+    /// The name of the conversation that is the `count`th of its partition to get a name.
     pub(super) fn new(conversation: &Conversation, partition: u8, count: u64) -> Self {
         let (a, b) = (conversation.end(Side::Originator), conversation.end(Side::Responder));
         let community_id = community_id(conversation.protocol(), (a.ip(), a.port()), (b.ip(), b.port()));
@@ -34,7 +34,8 @@ impl Name {
     }
 }
 
-/// A number of 53 bits, which all readers of JSON can take, and never 0. Not keyed, so that every run finds the same.
+/// A number of 53 bits, which all readers of JSON can take, and never 0. It has no key, so that every run gives the
+/// same.
 fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
     let bytes = community_id.as_bytes().chunks(8).map(|chunk| {
         let mut word = [0; 8];
