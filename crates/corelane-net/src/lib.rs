@@ -1,13 +1,13 @@
-//! Bytes to facts, no threads: capture files, packet headers, synthetic traffic.
+//! From bytes to facts, without threads: capture files, packet headers, conversations, protocols, synthetic traffic.
 //!
 //! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes pcap.
 //! - [`decode`] turns one captured frame into addresses, ports and TCP flags, and finds its payload.
-//! - [`defrag`] puts IP fragments together.
-//! - [`conversation`] puts packets together to conversations, and hands their bytes to a protocol in order.
-//! - [`protocol`] finds out what a conversation speaks, and reads HTTP/1, TLS and DNS.
-//! - [`synth`] makes traffic with known truth, deterministic by seed.
+//! - [`defrag`] reassembles IP fragments.
+//! - [`conversation`] joins packets to conversations, and hands their bytes to a protocol in order.
+//! - [`protocol`] identifies the protocol of a conversation, and reads HTTP/1, TLS and DNS.
+//! - [`synth`] makes traffic with known scans, the same for the same seed.
 //!
-//! Nothing here starts a thread or knows a queue: the crate `corelane-monitor` does both.
+//! This crate starts no thread and uses no queue: the crate `corelane-monitor` does both.
 
 pub mod capture;
 pub mod conversation;

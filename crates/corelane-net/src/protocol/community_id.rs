@@ -1,13 +1,13 @@
 //! Community ID, version 1: one name for a flow in every tool that knows the addresses and ports.
 //!
-//! The hash is that of the published specification (corelight/community-id-spec): SHA-1 over the seed, the two ends in
-//! order, the protocol and a zero byte, in network byte order; in base64 behind `1:`.
+//! The hash follows the published specification (corelight/community-id-spec). It is the SHA-1 of the seed, the two
+//! ends in order, the protocol and a zero byte, in network byte order; it is written in base64 behind `1:`.
 //!
-//! 1. The end with the smaller address comes first, at equal addresses the one with the smaller port.
-//! 2. ICMP has no ports. Its type stands for the source port, and for the destination port the type of the answer,
-//!    where there is one, so that both directions get one name; otherwise the code, and then the direction stays as it
-//!    is.
-//! 3. Protocols without either are hashed without ports.
+//! 1. The end with the smaller address comes first; if the addresses are equal, the one with the smaller port.
+//! 2. ICMP has no ports. Its type stands for the source port. If the type has an answer, the answer's type stands for
+//!    the destination port, so that both directions get one name. Otherwise the code stands for it, and the ends stay
+//!    in the order of the packet.
+//! 3. Protocols with neither ports nor types are hashed without ports.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ const SCTP: u8 = 132;
 pub struct CommunityId([u8; 30]);
 
 impl CommunityId {
-    /// As it is written.
+    /// The ID as it is written.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("base64 is ASCII")
     }
@@ -47,8 +47,8 @@ impl fmt::Debug for CommunityId {
 
 /// The Community ID of a flow of the IP protocol `protocol`, with the seed 0, which is every tool's default.
 ///
-/// For ICMP the ports are type and code, as Wireshark and Zeek have them. Addresses of two families make no flow: they
-/// are hashed as they are, IPv4 first.
+/// For ICMP the ports are type and code, as in Wireshark and Zeek. Addresses of two families make no flow: they are
+/// hashed unchanged, IPv4 first.
 ///
 /// ```
 /// use corelane_net::protocol::community_id;
@@ -62,7 +62,7 @@ pub fn community_id(protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u
     community_id_seeded(0, protocol, source, destination)
 }
 
-/// The same with a seed, which makes the names of one site unlike those of another.
+/// The same with a seed, which makes the names of one site differ from those of another.
 pub fn community_id_seeded(seed: u16, protocol: u8, source: (IpAddr, u16), destination: (IpAddr, u16)) -> CommunityId {
     let ports = match protocol {
         TCP | UDP | SCTP => Some((source.1, destination.1, false)),
@@ -94,7 +94,7 @@ pub fn community_id_seeded(seed: u16, protocol: u8, source: (IpAddr, u16), desti
     CommunityId(id)
 }
 
-/// Type and code as ports, and whether the flow has one direction only.
+/// Type and code as ports, and whether the flow has only one direction.
 fn icmp_ports(kind: u16, code: u16, answer: fn(u16) -> Option<u16>) -> (u16, u16, bool) {
     match answer(kind) {
         Some(answer) => (kind, answer, false),
@@ -102,7 +102,7 @@ fn icmp_ports(kind: u16, code: u16, answer: fn(u16) -> Option<u16>) -> (u16, u16
     }
 }
 
-/// The type that answers a type of ICMP, or is answered by it.
+/// The ICMP type that answers this type, or that this type answers.
 fn icmp_answer(kind: u16) -> Option<u16> {
     Some(match kind {
         0 => 8,
@@ -146,8 +146,8 @@ mod tests {
         community_id(protocol, (source.parse().unwrap(), ports.0), (destination.parse().unwrap(), ports.1)).to_string()
     }
 
-    /// The baseline of the specification. It is of real packets, so ICMP's type and code are what its "ports" come
-    /// from: the pairs below are (type, code).
+    /// The specification's baseline. It has real packets, so its "ports" of ICMP come from type and code: the pairs
+    /// below are (type, code).
     #[test]
     fn the_published_vectors() {
         #[rustfmt::skip]

@@ -1,26 +1,26 @@
-//! What a session gives.
+//! The events of a session.
 
 use super::identify::Identified;
 use super::{dns, http, tls};
 
-/// Something that a conversation said.
+/// A fact that a conversation shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The protocol is known now. Behind a proxy's CONNECT, or an upgrade, there may be a second one.
+    /// The protocol is identified. Behind a proxy's CONNECT, or an upgrade, there may be a second one.
     Identified(Identified),
     /// A request and its response.
     Http(Box<http::Exchange>),
-    /// TLS begins.
+    /// A TLS client's first message.
     ClientHello(Box<tls::ClientHello>),
-    /// The server's answer to it.
+    /// The server's answer to a ClientHello.
     ServerHello(Box<tls::ServerHello>),
     /// A DNS query or response.
     Dns(Box<dns::Message>),
 }
 
 impl Event {
-    /// The bytes it holds outside of itself.
+    /// The bytes that it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Identified(_) => 0,

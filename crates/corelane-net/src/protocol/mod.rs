@@ -1,32 +1,32 @@
-//! What conversations say: which protocol it is, by content, and of HTTP/1, TLS and DNS what can be read in the clear.
+//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS and DNS.
 //!
-//! A [`Session`] takes the bytes of one conversation in order, as [`Application`] has them, and gives [`Event`]s. First
-//! it finds out which protocol it is ([`identify`]). If it is one that is read ([`http`], [`tls`], [`dns`]) its parser
-//! then gets what was seen so far and all that follows; of all others only the name is of interest, and the session
-//! wants no more bytes.
+//! A [`Session`] takes the bytes of one conversation in order, as an [`Application`] gets them, and makes [`Event`]s.
+//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`]), the
+//! parser gets the bytes so far and all that follow. For all other protocols only the name is of interest, and the
+//! session wants no more bytes.
 //!
-//! # What holds for all of it
+//! # Guarantees
 //!
 //! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of
 //!   the two sides.
-//! - No bytes make it panic, and what it keeps is bounded: each parser states its bounds, and [`Session::heap_bytes`]
-//!   counts.
-//! - A conversation may have been picked up in the middle: a response may come first.
+//! - No bytes make it panic, and its memory is bounded: each parser states its bounds, and [`Session::heap_bytes`]
+//!   counts the bytes.
+//! - A conversation may have been picked up in the middle, so a response may come first.
 //!
-//! # The kept crates
+//! # Crates that it uses
 //!
-//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS; `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint; `memchr` finds ends of lines. All else is small enough
-//! to be read here.
+//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS. `sha1` and
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint. `memchr` finds ends of lines. All other work is small
+//! enough to be read here.
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
-//! | this file, `event.rs` | a session and its states; what it gives |
+//! | this file, `event.rs` | a session and its states; its events |
 //! | `identify/` | the rules, in their order, and the evidence |
-//! | `http/`, `tls/`, `dns/` | a parser each, and what it finds, as types |
-//! | `community_id.rs`, `text.rs` | a flow's name in every tool; text to be printed |
+//! | `http/`, `tls/`, `dns/` | a parser each, and its results as types |
+//! | `community_id.rs`, `text.rs` | a flow's name in every tool; text for printing |
 //! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
 
 mod community_id;
@@ -46,7 +46,7 @@ pub use identify::{Identified, Protocol};
 use crate::conversation::{Application, Side};
 use identify::Identifier;
 
-/// How a conversation's bytes arrive.
+/// The way in which a conversation's bytes arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// TCP: a stream of each side.
@@ -55,7 +55,7 @@ pub enum Carrier {
     Datagrams,
 }
 
-/// Protocols inside a protocol that are followed: a tunnel in a tunnel, and so on.
+/// The most layers of protocols inside a protocol that are followed, such as a tunnel in a tunnel.
 const LAYERS: u8 = 4;
 
 /// Reads one conversation.
@@ -65,7 +65,7 @@ pub struct Session {
     state: State,
     protocol: Option<Protocol>,
     layers: u8,
-    /// HTTP exchanges in front of the tunnel that this is in.
+    /// HTTP exchanges before the tunnel that this is in.
     exchanges: u64,
 }
 
@@ -75,23 +75,23 @@ enum State {
     Http(Box<http::Http>),
     Tls(Box<tls::Tls>),
     Dns(Box<dns::Dns>),
-    /// It is known and of no further interest, or will never be known.
+    /// The protocol is known and of no further interest, or will never be known.
     Over,
 }
 
 impl Session {
-    /// A conversation of which nothing was seen yet.
+    /// Begins with a conversation of which nothing was seen yet.
     pub fn new(carrier: Carrier) -> Self {
         let state = State::Identifying(Box::new(Identifier::new()));
         Self { carrier, state, protocol: None, layers: 0, exchanges: 0 }
     }
 
-    /// The protocol, once it is known. Inside a tunnel the one inside.
+    /// The protocol, once it is known. In a tunnel it is the protocol inside.
     pub fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// The next bytes of a side, in order; of UDP one datagram. Events are appended to `out`.
+    /// Takes the next bytes of a side, in order; for UDP, one datagram. Events are appended to `out`.
     pub fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         match &mut self.state {
             State::Identifying(_) => self.identify(side, time_ns, bytes, out),
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// So many bytes of a side are missing.
+    /// Takes a gap of `missing` bytes of a side. Events are appended to `out`.
     pub fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
         match &mut self.state {
             State::Identifying(identifier) => identifier.gap(side, missing),
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Nothing further comes from a side.
+    /// Takes the end of a side: no bytes of it follow. Events are appended to `out`.
     pub fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
         match &mut self.state {
             State::Identifying(identifier) => {
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Whether more of a side is of use.
+    /// Whether more bytes of a side are of use.
     pub fn wants(&self, side: Side) -> bool {
         match &self.state {
             State::Identifying(_) | State::Http(_) => true,
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// The bytes it holds outside of itself.
+    /// The bytes that it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         match &self.state {
             State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
@@ -180,8 +180,8 @@ impl Session {
             return;
         };
         if self.carrier == Carrier::Stream {
-            // What was kept, this side last: of it more may have come in this piece than the verdict needed, and more
-            // comes behind.
+            // The kept bytes go first, this side's last: more of this side may have come in this piece than the verdict
+            // needed, and more follows.
             let sides = identifier.into_sides();
             for side in [side.other(), side] {
                 self.replay(side, &sides[side.index()], time_ns, out);
@@ -192,8 +192,8 @@ impl Session {
         }
     }
 
-    /// Hands on what was kept of a side while it was not known what it is. All of it gets the time of the verdict, as
-    /// the times of the pieces it came in would be many to keep.
+    /// Hands on the bytes of a side that were kept before the verdict. All of them get the time of the verdict, as the
+    /// times of their pieces would be many to keep.
     fn replay(&mut self, side: Side, kept: &identify::Prefix, time_ns: u64, out: &mut Vec<Event>) {
         if kept.before > 0 {
             self.gap(side, time_ns, kept.before, out);
@@ -217,7 +217,7 @@ impl Session {
         }
     }
 
-    /// What follows is another protocol, of which `bytes` are the first of a side.
+    /// Goes on with another protocol; `bytes` are the first of a side.
     fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         self.layers += 1;
         let next = match self.layers < LAYERS {
@@ -228,7 +228,7 @@ impl Session {
             return;
         };
         let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
-        // What comes behind may be HTTP again, and counts on.
+        // The tunnel may hold HTTP again, which counts on.
         Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
         self.exchanges = http.number();
         for (side, rest) in rests.iter().filter(|(_, rest)| !rest.is_empty()) {
@@ -240,7 +240,7 @@ impl Session {
     }
 }
 
-/// A session that keeps its events until they are taken, which is to be done after every packet.
+/// A session that keeps its events until they are taken. The caller takes them after every packet.
 #[derive(Debug)]
 pub struct Keeping {
     session: Session,
@@ -248,7 +248,7 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// A conversation of which nothing was seen yet.
+    /// Begins with a conversation of which nothing was seen yet.
     pub fn new(carrier: Carrier) -> Self {
         Self { session: Session::new(carrier), events: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What a DNS message says.
+//! The content of a DNS message.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,25 +10,25 @@ use crate::conversation::Side;
 /// One DNS message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// When its last byte came, nanoseconds since the epoch.
+    /// The time of its last byte, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The side that sent it.
     pub side: Side,
-    /// A number of the transaction within its conversation, from 0: a query and its response have the same.
+    /// The number of the transaction within its conversation, from 0. A query and its response have the same number.
     pub transaction: u64,
-    /// Of a response: when its query came, if that was seen.
+    /// The time of a response's query, in nanoseconds since the epoch, if the query was seen.
     pub asked_ns: Option<u64>,
     /// The id in the header.
     pub id: u16,
     /// The second word of the header: response, opcode, flags, response code.
     pub flags: u16,
-    /// How many questions, answers, authorities and additional records the header states.
+    /// The numbers of questions, answers, authorities and additional records in the header.
     pub counts: [u16; 4],
     /// The questions.
     pub questions: Vec<Question>,
     /// The answers.
     pub answers: Vec<Record>,
-    /// Whether all questions and answers that the header states were there and could be read.
+    /// Whether all questions and answers of the header's numbers were there and could be read.
     pub is_whole: bool,
 }
 
@@ -38,12 +38,12 @@ impl Message {
         self.flags & 0x8000 != 0
     }
 
-    /// Query, notify, update and so on, by number.
+    /// The kind of message by number: query, notify, update and so on.
     pub fn opcode(&self) -> u8 {
         (self.flags >> 11 & 0xf) as u8
     }
 
-    /// The response code of the header, without the bits that EDNS has elsewhere.
+    /// The response code of the header, without EDNS's further bits.
     pub fn rcode(&self) -> u8 {
         (self.flags & 0xf) as u8
     }
@@ -56,7 +56,7 @@ impl Message {
 }
 
 impl Message {
-    /// The bytes it holds outside of itself.
+    /// The bytes that it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         self.questions.capacity() * size_of::<Question>()
             + self.questions.iter().map(|question| question.name.len()).sum::<usize>()
@@ -98,15 +98,15 @@ impl Question {
 /// One resource record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Whose record it is.
+    /// The name that the record belongs to.
     pub name: Box<str>,
     /// Its type.
     pub kind: u16,
     /// Its class.
     pub class: u16,
-    /// How long it may be kept, in seconds.
+    /// The time for which it may be kept, in seconds.
     pub ttl: u32,
-    /// What it says.
+    /// Its data.
     pub data: Data,
 }
 
@@ -125,7 +125,7 @@ pub enum Data {
     A(Ipv4Addr),
     /// An IPv6 address.
     Aaaa(Ipv6Addr),
-    /// A name: of CNAME, DNAME, NS and PTR.
+    /// A name, for CNAME, DNAME, NS and PTR.
     Name(Box<str>),
     /// A mail exchange.
     Mx {
@@ -154,9 +154,9 @@ pub enum Data {
         /// The version of the zone.
         serial: u32,
     },
-    /// Text, its parts put together.
+    /// Text, with its parts joined.
     Txt(Box<str>),
-    /// Data of another type, or not readable as its type: so many bytes.
+    /// Data of another type, or not readable as its type; the number of its bytes.
     Other(u16),
 }
 

@@ -1,19 +1,19 @@
-//! DNS over UDP and TCP: questions, answers, and which answer belongs to which question.
+//! DNS over UDP and TCP: reads questions and answers, and pairs queries with responses.
 //!
-//! 1. Over UDP a datagram is a message. Over TCP a message follows its length in two bytes; it is put together per
+//! 1. Over UDP a datagram is a message. Over TCP a message follows its length in two bytes, and is collected for each
 //!    side.
-//! 2. The header is read first, then the questions, then the answers, each as far as it is whole. So of a message that
-//!    is cut what came before the cut is reported, and [`Message::is_whole`] says that something is missing.
-//! 3. A query is remembered by id and question until its response comes, at most [`PENDING`] of them; the oldest is
-//!    forgotten first. A query that is sent again is the same transaction.
+//! 2. The header is read first, then the questions, then the answers, each as far as it is whole. So a message that is
+//!    cut is reported up to the cut, and [`Message::is_whole`] says that something is missing.
+//! 3. A query is remembered by id and question until its response comes. At most [`PENDING`] are remembered; the oldest
+//!    is forgotten first. A repeated query is the same transaction.
 //!
-//! The crate `domain` reads names and records. It follows a compression pointer only backwards and at most 255 of them
-//! a name, takes types and classes that are not assigned yet, and allocates nothing.
+//! The crate `domain` reads names and records. It follows compression pointers only backwards, and at most 255 in a
+//! name. It accepts types and classes that are not assigned yet, and allocates nothing.
 //!
 //! # Bounds
 //!
-//! Of a message the first [`QUESTIONS`] questions and the first [`ANSWERS`] answers are read, and of a text the first
-//! [`TEXT`] bytes. A side over TCP keeps one message, so at most 64 KiB.
+//! The first [`QUESTIONS`] questions and [`ANSWERS`] answers of a message are read, and the first [`TEXT`] bytes of a
+//! text. A side over TCP keeps one message, so at most 64 KiB.
 
 mod message;
 mod parser;

@@ -13,34 +13,35 @@ use crate::conversation::Side;
 use crate::protocol::event::Event;
 use crate::protocol::text::printable;
 
-/// Questions of a message that are read.
+/// The most questions of a message that are read.
 pub const QUESTIONS: usize = 16;
-/// Answers of a message that are read.
+/// The most answers of a message that are read.
 pub const ANSWERS: usize = 64;
-/// Queries of a conversation that are remembered.
+/// The most queries of a conversation that are remembered.
 pub const PENDING: usize = 64;
-/// Bytes of a text that are kept.
+/// The most bytes of a text that are kept.
 pub const TEXT: usize = 1024;
-/// Bytes on the heap that a conversation never exceeds: the queries, and a message of each side, in buffers that
-/// reserve up to twice of what they need.
+/// The most bytes on the heap of a conversation: the queries, and a message of each side, in buffers that reserve up to
+/// twice the bytes that they need.
 pub const MOST: usize = 2 * PENDING * size_of::<Asked>() + 4 * (2 + 0xffff);
-/// A header.
+/// Bytes of a header.
 const HEADER: usize = 12;
-/// The shortest message that is worth a verdict: a header, and a question for the root.
+/// The shortest message that can be judged: a header, and a question for the root.
 pub(in crate::protocol) const SHORTEST: usize = HEADER + 5;
 
-/// What bytes look like that may be a message.
+/// The verdict on bytes that may be a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::protocol) enum Looks {
     Query,
     Response,
-    /// As a message, as far as they go.
+    /// They look like a message, as far as they go.
     Cut,
     Other,
 }
 
-/// Whether this is a message: header and counts that make sense, and a whole first question, or of a response without
-/// one a whole first record. A question for a server's state has neither. `more` says that bytes may follow.
+/// Judges whether this is a message. Its header and counts must make sense. It must have a whole first question or, in
+/// a response without questions, a whole first record. A question for a server's state has neither. `more` says that
+/// bytes may follow.
 pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let cut = if more { Looks::Cut } else { Looks::Other };
     let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
@@ -81,7 +82,7 @@ pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
                 break;
             }
             Some(&length @ 1..=63) => at += 1 + usize::from(length),
-            // Not into the header, where there are no names.
+            // A pointer must not lead into the header, which has no names.
             Some(&high @ 0xc0..) => match bytes.get(at + 1) {
                 None => return cut,
                 Some(&low) if usize::from(high & 0x3f) << 8 | usize::from(low) < HEADER => return Looks::Other,
@@ -99,7 +100,7 @@ pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
         return cut;
     };
-    // The highest bit is multicast DNS's own. Type 32 is that of NetBIOS, which has the same header.
+    // The highest bit is multicast DNS's own. Type 32 is NetBIOS's, which has the same header.
     if matches!(kind, 0 | 32) || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
         return Looks::Other;
     }
@@ -119,7 +120,7 @@ pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
 pub(in crate::protocol) struct Dns {
     pending: Vec<Asked>,
     transactions: u64,
-    /// What each side has sent of a message over TCP.
+    /// The bytes of each side's current message over TCP.
     streams: [Stream; 2],
 }
 
@@ -132,19 +133,19 @@ struct Asked {
     transaction: u64,
 }
 
-/// Puts messages over TCP together.
+/// Collects the messages of one side over TCP.
 #[derive(Debug, Default)]
 struct Stream {
-    /// A length and the message behind it, as far as they are there.
+    /// A length and the message behind it, as far as they have come.
     buffer: Vec<u8>,
-    /// Bytes of a message that a gap has spoilt, still to come.
+    /// Bytes still to come of a message that a gap has spoilt.
     skip: usize,
     /// A gap has hidden where the next message starts.
     lost: bool,
 }
 
 impl Dns {
-    /// A datagram.
+    /// Takes a datagram.
     pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         let Ok(message) = Octets::from_octets(bytes) else {
             return;
@@ -154,7 +155,7 @@ impl Dns {
         out.push(Event::Dns(Box::new(message)));
     }
 
-    /// The next bytes of a TCP stream.
+    /// Takes the next bytes of a TCP stream.
     pub(in crate::protocol) fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         loop {
             let stream = &mut self.streams[side.index()];
@@ -185,7 +186,7 @@ impl Dns {
         }
     }
 
-    /// Bytes of a TCP stream are missing. Inside a message they are skipped by its length.
+    /// Takes a gap in a TCP stream. Inside a message it is skipped by the message's length.
     pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
         let stream = &mut self.streams[side.index()];
         let left = if stream.buffer.len() >= 2 { stream.missing() } else { stream.skip } as u64;
@@ -206,7 +207,7 @@ impl Dns {
             + self.streams.iter().map(|stream| stream.buffer.capacity()).sum::<usize>()
     }
 
-    /// Gives the message the number of its transaction, and of a response the time of its query.
+    /// Sets the number of the message's transaction and, for a response, the time of its query.
     fn pair(&mut self, message: &mut Message) {
         let question = message.questions.first().map(key);
         // A response without its question answers by its id alone.
@@ -236,7 +237,7 @@ impl Dns {
 }
 
 impl Stream {
-    /// Bytes that are missing to the end of the length, then of the message.
+    /// Bytes that are missing to the end of the length or, once that is known, of the message.
     fn missing(&self) -> usize {
         match self.buffer.first_chunk::<2>() {
             None => 2 - self.buffer.len(),
@@ -245,7 +246,7 @@ impl Stream {
     }
 }
 
-/// A question as a number: the name without regard to case, type and class.
+/// A hash of a question: the name without regard to case, the type and the class.
 fn key(question: &Question) -> u64 {
     let mut hash = std::hash::DefaultHasher::new();
     for byte in question.name.bytes() {
@@ -289,7 +290,7 @@ fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
     message
 }
 
-/// Reads what is whole, and says whether that was all.
+/// Reads the whole records, and says whether those were all.
 fn read_answers(section: RecordSection<'_, &[u8]>, answers: &mut Vec<Record>) -> bool {
     for record in section.take(ANSWERS) {
         let Ok(record) = record else {

@@ -1,8 +1,8 @@
-//! What a request and its response say.
+//! The content of a request and its response.
 
 use crate::conversation::Side;
 
-/// A request and its response, either of which may not have been seen.
+/// A request and its response; one of them may not have been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Its number within the connection, from 0, in the order in which exchanges are reported.
@@ -18,9 +18,9 @@ pub struct Exchange {
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When its head was there, nanoseconds since the epoch.
+    /// The time when its head was complete, in nanoseconds since the epoch.
     pub time_ns: u64,
-    /// GET and so on.
+    /// The method, such as GET.
     pub method: Box<str>,
     /// The target, as it was sent.
     pub url: Box<str>,
@@ -41,11 +41,11 @@ pub struct Request {
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// When its head was there, nanoseconds since the epoch.
+    /// The time when its head was complete, in nanoseconds since the epoch.
     pub time_ns: u64,
-    /// When the last of its body came.
+    /// The time of the last bytes of its body, in nanoseconds since the epoch.
     pub end_ns: u64,
-    /// 200 and so on.
+    /// The status, such as 200.
     pub status: u16,
     /// The words behind the status.
     pub reason: Box<str>,
@@ -55,13 +55,13 @@ pub struct Response {
     pub content_type: Option<Box<str>>,
     /// The header Location.
     pub location: Option<Box<str>>,
-    /// How many responses 1xx came before it.
+    /// The number of responses 1xx before it.
     pub interim: u32,
     /// The body.
     pub body: Body,
 }
 
-/// What is known of a body.
+/// The facts about a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     /// Bytes that were seen, without the sizes of chunks.
@@ -73,7 +73,7 @@ pub struct Body {
 }
 
 impl Exchange {
-    /// The bytes it holds outside of itself.
+    /// The bytes that it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
     }

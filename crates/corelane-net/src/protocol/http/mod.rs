@@ -1,37 +1,37 @@
-//! HTTP/1: requests, responses, and which response belongs to which request.
+//! HTTP/1: reads requests and responses, and pairs them.
 //!
 //! Each side of the connection is read by itself:
 //!
-//! 1. A start line is looked for, line by line. What stands in front of it is skipped: empty lines, or more of a body
-//!    than its head said.
-//! 2. The head up to its empty line is put together and read by the crate `httparse`.
-//! 3. The head says how long the body is: none (1xx, 204, 304, a response to HEAD), so many bytes, chunks, or until the
-//!    connection ends. The body is only counted. A request that expects 100 and gets a refusal before its body began
-//!    has no body.
-//! 4. Back to 1, for the next of the connection.
+//! 1. The parser searches for a start line, line by line. It skips the bytes in front of it: empty lines, or more of a
+//!    body than its head said.
+//! 2. The head is collected up to its empty line, and read by the crate `httparse`.
+//! 3. The head gives the length of the body: none (1xx, 204, 304, a response to HEAD), a number of bytes, chunks, or
+//!    everything until the connection ends. The body is only counted. A request that expects 100 and gets a refusal
+//!    before its body began has no body.
+//! 4. The parser goes back to 1 for the next message of the connection.
 //!
-//! Requests wait in a queue, and each response belongs to the first that has none yet. A response 1xx belongs to no
-//! request and is counted at the response that follows. After 101, and after a CONNECT that was accepted, what follows
-//! is not HTTP, and is looked at anew.
+//! Requests wait in a queue, and a response belongs to the first request that has none yet. A response 1xx belongs to
+//! no request and is counted at the response that follows. After 101, and after a CONNECT that was accepted, the bytes
+//! that follow are not HTTP, and are identified anew.
 //!
 //! # Gaps
 //!
-//! A gap that ends inside a body of known length, or inside a chunk, is skipped by that length, and one in a body that
-//! lasts until the end is part of it. Any other gap loses the place, and 1 finds it again, also in the middle of a
-//! line, as bodies need not end with one. What a gap hid where a start line or a head was due is not known, so the
-//! least is assumed:
+//! A gap that ends inside a body of known length, or inside a chunk, is skipped by that length. A gap in a body that
+//! lasts until the end is part of the body. Any other gap loses the place, and step 1 finds it again, also in the
+//! middle of a line, as bodies need not end with a line. If a start line or a head was due, the content of the gap is
+//! not known, so the least is assumed:
 //!
-//! - Of responses one is lost, and its request has none, if a further request waits to take the response behind the
-//!   gap. If only one request waits, the response behind the gap is its own.
-//! - Of requests one is lost, and a place is kept for its response.
+//! - In responses, one response is lost and its request has none, if a further request waits to take the response
+//!   behind the gap. If only one request waits, the response behind the gap belongs to it.
+//! - In requests, one request is lost, and a place is kept for its response.
 //!
-//! A response that comes before its request is kept, as a gap holds back only its own side. A request that comes with
-//! the end of such a gap takes it. Any other request was sent later, so it does not.
+//! A response that comes before its request is kept, as a gap holds back only its own side. A request that comes at the
+//! end of such a gap takes it. Any other request was sent later, and does not take it.
 //!
 //! # Bounds
 //!
-//! A head has at most [`HEAD`] bytes and [`HEADERS`] headers, a header that is kept [`VALUE`] bytes. [`PIPELINE`]
-//! exchanges wait at most, and they hold at most [`WAITING`] bytes; beyond that the oldest goes out as it is.
+//! A head has at most [`HEAD`] bytes and [`HEADERS`] headers; a kept header has at most [`VALUE`] bytes. At most
+//! [`PIPELINE`] exchanges wait, and they hold at most [`WAITING`] bytes; beyond that the oldest is reported incomplete.
 
 mod exchange;
 mod parser;

@@ -1,44 +1,44 @@
-//! What the hellos say.
+//! The content of the hellos.
 
 use crate::conversation::Side;
 
-/// What a ClientHello says.
+/// The content of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientHello {
-    /// When its last byte came, nanoseconds since the epoch.
+    /// The time of its last byte, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The side that sent it.
     pub client: Side,
-    /// The version in its head: 0x0303 for TLS 1.2, and for all that is newer.
+    /// The version in its head: 0x0303 for TLS 1.2 and everything newer.
     pub legacy_version: u16,
-    /// The versions it offers in an extension, in its order, without those that are there to be ignored.
+    /// The versions it offers in an extension, in its order, without GREASE values.
     pub versions: Vec<u16>,
     /// The host it wants to reach (SNI).
     pub server_name: Option<Box<str>>,
     /// The protocols it offers (ALPN), in its order.
     pub protocols: Vec<Box<str>>,
-    /// The cipher suites, in its order, as they are.
+    /// The cipher suites, in its order, with GREASE values.
     pub ciphers: Vec<u16>,
-    /// The kinds of its extensions, in its order, as they are.
+    /// The kinds of its extensions, in its order, with GREASE values.
     pub extensions: Vec<u16>,
-    /// The signature algorithms, in its order, as they are.
+    /// The signature algorithms, in its order, with GREASE values.
     pub signatures: Vec<u16>,
-    /// The JA4 fingerprint. One in the form of SSL 2 has none.
+    /// The JA4 fingerprint. A hello in the form of SSL 2 has none.
     pub ja4: Option<Box<str>>,
 }
 
-/// What a ServerHello says.
+/// The content of a ServerHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerHello {
-    /// When its last byte came, nanoseconds since the epoch.
+    /// The time of its last byte, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The side that sent it.
     pub server: Side,
-    /// The version that is spoken: 0x0303 for TLS 1.2, 0x0304 for 1.3.
+    /// The version that was chosen: 0x0303 for TLS 1.2, 0x0304 for 1.3.
     pub version: u16,
     /// The cipher suite.
     pub cipher: u16,
-    /// The protocol that was chosen, if it is said in the clear (TLS 1.3 encrypts it).
+    /// The protocol that was chosen, if it is in the clear (TLS 1.3 encrypts it).
     pub protocol: Option<Box<str>>,
     /// Whether it asks for another ClientHello.
     pub is_retry: bool,

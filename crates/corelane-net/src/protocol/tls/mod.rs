@@ -1,28 +1,28 @@
-//! TLS: what the two hellos say in the clear.
+//! TLS: reads the two hellos, which are in the clear.
 //!
 //! 1. A stream is a sequence of records: kind, version and length in five bytes, then the content. The five bytes are
-//!    put together over pieces.
-//! 2. The contents of handshake records are a stream of their own: messages of a kind and a length, of which one may
-//!    lie in several records, and one record may hold several.
-//! 3. Of a ClientHello and a ServerHello the whole message is kept and read by the crate `tls-parser`. All other
-//!    messages are stepped over by their length.
-//! 4. Old clients begin with a ClientHello in the form of SSL 2, which is a record of its own form: a length in two
-//!    bytes, the kind, the version, and three lists with their lengths in front. It has no extensions, and JA4 says
-//!    nothing of it.
-//! 5. A side is done with its first record of application data, or of a length or kind that cannot be, or after
-//!    [`RECORDS`] bytes. Behind ChangeCipherSpec messages are encrypted, and only a second ClientHello is expected,
-//!    which the server may have asked for.
+//!    collected over pieces.
+//! 2. The contents of handshake records are a stream of their own, of messages with a kind and a length. A message may
+//!    lie in several records, and a record may hold several messages.
+//! 3. A ClientHello and a ServerHello are kept whole and read by the crate `tls-parser`. All other messages are skipped
+//!    by their length.
+//! 4. Old clients begin with a ClientHello in the form of SSL 2. It is a record of its own form: a length in two bytes,
+//!    the kind, the version, and three lists, whose lengths come first. It has no extensions, and JA4 does not cover
+//!    it.
+//! 5. A side is done at its first record of application data, at a record with an impossible length or kind, or after
+//!    [`RECORDS`] bytes. Messages behind ChangeCipherSpec are encrypted. Only a second ClientHello is expected there,
+//!    as the server may have asked for it.
 //!
-//! The fingerprint is JA4, by FoxIO's published description; `ja4` in `parser.rs` says how it is made.
+//! The fingerprint is JA4, by FoxIO's published description; `ja4` in `parser.rs` has the steps.
 //!
 //! # Gaps
 //!
-//! A gap inside a record is skipped by the record's length, and the message it hit is lost, as are those that follow in
-//! its record. Any other gap ends the side.
+//! A gap inside a record is skipped by the record's length. The message that it hits is lost, and so are those that
+//! follow in its record. Any other gap ends the side.
 //!
 //! # Bounds
 //!
-//! A hello has at most [`HELLO`] bytes, so a side keeps as much.
+//! A hello has at most [`HELLO`] bytes, so a side keeps at most as many.
 
 mod hello;
 mod parser;

@@ -13,11 +13,11 @@ use crate::protocol::text::printable;
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
-/// Bytes of records of a side that are looked at.
+/// The most bytes of records of a side that are read.
 pub const RECORDS: u64 = 256 << 10;
-/// Names of protocols that are kept of a hello.
+/// The most names of protocols that are kept of a hello.
 pub const PROTOCOLS: usize = 32;
-/// Bytes on the heap that a connection never exceeds: a hello of each side, in buffers that reserve up to twice of what
+/// The most bytes on the heap of a connection: a hello of each side, in buffers that reserve up to twice the bytes that
 /// they need.
 pub const MOST: usize = 4 * HELLO;
 /// The longest content of a record.
@@ -44,7 +44,7 @@ pub(in crate::protocol) struct Tls {
 /// One side's records.
 #[derive(Debug, Default)]
 struct Half {
-    /// A record's kind, version and length, as far as they are there.
+    /// A record's kind, version and length, as far as they have come.
     header: [u8; 5],
     header_len: usize,
     /// Bytes of the record that are still to come.
@@ -54,12 +54,12 @@ struct Half {
     message: Message,
     /// This record is a ClientHello in the form of SSL 2.
     is_ssl2: bool,
-    /// Behind ChangeCipherSpec.
+    /// ChangeCipherSpec has come.
     encrypted: bool,
     done: bool,
 }
 
-/// A handshake message, as far as it is there.
+/// A handshake message, as far as it has come.
 #[derive(Debug, Default)]
 struct Message {
     header: [u8; 4],
@@ -73,7 +73,7 @@ struct Message {
 }
 
 impl Tls {
-    /// The next bytes of a side.
+    /// Takes the next bytes of a side.
     pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         while !half.done && !bytes.is_empty() {
@@ -112,10 +112,10 @@ impl Tls {
         }
     }
 
-    /// Bytes of a side are missing.
+    /// Takes a gap.
     pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
         let half = &mut self.halves[side.index()];
-        // While a record's header is collected nothing is left of a record.
+        // While a record's header is collected, no bytes of a record are left to come.
         if half.done || missing > half.left as u64 || half.left == 0 {
             half.finish();
             return;
@@ -142,10 +142,10 @@ impl Tls {
 }
 
 impl Half {
-    /// A record's header is there.
+    /// Takes a complete record header.
     fn record(&mut self) {
         if self.seen == 0 && self.header[0] & 0x80 != 0 && self.header[2] == CLIENT_HELLO {
-            // Three bytes of it are there.
+            // Three of its bytes are in the header.
             let length = usize::from(self.header[0] & 0x7f) << 8 | usize::from(self.header[1]);
             self.is_ssl2 = length > 3;
             if self.is_ssl2 {
@@ -171,7 +171,7 @@ impl Half {
         }
     }
 
-    /// The next bytes of the stream of handshake messages.
+    /// Takes the next bytes of the stream of handshake messages.
     fn handshake(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         let message = &mut self.message;
         while !bytes.is_empty() && !message.lost {
@@ -194,7 +194,7 @@ impl Half {
             let length = usize::from(length[0]) << 16 | usize::from(length[1]) << 8 | usize::from(length[2]);
             let is_hello = matches!(kind, CLIENT_HELLO | SERVER_HELLO) && length <= HELLO;
             if self.encrypted && !(kind == CLIENT_HELLO && is_hello) {
-                // Random bytes, in which no message can be found: each record may begin one.
+                // These are random bytes, so no message can be found in them, though each record may begin one.
                 *message = Message { lost: true, ..Message::default() };
                 return;
             }
@@ -234,7 +234,7 @@ impl Half {
     }
 }
 
-/// Values that are there to be ignored, so that no implementation relies on knowing all (RFC 8701).
+/// Whether a value is GREASE: reserved, so that no implementation relies on knowing all values (RFC 8701).
 fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
@@ -259,7 +259,7 @@ fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHell
         if !matches!(kind, SERVER_NAME | PROTOCOL_NAMES | SIGNATURE_ALGORITHMS | SUPPORTED_VERSIONS) {
             continue;
         }
-        // One that is wrong inside is still there.
+        // An extension with bad content still counts.
         let Ok((_, extension)) = parse_tls_client_hello_extension(whole) else {
             continue;
         };
@@ -289,7 +289,7 @@ fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHell
 fn ssl2_client_hello(client: Side, time_ns: u64, version: u16, content: &[u8]) -> Option<ClientHello> {
     let (lengths, lists) = content.split_first_chunk::<6>()?;
     let ciphers = lists.get(..usize::from(u16::from_be_bytes([lengths[0], lengths[1]])))?;
-    // Three bytes each; the first is zero for those that are not SSL 2's own.
+    // Each has three bytes; the first is zero for those that are not SSL 2's own.
     let ciphers = ciphers.chunks_exact(3).filter(|cipher| cipher[0] == 0);
     Some(ClientHello {
         time_ns,
@@ -330,13 +330,13 @@ fn server_hello(server: Side, time_ns: u64, content: &[u8]) -> Option<ServerHell
     Some(hello)
 }
 
-/// What stands for random bytes in a ServerHello that asks for another ClientHello (RFC 8446, 4.1.3).
+/// The fixed value of the random field in a ServerHello that asks for another ClientHello (RFC 8446, 4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
     0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// The extensions, each with its kind and as a whole, as far as they are whole.
+/// The whole extensions, each with its kind.
 fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (rest, extension) = parse_tls_extension_unknown(bytes).ok()?;
