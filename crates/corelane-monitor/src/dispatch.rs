@@ -1,4 +1,4 @@
-//! The first stage: decode just enough of a record to know which partition it belongs to.
+//! The first stage: decodes just enough of a record to know its partition.
 
 use crate::hash::HashKeys;
 use crate::run::Run;
@@ -6,7 +6,7 @@ use crate::slot::{Slot, partition_v4, partition_v6};
 use corelane_net::capture::Record;
 use corelane_net::decode::{Decoded, Located, NoDatagram, TCP, decode, locate};
 
-/// Decodes records, counts what needs no state, and hands the rest on as [slots](crate::slot).
+/// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     keys: HashKeys,
@@ -19,13 +19,13 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A Dispatcher that has seen nothing. The SubAnalyzers have to be of the same run.
+    /// A Dispatcher that has seen no record. The SubAnalyzers must be of the same run.
     pub fn new(run: &Run) -> Self {
         Dispatcher { keys: run.keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None }
     }
 
-    /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4, two for IPv6, each with the
-    /// packet's partition. All slots of a partition have to reach its SubAnalyzer in this order.
+    /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
+    /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
         self.count(record);
@@ -47,8 +47,8 @@ impl Dispatcher {
         }
     }
 
-    /// Takes one record for a stage that decodes it: where its IP header begins, and its partition. That stage counts
-    /// what is TCP, and what is malformed behind the addresses.
+    /// Takes one record for a stage that decodes it. Returns where its IP header begins, and its partition. That stage
+    /// counts TCP packets, and packets that are malformed behind the addresses.
     #[inline]
     pub(crate) fn locate(&mut self, record: &Record<'_>) -> Option<(u16, u8)> {
         self.count(record);
@@ -108,8 +108,8 @@ impl Dispatcher {
         self.times
     }
 
-    /// The largest time of any record, where the capture ends: what
-    /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) has to be told. 0 without records.
+    /// The largest time of any record, at which the capture ends; 0 without records.
+    /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
     pub fn max_time(&self) -> u64 {
         self.times.map_or(0, |(_, largest)| largest)
     }

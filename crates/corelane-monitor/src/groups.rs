@@ -1,16 +1,16 @@
-//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones, and for
-//! either the kind of probe where it was not a SYN.
+//! Failures counted by group: (source, destination) for vertical scans, (source, port) for horizontal ones. Probes
+//! other than SYNs have groups by their kind too.
 
 use crate::hash::HashKeys;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 
-/// The failures of one group. A scan's time is that of the failure which crossed the threshold T in order of time,
-/// that is, the (T+1)-th smallest; keeping the T+1 smallest makes it independent of the order of arrival.
+/// The failures of one group. A scan's time is that of the failure that crossed the threshold T in order of time, the
+/// (T+1)-th smallest. The group keeps the T+1 smallest times, so the order of arrival does not matter.
 #[derive(Debug, Default)]
 struct Group {
     count: u64,
-    /// Of the UDP probes: those that were answered.
+    /// The number of UDP probes that were answered.
     answered: u64,
     smallest: BinaryHeap<u64>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Groups<K> {
     groups: HashMap<K, Group, HashKeys>,
 }
 
-/// A group in which one of so many, or more, was answered is no scan.
+/// A group is no scan if at least one of so many of its probes was answered.
 const ONE_OF: u64 = 5;
 
 /// A group with more failures than the threshold.
@@ -49,12 +49,13 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         }
     }
 
-    /// Counts an answer beside the failures, be they added before or after.
+    /// Counts an answer beside the failures, which may be added before or after.
     pub(crate) fn add_answered(&mut self, key: K) {
         self.groups.entry(key).or_default().answered += 1;
     }
 
-    /// Counts the answers that all failures have been added to already: groups without a scan need none.
+    /// Counts answers after all failures have been added. Groups without a scan are dropped first, as they need no
+    /// answers.
     pub(crate) fn add_all_answered(&mut self, keys: impl Iterator<Item = K>) {
         let threshold = self.threshold;
         self.groups.retain(|_, group| group.count > threshold);

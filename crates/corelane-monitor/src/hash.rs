@@ -1,12 +1,12 @@
-//! The keyed hash of every table here.
+//! The keyed hash of every table of this crate.
 //!
-//! The sender of the packets chooses the keys, so an unkeyed hash would let it fill one chain. One 64x64 -> 128 bit
-//! multiply of two words, each masked with a secret drawn for this run, folded to 64 bits, costs a few cycles where
-//! SipHash costs tens. No result may depend on these secrets: only positions in tables do.
+//! The sender of the packets chooses the keys of the tables, so without a secret it could fill one chain. The hash is
+//! one 64x64 -> 128 bit multiply of two words, each masked with a secret drawn for this run, folded to 64 bits. That
+//! costs a few cycles, and SipHash costs tens. No result may depend on the secrets: only positions in tables do.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The secrets of one run, by which all its stages hash.
+/// The secrets with which all stages of one run hash.
 #[derive(Clone, Copy)]
 pub(crate) struct HashKeys([u64; 6]);
 
@@ -28,7 +28,7 @@ impl HashKeys {
         HashKeys(std::array::from_fn(|i| source.hash_one(i)))
     }
 
-    /// Hashes a key of up to six words. Its upper bits are the ones to take a position from.
+    /// Hashes a key of up to six words. Positions are taken from the upper bits.
     #[inline(always)]
     pub(crate) fn hash<const N: usize>(&self, key: &[u64; N]) -> u64 {
         const { assert!(N <= 6) }

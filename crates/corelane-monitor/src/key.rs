@@ -1,9 +1,9 @@
-//! Keys of tables, of which slots carry hashes too.
+//! Keys of tables. Slots carry hashes of some.
 
 use crate::hash::HashKeys;
 use bytemuck::Zeroable;
 
-/// A key of some words, of which the last is never zero: a zero there marks an empty position.
+/// A key of some words. The last is never zero: a zero there marks an empty position.
 pub(crate) trait Key: Copy + Zeroable {
     const EMPTY: Self;
     fn is_empty(&self) -> bool;
@@ -19,7 +19,7 @@ impl<const N: usize> Key for [u64; N] {
         self[N - 1] == 0
     }
 
-    /// Without the call of `memcmp` that `==` of arrays becomes.
+    /// Equality without the call of `memcmp` that `==` of arrays becomes.
     #[inline(always)]
     fn equals(&self, other: &Self) -> bool {
         let mut difference = 0;
@@ -35,7 +35,7 @@ impl<const N: usize> Key for [u64; N] {
     }
 }
 
-/// The hash of a flow's key that tables go by, and that slots carry.
+/// The hash of a flow's key, which tables use and slots carry.
 #[inline(always)]
 pub(crate) fn flow_hash<K: Key>(keys: &HashKeys, key: &K) -> u32 {
     (key.hash(keys) >> 32) as u32

@@ -11,23 +11,23 @@ use crate::state_report::{StateReport, Told};
 use crate::talkers::{Address, Talkers, Top, Volume};
 use std::collections::HashMap;
 
-/// Finds horizontal scans from the state reports of all SubAnalyzers, and puts their partial results together. Neither
-/// the order of the reports nor that of the results matters, but for whose share of packets is named first.
+/// Finds horizontal scans in the state reports of all SubAnalyzers, and joins their partial results. The order of the
+/// reports does not matter. The order of the results decides only the order of the SubAnalyzers' packet counts.
 #[derive(Debug)]
 pub struct MainAnalyzer {
     /// Failures by (source, port).
     groups_v4: Groups<(u32, u16)>,
     groups_v6: Groups<(u128, u16)>,
-    /// The same of probes, by their kind too.
+    /// Failures of probes, by (kind, source, port).
     probes_v4: Groups<(Probe, u32, u16)>,
     probes_v6: Groups<(Probe, u128, u16)>,
     /// Source and port of UDP keys that were answered.
     answered_v4: Vec<(u32, u16)>,
     answered_v6: Vec<(u128, u16)>,
-    /// What each source sent and began, where that is counted.
+    /// The traffic of each source, if it is counted.
     sources_v4: HashMap<u32, Volume, HashKeys>,
     sources_v6: HashMap<u128, Volume, HashKeys>,
-    /// How many sources to list.
+    /// The number of sources to list, if they are counted.
     top_sources: Option<usize>,
     talkers: Talkers,
     report: Report,
@@ -72,14 +72,14 @@ impl MainAnalyzer {
         }
     }
 
-    /// Takes the partial result of a SubAnalyzer. Called in the order of the SubAnalyzers' numbers, as
-    /// [`Report::analyzer_packets`] is in the order of these calls.
+    /// Takes the partial result of a SubAnalyzer. The calls come in the order of the SubAnalyzers' numbers, which
+    /// becomes that of [`Report::analyzer_packets`].
     pub fn partial_result(&mut self, result: PartialResult) {
         self.report.analyzer_packets.push(result.packets);
         self.add(result);
     }
 
-    /// Takes the partial result of what the Dispatcher analysed itself.
+    /// Takes the partial result of the Dispatcher's own analysis.
     pub fn dispatchers_result(&mut self, result: PartialResult) {
         self.report.dispatcher_packets += result.packets;
         self.add(result);
@@ -102,7 +102,7 @@ impl MainAnalyzer {
         self.talkers.merge(result.talkers);
     }
 
-    /// All SubAnalyzers' reports and results are here: makes the report, with the Dispatcher's own counts.
+    /// Makes the report, with the Dispatcher's own counts, once all SubAnalyzers' reports and results are here.
     pub fn finish(mut self, dispatcher: &Dispatcher) -> Report {
         fn horizontal<A: Address>(scan: Scan<(A, u16)>) -> Alert {
             let Scan { key: (source, port), count, time_ns } = scan;

@@ -55,7 +55,7 @@ pub fn limit_memory(
         settings.table_bytes = Some(share * partitions);
         return Ok(());
     };
-    // At least two datagrams of the largest size.
+    // Even the least of these holds one datagram of the largest size.
     let fragments = (share / 8).clamp(128 << 10, 1 << 20);
     let half = (share - fragments) / 2;
     // The allocator has its own overhead.

@@ -1,4 +1,4 @@
-//! Networks: an address and how many of its bits count.
+//! Networks: an address and the number of its bits that count.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// All addresses of one family that begin with the same bits. Written `10.0.0.0/8`, `2001:db8::/32`, or as one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// With zeros in the bits that do not count.
+    /// The address, with zeros in the bits that do not count.
     address: IpAddr,
     prefix: u8,
 }
@@ -31,7 +31,7 @@ fn bits(address: IpAddr) -> u8 {
 }
 
 impl Network {
-    /// Whether the address is one of these. An IPv4 address is never one of IPv6.
+    /// Whether the address is in this network. An IPv4 address is never in an IPv6 network.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && masked(address, self.prefix) == self.address
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Network {
 impl FromStr for Network {
     type Err = String;
 
-    /// The bits that do not count may be anything: 192.168.7.1/24 means the network of that host.
+    /// Parses a network. The bits that do not count may be anything: 192.168.7.1/24 means the network of that host.
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -66,8 +66,8 @@ impl FromStr for Network {
     }
 }
 
-/// Networks whose attempts and probes are as if they had not been made: they count as no failure and for no scan.
-/// Packets, bytes and flows are counted all the same.
+/// Networks whose attempts and probes are ignored: they count for no failure and no scan. Packets, bytes and flows are
+/// counted all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// Attempts and probes from here.

@@ -1,14 +1,15 @@
-//! What travels from a SubAnalyzer to the MainAnalyzer when the capture is over.
+//! The message from a SubAnalyzer to the MainAnalyzer when the capture is over.
 
 use crate::report::{Alert, ProbeScan};
 use crate::room::Refused;
 use crate::talkers::Talkers;
 
-/// What a [`SubAnalyzer`](crate::SubAnalyzer) found, for the [`MainAnalyzer`](crate::MainAnalyzer) to put together.
+/// The results of a [`SubAnalyzer`](crate::SubAnalyzer), which the [`MainAnalyzer`](crate::MainAnalyzer) joins.
 #[derive(Debug)]
 pub struct PartialResult {
     pub(crate) packets: u64,
-    /// Of a stage that decodes: TCP packets, and those that are malformed behind their addresses.
+    /// TCP packets, and in `malformed` packets malformed behind their addresses: only a stage that decodes counts
+    /// these.
     pub(crate) tcp: u64,
     pub(crate) malformed: u64,
     pub(crate) flows: u64,
@@ -25,7 +26,7 @@ pub struct PartialResult {
 }
 
 impl PartialResult {
-    /// TCP and UDP packets the SubAnalyzer processed.
+    /// TCP and UDP packets that the SubAnalyzer processed.
     pub fn packets(&self) -> u64 {
         self.packets
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// What a port was probed by, other than a SYN.
+/// A kind of probe other than a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
@@ -21,18 +21,18 @@ impl Probe {
     /// Every kind.
     pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
 
-    /// By its number, from 1 on.
+    /// The kind with this number, from 1 on.
     pub(crate) fn of_number(number: u32) -> Option<Probe> {
         Probe::ALL.get((number as usize).wrapping_sub(1)).copied()
     }
 
-    /// 1 to 4; 0 stands for a SYN.
+    /// The number of the kind, 1 to 4; 0 stands for a SYN.
     pub(crate) const fn number(self) -> u32 {
         self as u32 + 1
     }
 }
 
-/// As people call it.
+/// Writes the usual name of the kind.
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -1,6 +1,6 @@
-//! What an analysis found, and its outputs for machines: one JSON document, the timing line, EVE.
+//! The report of an analysis, and its outputs for machines: one JSON document, the timing line, EVE.
 //!
-//! Nothing here prints: everything is written to what the caller brings.
+//! This module prints nothing: it writes to the writer that the caller gives.
 
 use crate::probe::Probe;
 use crate::room::Refused;
@@ -20,28 +20,28 @@ pub enum Alert {
     Vertical {
         /// The scanner.
         source: IpAddr,
-        /// The host that is scanned.
+        /// The scanned host.
         destination: IpAddr,
-        /// Distinct ports, in the whole capture.
+        /// The number of distinct ports, in the whole capture.
         count: u64,
-        /// The failure that crossed the threshold, in order of time; nanoseconds since the epoch.
+        /// The time of the failure that crossed the threshold, in order of time; nanoseconds since the epoch.
         time_ns: u64,
     },
     /// One source failed at one port of many destinations.
     Horizontal {
         /// The scanner.
         source: IpAddr,
-        /// The port that is scanned.
+        /// The scanned port.
         port: u16,
-        /// Distinct destinations, in the whole capture.
+        /// The number of distinct destinations, in the whole capture.
         count: u64,
-        /// The failure that crossed the threshold, in order of time; nanoseconds since the epoch.
+        /// The time of the failure that crossed the threshold, in order of time; nanoseconds since the epoch.
         time_ns: u64,
     },
 }
 
 impl Alert {
-    /// When the threshold was crossed, in nanoseconds since the epoch.
+    /// The time at which the threshold was crossed, in nanoseconds since the epoch.
     pub fn time_ns(&self) -> u64 {
         match *self {
             Alert::Vertical { time_ns, .. } | Alert::Horizontal { time_ns, .. } => time_ns,
@@ -55,7 +55,7 @@ impl Alert {
         }
     }
 
-    /// How many distinct ports or destinations.
+    /// The number of distinct ports or destinations.
     pub fn count(&self) -> u64 {
         match *self {
             Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } => count,
@@ -70,7 +70,7 @@ impl Alert {
         }
     }
 
-    /// By time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
+    /// The order: by time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let (destination, port) = match *self {
             Alert::Vertical { destination, .. } => (Some(destination), 0),
@@ -85,21 +85,21 @@ impl Alert {
 /// As JSON its first key is `probe`, `"fin"`, `"null"`, `"xmas"` or `"udp"`, followed by those of an [`Alert`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeScan {
-    /// What was sent.
+    /// The kind of the probes.
     pub probe: Probe,
-    /// Source, destination and count. The time is that of the probe which crossed the threshold.
+    /// Source, destination and count. The time is that of the probe that crossed the threshold.
     #[serde(flatten)]
     pub scan: Alert,
 }
 
 impl ProbeScan {
-    /// As alerts, and then by probe.
+    /// The order of alerts, and then by probe.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         (self.scan.order(), self.probe)
     }
 }
 
-/// What a source sent and began.
+/// The traffic of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceCounts {
     /// The source.
@@ -110,8 +110,8 @@ pub struct SourceCounts {
     pub bytes: u64,
 }
 
-/// What an analysis found. Serialized it has the keys of the JSON report, to which the fields from
-/// [`probe_scans`](Report::probe_scans) on do not belong.
+/// The results of an analysis. In its serialized form it has the keys of the JSON report, which has no fields from
+/// [`probe_scans`](Report::probe_scans) on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Records of the capture.
@@ -130,17 +130,18 @@ pub struct Report {
     pub undecoded: u64,
     /// Distinct (source, destination, destination port) of failed attempts.
     pub failed_attempts: u64,
-    /// Those of them that an RST ended.
+    /// Those of them that were ended by an RST.
     pub rejected: u64,
     /// Those of them without an answer in time.
     pub unanswered: u64,
     /// The scans, in order of time.
     pub alerts: Vec<Alert>,
-    /// The sources that sent most bytes, where they [were counted](crate::Counting): of two, the one with more bytes
-    /// comes first, then the one with more connections, the lesser address.
+    /// The sources that sent most bytes, if they [were counted](crate::Counting). The order is by bytes, then by
+    /// connections, both with the larger first, then by address with the lesser first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceCounts>>,
-    /// What was not taken for want of [room](crate::limit_memory); in JSON only if there is any.
+    /// The packets and attempts that were refused for want of [room](crate::limit_memory); in JSON only if there are
+    /// any.
     #[serde(skip_serializing_if = "Refused::is_empty")]
     pub refused: Refused,
     /// The scans by other probes than SYNs, in order of time; in JSON only by
@@ -164,14 +165,14 @@ pub struct Report {
     pub hosts: Vec<Talker<IpAddr>>,
 }
 
-/// What an analysis took.
+/// The time and memory of an analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// From the first record to the report.
+    /// The wall time from the first record to the report.
     pub wall: Duration,
     /// Processor time of all threads together.
     pub cpu: Duration,
-    /// The most memory that the process had at one time, in bytes, with mapped files; `None` if it is not known.
+    /// The most memory that the process had at one time, in bytes, mapped files included; `None` if it is not known.
     pub peak_memory: Option<u64>,
 }
 
@@ -184,8 +185,7 @@ impl Timing {
 }
 
 impl Report {
-    /// Writes the report as one JSON document in one line. It holds only what follows from the packets and the
-    /// settings.
+    /// Writes the report as one JSON document in one line. Its content depends only on the packets and the settings.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
         write_line(&mut out, self)
     }
@@ -201,8 +201,8 @@ impl Report {
         write_line(&mut out, &Document { report: self, probe_scans: &self.probe_scans })
     }
 
-    /// Writes what it took and which threads did the work, as one JSON document in one line; `dispatcher_packets`
-    /// only if there are any, `peak_memory_bytes` only if it is known.
+    /// Writes the times, the memory and the packets of each thread, as one JSON document in one line. It has
+    /// `dispatcher_packets` only if there are any, and `peak_memory_bytes` only if it is known.
     pub fn write_timing(&self, timing: &Timing, mut out: impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -215,7 +215,7 @@ impl Report {
             #[serde(skip_serializing_if = "Option::is_none")]
             peak_memory_bytes: Option<u64>,
         }
-        // serde hands over a reference.
+        // serde passes a reference.
         #[expect(clippy::trivially_copy_pass_by_ref)]
         fn is_zero(&count: &u64) -> bool {
             count == 0
@@ -231,9 +231,10 @@ impl Report {
         write_line(&mut out, &line)
     }
 
-    /// Writes the scans, by whatever probes, as `alert` records of Suricata's EVE format, one JSON document a line.
+    /// Writes the scans, by SYNs and by other probes, as `alert` records of Suricata's EVE format, one JSON document a
+    /// line.
     ///
-    /// A vertical scan has no `dest_port` and a horizontal one no `dest_ip`, as there are many.
+    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many.
     pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
         let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
         scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
@@ -247,8 +248,8 @@ fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()>
     out.write_all(b"\n")
 }
 
-/// The signature numbers lie in the range that is left for local use: two a kind of probe, SYNs first, of which the
-/// first is that of vertical scans.
+/// The first signature number. The numbers lie in the range for local use. Each kind of probe has two, first for
+/// vertical scans and then for horizontal ones; SYNs come first.
 const SIGNATURES: u32 = 1_000_001;
 
 #[derive(Serialize)]
@@ -276,11 +277,11 @@ struct EveAlert {
     severity: u32,
 }
 
-/// What Suricata has no field for.
+/// The fields that Suricata does not have.
 #[derive(Serialize)]
 struct EveScan {
     kind: &'static str,
-    /// Not of SYNs.
+    /// Absent for SYNs.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<Probe>,
     count: u64,
@@ -321,7 +322,7 @@ impl EveRecord {
     }
 }
 
-/// A time as a calendar shows it, in UTC.
+/// A time in the calendar, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timestamp {
     year: u64,
@@ -335,7 +336,8 @@ impl Timestamp {
     pub(crate) fn of(time_ns: u64) -> Self {
         let (seconds, nanosecond) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
-        // Years that begin in March have their leap day at the end. 719_468 days from 0000-03-01 to the epoch.
+        // Years begin in March here, so the leap day is their last. There are 719_468 days from 0000-03-01 to the
+        // epoch.
         let days = days + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
         let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -351,7 +353,7 @@ impl Timestamp {
         (self.second_of_day / 3600, self.second_of_day / 60 % 60, self.second_of_day % 60)
     }
 
-    /// As Suricata writes it: microseconds, then the offset from UTC. Every event has one.
+    /// The time as Suricata writes it: microseconds, then the offset from UTC. Every event has one.
     pub(crate) fn eve(&self) -> [u8; 31] {
         let mut text = *b"0000-00-00T00:00:00.000000+0000";
         let mut put = |from: usize, to: usize, mut value: u64| {
@@ -375,13 +377,13 @@ impl Timestamp {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// To the second.
+    /// The time of day, to the second.
     pub(crate) fn time(&self) -> String {
         let (hour, minute, second) = self.clock();
         format!("{hour:02}:{minute:02}:{second:02}")
     }
 
-    /// For people: to the millisecond.
+    /// For people, to the millisecond.
     pub(crate) fn human(&self) -> String {
         let (hour, minute, second) = self.clock();
         let (year, month, day, millis) = (self.year, self.month, self.day, self.nanosecond / 1_000_000);

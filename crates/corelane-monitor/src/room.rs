@@ -1,16 +1,16 @@
-//! The room of one table, and what was not taken for want of it.
+//! The room of one table, and counts of refused entries.
 
 use crate::settings::Settings;
 use crate::slot::PARTITIONS;
 use serde::Serialize;
 
-/// What a failure may cost beside its entry: its group in the MainAnalyzer, and the report of it. So much, and this
-/// often the entry's size.
+/// The cost of a failure beside its entry, for its group in the MainAnalyzer and its report: so many bytes, and the
+/// entry's size times the second number.
 const FAILURE: (usize, usize) = (200, 5);
-/// What a flow may cost beside its entry: its host among those of which the busiest are listed.
+/// The cost of a flow beside its entry: its host, in the list from which the busiest are taken.
 const HOST: usize = 350;
 
-/// What one table may come to, in bytes; of IPv6 half as much.
+/// The most bytes of one table; a table of IPv6 may have half as many.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     table: usize,
@@ -24,12 +24,12 @@ const V4: usize = 32;
 impl Room {
     pub(crate) const UNLIMITED: Room = Room { table: usize::MAX, flows: usize::MAX, has_hosts: false };
 
-    /// What the settings leave a partition's tables.
+    /// The room that the settings leave for a partition's tables.
     pub(crate) fn of(settings: &Settings) -> Self {
         let Some(bytes) = settings.table_bytes else { return Room::UNLIMITED };
         let share = usize::try_from(bytes / PARTITIONS as u64).unwrap_or(usize::MAX);
         let kinds = 1 + usize::from(settings.probes) + usize::from(settings.counting.is_some());
-        // Two parts of three for IPv4.
+        // Two thirds are for IPv4.
         Room { table: share / 2 / kinds * 2 / 3, flows: share / 3, has_hosts: settings.top > 0 }
     }
 
@@ -37,7 +37,8 @@ impl Room {
         bytes <= if entry > V4 { most / 2 } else { most }
     }
 
-    /// Whether there is room for a table of so many entries. Those before it, half of it and so on, stay with the pool.
+    /// Whether there is room for a table of so many entries. Smaller tables before it, half of it and so on, stay with
+    /// the pool.
     pub(crate) fn has_table(&self, capacity: usize, entry: usize) -> bool {
         let failure = FAILURE.0 + entry * FAILURE.1 / 2;
         self.table == usize::MAX || Room::has(self.table, entry, capacity * 4 * entry + capacity / 16 * 9 * failure)
@@ -50,19 +51,19 @@ impl Room {
     }
 }
 
-/// What was not taken for want of room.
+/// Counts of what was refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// Packets of flows.
     pub flow_packets: u64,
     /// SYNs of attempts, and other probes.
     pub attempts: u64,
-    /// Packets of sources that were to be counted.
+    /// Packets of sources that the settings count.
     pub source_packets: u64,
 }
 
 impl Refused {
-    /// Whether everything was taken.
+    /// Whether nothing was refused.
     pub fn is_empty(&self) -> bool {
         *self == Refused::default()
     }

@@ -1,20 +1,20 @@
-//! What the stages of one run have in common besides their settings.
+//! The state that the stages of one run share, beside their settings.
 
 use crate::hash::HashKeys;
 use crate::pages::Pool;
 use crate::room::Room;
 
-/// The secrets of a run's hashes and the memory of its tables. Clones are the same run.
+/// The secrets of a run's hashes, and the memory of its tables. Clones are the same run.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) keys: HashKeys,
     pub(crate) pool: Pool,
-    /// What a table may come to.
+    /// The room of a table.
     pub(crate) room: Room,
 }
 
 impl Run {
-    /// A new run: new secrets, no memory yet.
+    /// A new run, with new secrets and no memory yet.
     pub fn new() -> Self {
         Run { keys: HashKeys::random(), pool: Pool::new(), room: Room::UNLIMITED }
     }

@@ -1,33 +1,35 @@
-//! What the user can choose about the analysis itself.
+//! The settings of the analysis itself.
 
 use crate::network::Ignored;
 use std::num::NonZeroU64;
 
-/// When a connection attempt counts as failed.
+/// The rule by which a connection attempt counts as failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// The attempt is refused by an RST, or has no answer within the time-out, or none before the capture ends.
+    /// The attempt fails by an RST, without an answer within the time-out, or without an answer before the capture
+    /// ends.
     #[default]
     Timed,
-    /// Section III-B of the MCRingBuffer paper: a source sends a SYN to a destination and port and the capture holds no
-    /// SYN-ACK for them, whenever. There is no time-out and an RST changes nothing, so all failures are "unanswered".
+    /// The rule of section III-B of the MCRingBuffer paper: a source sends a SYN to a destination and port, and the
+    /// whole capture holds no SYN-ACK for them. There is no time-out and an RST changes nothing, so all failures are
+    /// "unanswered".
     ///
-    /// The paper gives a failure no time. Here it is the earliest time of the key's SYNs: the only moment such an
-    /// attempt has, and one that does not depend on the order in which the packets are looked at.
+    /// The paper gives a failure no time. Here it is the earliest time of the key's SYNs: such an attempt has no other
+    /// moment, and this one does not depend on the order of the packets.
     Paper,
 }
 
-/// How sources are counted: see [`Report::sources`](crate::Report::sources).
+/// Settings for counting sources: see [`Report::sources`](crate::Report::sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counting {
-    /// A state report for each so many bytes that a source sent, M in section III-A3 of the MCRingBuffer paper. The
-    /// result does not depend on it; how many reports there are does.
+    /// The bytes that a source sends for each state report, M in section III-A3 of the MCRingBuffer paper. The number
+    /// of reports depends on it, the result does not.
     pub every: NonZeroU64,
-    /// How many sources to list.
+    /// The number of sources to list.
     pub top: usize,
 }
 
-/// The settings of one analysis. Results are a function of these and of the packets, of nothing else.
+/// The settings of one analysis. The results depend only on these and on the packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// An answer this long after the SYN, or later, is too late.
@@ -36,18 +38,17 @@ pub struct Settings {
     pub vertical_threshold: u64,
     /// More distinct failed destinations than this, on one port by one source, are a horizontal scan.
     pub horizontal_threshold: u64,
-    /// What "failed" means.
+    /// The rule by which attempts fail.
     pub rule: Rule,
-    /// Whether to look for scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). Without, the work for them is
-    /// saved.
+    /// Whether to find scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). If not, the work for them is saved.
     pub probes: bool,
-    /// The networks that count for no scan.
+    /// The networks that are ignored in scans.
     pub ignored: Ignored,
-    /// Whether to count what each source began and sent. Without, the work for it is saved.
+    /// Whether and how to count the connections and bytes of each source. `None` saves the work for it.
     pub counting: Option<Counting>,
-    /// How many top talkers to find. With 0 the work for them is saved.
+    /// The number of top talkers to find; 0 saves the work for them.
     pub top: usize,
-    /// Bytes that the tables, and what follows from them, may come to; `None` is as many as they need. See
+    /// The most bytes of the tables and of everything that follows from them; `None` is no limit. See
     /// [`limit_memory`](crate::limit_memory).
     pub table_bytes: Option<u64>,
 }

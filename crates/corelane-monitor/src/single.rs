@@ -1,4 +1,4 @@
-//! The three stages in one thread: what `--analyzers 0` means, and what every parallel run is measured against.
+//! The three stages in one thread: the meaning of `--analyzers 0`, and the baseline of every parallel run.
 
 use crate::analyzer::SubAnalyzer;
 use crate::dispatch::Dispatcher;
@@ -10,8 +10,8 @@ use crate::slot::Slot;
 use crate::source::{Progress, Source};
 use corelane_net::capture::Record;
 
-/// Slots that are gathered before they are processed: 32 kB, which fit into the first cache, and long enough a walk
-/// through the capture for the processor to fetch it ahead.
+/// Slots that are gathered before they are processed. They are 32 kB, which fit into the first cache, and the walk
+/// through the capture is then long enough for the processor to fetch it ahead.
 const BATCH: usize = 1024;
 
 /// Records between two looks at [`Progress`].
@@ -46,8 +46,8 @@ impl Single {
 
 /// Analyses the records of all sources, as one capture in this order, in this thread.
 ///
-/// Returns early, with what was found so far, when `progress` says stop. `damage` is told of each error and the number
-/// of the source it is in; what was whole is in the report.
+/// Returns early, with the results so far, when `progress` says stop. `damage` gets each error and the number of the
+/// source it is in; the report covers everything that was whole.
 pub fn run_single<S: Source>(
     sources: impl IntoIterator<Item = S>,
     settings: &Settings,

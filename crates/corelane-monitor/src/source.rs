@@ -1,20 +1,20 @@
-//! Where records come from.
+//! The sources of records.
 
 use corelane_net::capture::{Memory, ReadError, Reader, Record};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Something that hands out the records of a capture in order: a [`Reader`], or made-up traffic.
+/// A source of the records of a capture, in order: a [`Reader`], or synthetic traffic.
 pub trait Source {
-    /// Why some records are missing.
+    /// The reason why records are missing.
     type Error;
 
-    /// Hands at most `max` records to `sink` and says how many; 0 is the end. After an error the call may be repeated:
-    /// it goes on behind the damage, or says 0.
+    /// Hands at most `max` records to `sink` and returns their number; 0 is the end. After an error the call may be
+    /// repeated: it goes on behind the damage, or returns 0.
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
 
-    /// The memory in which the next records lie, if they stay there while it is held: then a caller that needs their
-    /// bytes for longer need not copy them. It may be wrong, as a source may go on to another capture in the middle of
-    /// a read.
+    /// The memory in which the next records lie, if they stay there while it is held. Then a caller that needs their
+    /// bytes for longer need not copy them. A record may lie elsewhere, as a source may go on to another capture in the
+    /// middle of a read.
     fn memory(&mut self) -> Option<&Memory> {
         None
     }
@@ -46,7 +46,7 @@ impl<S: Source> Source for &mut S {
     }
 }
 
-/// Where a run has come to, and a way to end it early: for another thread to look at and to speak through.
+/// The progress of a run, and a way to end it early, for other threads.
 #[derive(Debug, Default)]
 pub struct Progress {
     packets: AtomicU64,
@@ -55,14 +55,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done yet.
+    /// Progress of a run that has not begun.
     pub const fn new() -> Self {
         Progress { packets: AtomicU64::new(0), bytes: AtomicU64::new(0), stop: AtomicBool::new(false) }
     }
 
     // All relaxed: the numbers are for show and order nothing, and the stop may be seen a little later.
 
-    /// Records that were read, a little late.
+    /// The records that were read, a little late.
     pub fn packets(&self) -> u64 {
         self.packets.load(Ordering::Relaxed)
     }
@@ -72,7 +72,7 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Asks the run to read no further and to report what it found so far.
+    /// Makes the run stop reading and report its results so far.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -82,7 +82,7 @@ impl Progress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Says how far the run has come.
+    /// Sets the progress.
     pub fn set(&self, packets: u64, bytes: u64) {
         self.packets.store(packets, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);

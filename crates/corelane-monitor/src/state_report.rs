@@ -1,23 +1,23 @@
-//! What travels from a SubAnalyzer to the MainAnalyzer while packets flow.
+//! The messages from a SubAnalyzer to the MainAnalyzer while packets flow.
 
 use crate::probe::Probe;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How an attempt failed.
+/// The way in which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// By an RST.
+    /// An RST ended it.
     Rejected,
-    /// By silence.
+    /// It had no answer in time.
     Unanswered,
 }
 
-/// What a state report tells.
+/// The content of a state report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// An attempt or, if that is named, a probe has failed.
     Failed(Option<Probe>),
-    /// What a source did since it was last told of.
+    /// The traffic of a source since its last report.
     Sent {
         /// Bytes that it sent.
         bytes: u64,
@@ -26,22 +26,22 @@ pub enum Told {
     },
 }
 
-/// One failed attempt or probe, as far as it matters to the global analysis: which source tried which port, and when it
-/// failed. Which destination it was is known to be new to the MainAnalyzer, as a key (source, destination, port) fails
-/// at most once, and once by each kind of probe.
+/// One failed attempt or probe, as far as the global analysis needs it: the source, the port and the time of failure.
+/// The destination is left out: it is always new to the MainAnalyzer, as a key (source, destination, port) fails at
+/// most once, and once for each kind of probe.
 ///
-/// Or what a source sent and began since it was last told of, where [that is counted](crate::Counting).
+/// Or the traffic of a source since its last report, where [that is counted](crate::Counting).
 ///
-/// 28 bytes: source in four words, time in two, and port, failure, family and probe in one; bytes stand for the time,
-/// connections for the port.
+/// It has 28 bytes: source in four words, time in two, and port, failure, family and probe in one. For traffic, bytes
+/// take the place of the time and connections that of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateReport([u32; 7]);
 
 const REJECTED: u32 = 1 << 16;
 const V6: u32 = 1 << 17;
-/// Where the number of the probe stands; 0 is a SYN.
+/// The shift of the probe's number; 0 is a SYN.
 const PROBE: u32 = 18;
-/// There, and no number of a probe.
+/// The same bits for a report of traffic; no probe has this number.
 const SENT: u32 = 7 << PROBE;
 
 impl StateReport {
@@ -67,7 +67,7 @@ impl StateReport {
         StateReport::new(source, V6, port, time_ns, failure, probe)
     }
 
-    /// What a source sent, by its address as 128 bits.
+    /// A report of a source's traffic, with its address as 128 bits.
     pub(crate) fn sent(source: u128, is_v6: bool, bytes: u64, connections: u16) -> Self {
         let family = if is_v6 { V6 } else { 0 };
         let mut report = StateReport::new(source, family, connections, bytes, Failure::Unanswered, None);
@@ -75,7 +75,7 @@ impl StateReport {
         report
     }
 
-    /// What it tells.
+    /// The content.
     #[inline(always)]
     pub fn told(&self) -> Told {
         if self.0[6] & SENT == SENT {
@@ -111,17 +111,17 @@ impl StateReport {
         self.0[6] as u16
     }
 
-    /// When the attempt or probe failed, if one did.
+    /// The time at which the attempt or probe failed, in nanoseconds since the epoch, if one did.
     pub fn time_ns(&self) -> u64 {
         u64::from(self.0[4]) | u64::from(self.0[5]) << 32
     }
 
-    /// How it failed, if it did.
+    /// The way in which it failed, if it did.
     pub fn failure(&self) -> Failure {
         if self.0[6] & REJECTED != 0 { Failure::Rejected } else { Failure::Unanswered }
     }
 
-    /// What the port was tried by, if not by a SYN.
+    /// The kind of probe that tried the port; `None` is a SYN.
     pub fn probe(&self) -> Option<Probe> {
         Probe::of_number(self.0[6] >> PROBE)
     }

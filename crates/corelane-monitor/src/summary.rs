@@ -10,10 +10,10 @@ use std::io::{self, Write};
 /// The most scans of a kind that are listed; the outputs for machines have them all.
 const SCANS: usize = 50;
 
-/// How to write a summary.
+/// The style of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Emphasis by terminal escape sequences.
+    /// Whether to emphasize by terminal escape sequences.
     pub color: bool,
 }
 
@@ -103,7 +103,8 @@ impl Report {
         page.table(Some(head), &sources.iter().map(row_of).collect::<Vec<_>>())
     }
 
-    /// A table for each kind: narrow enough for two IPv6 addresses in 80 columns, as long as all happens in one day.
+    /// Writes a table for each kind. It is narrow enough for two IPv6 addresses in 80 columns, if everything happens in
+    /// one day.
     fn write_scans<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
         if self.alerts.is_empty() && self.probe_scans.is_empty() {
             page.heading("Scans")?;
@@ -191,7 +192,7 @@ pub(crate) fn row<const N: usize>(cells: [Cell; N]) -> Vec<Cell> {
 pub(crate) struct Page<'a, W> {
     pub(crate) out: &'a mut W,
     pub(crate) style: Style,
-    /// Whether something is on it already.
+    /// Whether text is on it already.
     pub(crate) begun: bool,
 }
 
@@ -233,7 +234,7 @@ impl<W: Write> Page<'_, W> {
     }
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

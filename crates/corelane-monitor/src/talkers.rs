@@ -21,7 +21,7 @@ impl Address for u128 {
     }
 }
 
-/// How much traffic something accounts for.
+/// The traffic of a host, a conversation or a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
     /// Flows.
@@ -45,8 +45,8 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pair(pub IpAddr, pub IpAddr);
 
-/// A conversation or host and its traffic. Of two, the one with more bytes comes first, then the one with more packets,
-/// more flows, the lesser address: an order without ties.
+/// A conversation or host and its traffic. The order has no ties: by bytes, packets and flows, each with the larger
+/// first, then by address with the lesser first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Talker<I> {
     /// A [`Pair`] or an address.
@@ -62,12 +62,12 @@ impl<I: Ord + Copy> Talker<I> {
     }
 }
 
-/// The first `n` of what it is given, in memory for about twice as many.
+/// The first `n` of the talkers it is given, in memory for about twice as many.
 #[derive(Debug)]
 pub(crate) struct Top<I> {
     n: usize,
     talkers: Vec<Talker<I>>,
-    /// With fewer bytes than this one cannot come in.
+    /// A talker with fewer bytes than this cannot come in.
     least: u64,
 }
 
@@ -101,8 +101,8 @@ impl<I: Ord + Copy> Top<I> {
     }
 }
 
-/// Gathers talkers. A conversation is in one partition, so its traffic is added as a whole; a host is in many, so all
-/// hosts are kept until the end.
+/// Gathers talkers. A conversation is in one partition, so its traffic is added as a whole. A host is in many
+/// partitions, so all hosts are kept until the end.
 #[derive(Debug)]
 pub(crate) struct Talkers {
     conversations: Top<Pair>,

@@ -38,7 +38,7 @@ impl Findings {
         self.write_losses(&mut page)
     }
 
-    /// What was lost of conversations, if anything was.
+    /// Writes the losses of conversations, if there are any.
     fn write_losses<W: Write>(&self, page: &mut Page<'_, W>) -> io::Result<()> {
         let counts = &self.conversations;
         let rows: Vec<_> = [
@@ -68,7 +68,7 @@ fn line(name: &str, volume: &Volume, what: &str) -> Vec<crate::summary::Cell> {
 }
 
 impl Seen {
-    /// What was read of a protocol's conversations.
+    /// The counts of messages of one protocol.
     fn of(&self, protocol: Protocol) -> String {
         let two = |a: u64, one: &str, b: u64, other: &str| format!("{}, {}", plural(a, one), plural(b, other));
         match protocol {
