@@ -321,7 +321,7 @@ fn analyzers(text: &str) -> Result<u16, String> {
     number.ok_or_else(|| format!("not a whole number from 0 to {}", Plan::MOST_ANALYZERS))
 }
 
-/// As the number's own parser, which says no more than "invalid digit found in string".
+/// The number's own parser, whose error says only "invalid digit found in string", with a better message.
 fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "not a whole number, or too large; give one such as 20".to_owned())
 }
@@ -336,7 +336,7 @@ fn events() -> impl TypedValueParser<Value = Events> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds; give one such as 3 or 0.5")?;
-    // As many as a pcap file can count.
+    // The most seconds that a pcap file can count.
     if !(0.0..=f64::from(u32::MAX)).contains(&seconds) {
         return Err(format!("out of range; give 0 to {} seconds", u32::MAX));
     }
@@ -371,7 +371,7 @@ fn cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(list))
 }
 
-/// In powers of 1024, as memory is counted.
+/// Suffixes are powers of 1024, as usual for memory.
 fn memory(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 10),

@@ -1,4 +1,4 @@
-//! `--demo`: traffic made in memory, and whether its planted scans were found.
+//! `--demo`: makes traffic in memory, and checks whether its planted scans were found.
 
 use crate::generate::write_frames;
 use crate::input::Watch;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// Packets of the demo.
 pub(crate) const PACKETS: u64 = 2_000_000;
-/// About so many bytes a packet takes in memory.
+/// The memory of a packet in bytes, about.
 const BYTES: usize = 88;
 
 /// The traffic, and the scans planted in it.
@@ -21,7 +21,7 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// Makes the traffic; `None` if the user ended it.
+    /// Makes the traffic; `None` if the user ended the run.
     pub(crate) fn make(watch: &Watch) -> Result<Option<Demo>, OpenError> {
         const MEMORY: &str = "a Vec takes everything";
         let config = Config { packets: PACKETS, probe_scans: 4, ..Config::default() };
@@ -37,7 +37,7 @@ impl Demo {
     }
 }
 
-/// Compares what was found with what was planted: the good news, or what is wrong.
+/// Compares the scans that were found with those planted. Returns a message of success, or of the difference.
 pub(crate) fn verdict(planted: &[synth::Alert], settings: &Settings, report: &Report) -> Result<String, String> {
     if *settings
         != (Settings { top: settings.top, probes: settings.probes, counting: settings.counting, ..Settings::default() })
@@ -66,7 +66,7 @@ fn compare(planted: &[synth::Alert], found: &[synth::Alert]) -> Result<String, S
     Err(wrong)
 }
 
-/// As the generator would tell of the scan.
+/// The scan in the generator's terms.
 fn planted_as(probe: Option<Probe>, found: &Alert) -> synth::Alert {
     let probe = probe.map(|probe| match probe {
         Probe::Fin => synth::Probe::Fin,

@@ -1,17 +1,17 @@
-//! How a run ends, and what it says about itself on the standard error.
+//! The end of a run, and its messages on the standard error.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// How the run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All was done, or the reader of the output has gone.
+    /// All work was done, or the reader of the output has gone.
     Done,
-    /// Something is missing: of the input, of the output, of what a limit of memory left room for, or of what the demo
-    /// should have found.
+    /// Something is missing: in the input, in the output, in the results for want of memory under a limit, or in the
+    /// scans that the demo should have found.
     Partial,
-    /// Wrong usage, or nothing could be read or written at all.
+    /// The usage was wrong, or nothing could be read or written at all.
     Failed,
     /// A signal ended it early.
     Signal(u8),
@@ -29,7 +29,7 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// The one that tells more: a signal, then that something is missing.
+    /// The exit that tells more: a signal first, then that something is missing.
     pub(crate) fn and(self, other: Exit) -> Exit {
         let weight = |exit| match exit {
             Exit::Done => 0,
@@ -41,20 +41,20 @@ impl Exit {
     }
 }
 
-/// Tells the user what is wrong, in one line.
+/// Tells the user in one line about a fault.
 pub(crate) fn complain(what: impl Display) {
     use std::io::Write;
     // If this fails the user cannot be told.
     let _ = writeln!(std::io::stderr().lock(), "corelane: {}", one_line(&what.to_string()));
 }
 
-/// Tells why nothing was done.
+/// Tells the user why nothing was done.
 pub(crate) fn refused(why: impl Display) -> Exit {
     complain(why);
     Exit::Failed
 }
 
-/// A name may hold anything, also what would break a line or talk to the terminal.
+/// Makes a text safe for one line: a name may hold characters that break a line or control the terminal.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {

@@ -11,10 +11,10 @@ use corelane_net::synth::{Config, Generator, LINK, truth_json};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Frames between two looks at the interrupt.
+/// Frames between two checks of the interrupt.
 const STEP: usize = 4096;
 
-/// Writes all frames that `generator` has left. False if the user ended it.
+/// Writes all remaining frames of `generator`. False if the user ended the run.
 pub(crate) fn write_frames<W: Write>(
     generator: &mut Generator,
     writer: &mut PcapWriter<W>,
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         return Exit::Partial;
     }
     if !whole && truth.is_some() {
-        // The reader has gone away, or the user wants an end; only the former still wants to know of the scans.
+        // Either the reader has gone away, or the user ended the run. The scans are still wanted in the first case.
         while !interrupt.is_set() && generator.next_frame().is_some() {}
     }
     if interrupt.is_set() && !whole {
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
     })
 }
 
-/// Leaves no file that looks whole and is not.
+/// Removes files that look whole and are not.
 fn discard(out: Output, truth: Option<Output>) {
     [Some(out), truth].into_iter().flatten().for_each(Output::remove);
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Something to tell about one of the captures.
+/// A message about one of the captures.
 #[derive(Debug)]
 pub(crate) struct Fault {
     name: String,
@@ -26,13 +26,13 @@ pub(crate) struct Fault {
 enum What {
     Unreadable(OpenError),
     Damaged(ReadError),
-    /// So many records, of which one has been told.
+    /// So many skipped records; one of them has been reported.
     Skipped(u64),
     Note(Warning),
 }
 
 impl Fault {
-    /// Whether something of the input is missing in the report.
+    /// Whether a part of the input is missing in the report.
     pub(crate) fn is_loss(&self) -> bool {
         !matches!(self.what, What::Note(_))
     }
@@ -50,25 +50,25 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What readers of slow inputs look at.
+/// The interrupt and the gauge for readers of slow inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     pub(crate) interrupt: Interrupt,
     pub(crate) gauge: Arc<Gauge>,
 }
 
-/// How files are read.
+/// The way in which files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Piece by piece.
     Read,
-    /// All of it before the analysis begins.
+    /// All of the file before the analysis begins.
     Preload,
-    /// Not at all: they are mapped. The user has promised that no process changes them.
+    /// Files are mapped instead. The user has promised that no process changes them.
     Map,
 }
 
-/// The captures, opened one after the other as they are needed, or all before.
+/// The captures. They are opened one after the other as they are needed, or all at first.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     watch: Watch,
@@ -76,7 +76,7 @@ pub(crate) struct Inputs {
     waiting: VecDeque<PathBuf>,
     open: VecDeque<Open>,
     faults: VecDeque<Fault>,
-    /// What was preloaded stays until the clock has stopped: giving back gigabytes takes time.
+    /// Preloaded captures stay until the clock has stopped: giving back gigabytes takes time.
     finished: Vec<Reader>,
     /// Bytes of the captures that are finished.
     done: u64,
@@ -108,7 +108,7 @@ impl Inputs {
         }
     }
 
-    /// A capture that is in memory already.
+    /// Inputs of one capture that is in memory already.
     pub(crate) fn of(name: &str, reader: Reader, watch: &Watch) -> Self {
         let mut inputs = Inputs::new(&[], Way::Preload, watch);
         inputs.readable = 1;
@@ -116,10 +116,10 @@ impl Inputs {
         inputs
     }
 
-    /// How many bytes there are to read, if all have a size.
+    /// The number of bytes to read, if all captures have a size.
     pub(crate) fn size(&self) -> Option<u64> {
         let open = self.open.iter().map(|open| open.reader.size());
-        // What cannot be read counts as nothing.
+        // A file that cannot be read counts as empty.
         let waiting = self.waiting.iter().map(|path| match fs::metadata(path) {
             _ if is_stdin(path) => None,
             Ok(facts) if facts.is_file() => Some(facts.len()),
@@ -129,18 +129,18 @@ impl Inputs {
         open.chain(waiting).sum()
     }
 
-    /// Whether opening them reads them.
+    /// Whether opening the captures reads them.
     pub(crate) fn is_preloaded(&self) -> bool {
         self.way == Way::Preload
     }
 
-    /// Opens captures: the first that can be read, or all to preload them. Tells whether there is one.
+    /// Opens captures: the first that can be read, or all of them to preload them. Says whether any can be read.
     pub(crate) fn open(&mut self) -> bool {
         while (self.is_preloaded() || self.open.is_empty()) && self.open_next() {}
         self.readable > 0
     }
 
-    /// What there is to tell up to here.
+    /// Takes the messages up to now.
     pub(crate) fn faults(&mut self) -> impl Iterator<Item = Fault> {
         self.faults.drain(..)
     }
@@ -156,7 +156,7 @@ impl Inputs {
         let name = if is_stdin(&path) { "standard input".to_owned() } else { path.display().to_string() };
         let opened = open(&path, self.way, &self.watch);
         if self.watch.interrupt.is_set() {
-            // An error of an input that was cut is not to be reported.
+            // The interrupt may have cut the input, so its error is not reported.
             self.cut_short = true;
             return false;
         }
@@ -170,7 +170,7 @@ impl Inputs {
         true
     }
 
-    /// The first open capture has ended.
+    /// Closes the first open capture, which has ended.
     fn finish(&mut self) {
         let Some(Open { name, mut reader, skips_told }) = self.open.pop_front() else { return };
         self.last_time_ns = reader.last_time_ns();
@@ -208,12 +208,12 @@ impl Source for Inputs {
             let read = reader.read(max, &mut sink);
             self.watch.gauge.set(self.done + reader.position());
             match read {
-                // The end, unless it was the interrupt that ended it.
+                // This is the end of the capture, unless the interrupt ended it.
                 Ok(0) if !self.watch.interrupt.is_set() => self.finish(),
                 Ok(0) => {}
                 Ok(records) => return Ok(records),
                 Err(_) if self.watch.interrupt.is_set() => {}
-                // Only the first skipped record of a capture is told by itself: damage may be everywhere.
+                // Only the first skipped record of a capture is reported by itself: damage may be everywhere.
                 Err(error) if error.goes_on() && *skips_told > 0 => {}
                 Err(error) => {
                     *skips_told += u64::from(error.goes_on());
@@ -245,7 +245,7 @@ fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
         return Err(OpenError::Directory);
     }
     if !facts.is_file() {
-        // A pipe may already keep us waiting while it is opened.
+        // A pipe may keep us waiting even while it is opened.
         let path = path.to_owned();
         return Reader::from_read(Pump::start(|| File::open(path), watch), None, &options);
     }
@@ -261,13 +261,13 @@ fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
     }
 }
 
-/// A file that is loaded, with its progress. It ends when the user says so.
+/// A file that is loaded with a progress bar. Reading ends when the user says so.
 struct Watched {
     file: File,
     watch: Watch,
 }
 
-/// Read at once: small enough to end soon after the user says so.
+/// Bytes of one read: few enough that it ends soon after the user says so.
 const STEP: usize = 8 << 20;
 
 impl Read for Watched {
@@ -282,8 +282,8 @@ impl Read for Watched {
     }
 }
 
-/// What keeps us waiting as long as it likes, a pipe above all, read by a thread of its own: then the user's interrupt
-/// is heard while nothing comes. The bytes come here through a lane.
+/// An input that may keep us waiting as long as it likes, a pipe above all. A thread of its own reads it, so that the
+/// user's interrupt is heard while no bytes come. The bytes come through a lane.
 struct Pump {
     chunks: Consumer<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,
@@ -291,10 +291,10 @@ struct Pump {
     watch: Watch,
 }
 
-/// Pipes hold no more than 64 KiB, unless asked for.
+/// Bytes of a chunk. Pipes hold no more than 64 KiB, unless asked for.
 const CHUNK: usize = 256 << 10;
 const CHUNKS: usize = 8;
-/// Between two looks at the interrupt while nothing comes.
+/// The time between two checks of the interrupt while no bytes come.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl Pump {
@@ -314,13 +314,14 @@ impl Pump {
                     Err(error) => Err(error),
                 };
                 let failed = chunk.is_err();
-                // No thread takes chunks any more: the analysis has ended.
+                // The queue is closed: the analysis has ended and takes no more chunks.
                 if filled.push(chunk).is_err() || failed {
                     return;
                 }
             }
         };
-        // Without the thread the queue is closed and the input empty: as good an end as any when no thread can start.
+        // If the thread cannot start, the queue is closed and the input is empty, which ends the run as well as
+        // anything.
         let _ = thread::Builder::new().name("input".to_owned()).spawn(pump);
         Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() }
     }

@@ -1,4 +1,4 @@
-//! The binary `corelane`: reads the command line, asks the libraries, shows what they found.
+//! The binary `corelane`: reads the command line, calls the libraries, and shows their results.
 //!
 //! # Where things are
 //!
@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
 //! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
-//! | `input.rs`, `output.rs` | captures as one source; where results go |
+//! | `input.rs`, `output.rs` | captures as one source; the places of results |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
 
 #[global_allocator]
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         }
         Command::Man { command } => {
             let mut program = Arguments::command().disable_help_subcommand(true);
-            // Gives each command its full name, `corelane-monitor`, which its page has as title.
+            // This gives each command its full name, such as `corelane-monitor`, which is the title of its page.
             program.build();
             let command = match command {
                 Some(name) => program.find_subcommand(name).expect("the parser takes no other name").clone(),

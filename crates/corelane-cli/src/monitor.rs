@@ -1,4 +1,4 @@
-//! `corelane monitor`: captures in, a report out.
+//! `corelane monitor`: makes a report of captures.
 
 use crate::args::{Format, MonitorArguments};
 use crate::demo::{self, Demo};
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         let least = least.div_ceil(1 << 20);
         return refused(format_args!("--memory-limit: too little for these options; give at least {least}M"));
     }
-    // Before a long input is loaded for nothing.
+    // This comes before a long input is loaded for nothing.
     if let Err(error) = check(&settings, &plan) {
         return refused(with_option(error));
     }
@@ -90,7 +90,7 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some(),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
-        // They are in the text only.
+        // Only the text has them.
         top: if outputs.format == Format::Text { outputs.top } else { 0 },
     }
 }
@@ -107,7 +107,7 @@ fn plan(arguments: &MonitorArguments, payload: bool) -> Plan {
     }
 }
 
-/// How the files are to be read.
+/// The way in which the files are read.
 fn way(arguments: &MonitorArguments) -> Way {
     match &arguments.spread {
         spread if spread.preload => Way::Preload,
@@ -116,7 +116,7 @@ fn way(arguments: &MonitorArguments) -> Way {
     }
 }
 
-/// What the second analysis is to do, if there is to be one.
+/// The settings of the second analysis, if the options ask for it.
 fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
@@ -124,14 +124,14 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     (outputs.protocols || events.need_inspection()).then_some(inspection)
 }
 
-/// Why what was asked for would be done for nothing, if so.
+/// The reason why an option would have no effect, if there is one.
 fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
     let outputs = &arguments.outputs;
     (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
         .then_some("--protocols is shown in text only; use --eve for machines, or leave out --format json")
 }
 
-/// The events to be written.
+/// The events that are written.
 fn events(arguments: &MonitorArguments) -> Events {
     let outputs = &arguments.outputs;
     match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
@@ -141,12 +141,12 @@ fn events(arguments: &MonitorArguments) -> Events {
     }
 }
 
-/// Whether the plan can be carried out: tried on an empty capture.
+/// Checks the plan by a run over no captures.
 fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
     corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {}).map(drop)
 }
 
-/// Why the plan cannot be carried out, and the option that says so.
+/// The message why the plan cannot be carried out, with the option that asked for it.
 fn with_option(error: PlanError) -> String {
     let option = match error {
         PlanError::TooManyAnalyzers => "--analyzers",
@@ -157,7 +157,7 @@ fn with_option(error: PlanError) -> String {
     format!("{option}: {error}")
 }
 
-/// What is to be done with the inputs.
+/// The work on the inputs.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     settings: &'a Settings,
@@ -165,7 +165,7 @@ struct Task<'a> {
     plan: &'a Plan,
 }
 
-/// What was found.
+/// The results.
 struct Analysed {
     report: Report,
     findings: Option<Findings>,
@@ -173,7 +173,7 @@ struct Analysed {
     exit: Exit,
 }
 
-/// Runs the analysis and tells what is wrong with the input. `None` if nothing of it could be read.
+/// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
 fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Watch, quiet: bool) -> Option<Analysed> {
     let mut exit = Exit::Done;
     let mut tell = |meter: &Meter, fault: Fault| {
@@ -185,7 +185,7 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
     let meter = if inputs.is_preloaded() {
         Meter::start("Loading", Shows::Bytes, inputs.size(), &watch.gauge, quiet)
     } else {
-        // Pipes may take their time before the first byte.
+        // A pipe may take long to send its first byte.
         Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
     };
     let readable = inputs.open();
@@ -231,7 +231,7 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
     }
 }
 
-/// What a limit of memory kept from being analysed, if it did.
+/// A message about the packets and attempts that a limit of memory left out, if there were any.
 fn missing(report: &Report) -> Option<String> {
     let Refused { flow_packets, attempts, source_packets } = report.refused;
     (!report.refused.is_empty()).then(|| {
@@ -242,29 +242,29 @@ fn missing(report: &Report) -> Option<String> {
     })
 }
 
-/// Of all threads of the process; zero where the system does not tell.
+/// The processor time of all threads of the process; zero if the system does not tell.
 fn cpu_time() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
-/// The most memory that the process had at one time, in bytes, where the system tells.
+/// The most memory that the process had at one time, in bytes, if the system tells.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Everything that is written, open before the analysis begins.
+/// All outputs, opened before the analysis begins.
 struct Outputs {
     format: Format,
     probes: bool,
-    /// `None` where its place is taken.
+    /// `None` if another output takes its place.
     report: Option<Output>,
     eve: Option<Eve>,
     timing: Option<Output>,
 }
 
-/// Where events go, and which.
+/// The output of events, and their kinds.
 struct Eve {
     stream: Stream,
     events: Events,
@@ -274,7 +274,7 @@ struct Eve {
 impl Outputs {
     fn create(arguments: &MonitorArguments) -> Result<Self, String> {
         let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
-        // Before any of them is emptied.
+        // This check comes before any of the files is emptied.
         for path in [eve, timing].into_iter().flatten() {
             if arguments.files.iter().any(|file| same_file(file, path)) {
                 return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
@@ -311,8 +311,8 @@ impl Outputs {
         })
     }
 
-    /// Writes events while the analysis runs. When they are not read any more, and there is nothing else to be read,
-    /// the analysis is to end.
+    /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
+    /// ends.
     fn events(&mut self, lines: &[u8], progress: &Progress) {
         if let Some(eve) = &mut self.eve
             && !eve.stream.put(lines)
@@ -322,7 +322,7 @@ impl Outputs {
         }
     }
 
-    /// Writes everything. What cannot be written does not keep the rest from being written.
+    /// Writes all outputs. If one cannot be written the others still are.
     fn write(&mut self, analysed: &Analysed) -> Exit {
         let Analysed { report, findings, timing, .. } = analysed;
         let written = |written: Result<Exit, OutputError>| {
@@ -355,7 +355,7 @@ impl Outputs {
         exit
     }
 
-    /// Says one thing more below the report, or beside it if that is for machines.
+    /// Writes a remark below the report, or beside it if the report is for machines.
     fn remark(&self, what: &str) -> Exit {
         match &self.report {
             Some(report) if self.format == Format::Text => {
@@ -370,9 +370,9 @@ impl Outputs {
 }
 
 impl Eve {
-    /// Writes what is known at the end only.
+    /// Writes the events that are known only at the end.
     fn finish(mut self, report: &Report, findings: Option<&Findings>) -> Result<Exit, OutputError> {
-        // Its writes never fail: what did is in the end told.
+        // Writes to the stream never fail: `finish` returns the error.
         if self.events.has(Events::ALERT) {
             let _ = report.write_eve(&mut self.stream);
         }

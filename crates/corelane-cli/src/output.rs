@@ -1,4 +1,4 @@
-//! Where results go: the standard output or a file, with the errors that matter told apart.
+//! The outputs of results: the standard output or a file. Errors are told apart by whether they matter.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, complain};
 
-/// An output that is open already, so that it is known to be there before the work begins.
+/// An output. It is opened before the work begins, so that errors show early.
 #[derive(Debug)]
 pub(crate) struct Output {
     to: To,
@@ -19,7 +19,7 @@ enum To {
     File(File, PathBuf),
 }
 
-/// What went wrong with which output.
+/// An error, and the output that it belongs to.
 #[derive(Debug)]
 pub(crate) struct OutputError {
     name: String,
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// Whether a person would see the bytes themselves.
+    /// Whether the bytes go to a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         match &self.to {
             To::Stdout => io::stdout().is_terminal(),
@@ -57,7 +57,7 @@ impl Output {
         }
     }
 
-    /// Writes all of it. A reader that has gone away has seen enough: that is no error.
+    /// Writes all of `body`. If the reader has gone away it has seen enough: that is no error.
     pub(crate) fn write(&self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Exit, OutputError> {
         let written = match &self.to {
             To::Stdout => through(io::stdout().lock(), body),
@@ -75,12 +75,12 @@ impl Output {
         matches!(self.to, To::Stdout)
     }
 
-    /// For what is written bit by bit while the work goes on.
+    /// Makes a stream of the output, for bytes that come while the work goes on.
     pub(crate) fn into_stream(self) -> Stream {
         Stream { pending: Vec::with_capacity(STREAM), output: self, failure: None }
     }
 
-    /// Takes away a file that is not whole, and says so. Devices and pipes stay.
+    /// Removes a file that is not whole, and says so. Devices and pipes stay.
     pub(crate) fn remove(self) {
         if let To::File(file, path) = self.to
             && file.metadata().is_ok_and(|facts| facts.is_file())
@@ -116,8 +116,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Takes some more; nothing means that no more is at hand, and that what there is may be wanted. Says whether it
-    /// still has a reader.
+    /// Takes more bytes. An empty slice means that no more are at hand, and that the bytes so far may be wanted. Says
+    /// whether the stream still has a reader.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
         if self.failure.is_none() {
             self.pending.extend_from_slice(bytes);
@@ -128,7 +128,7 @@ impl Stream {
         self.failure.is_none()
     }
 
-    /// Hands on what it has. Says as [`put`](Stream::put).
+    /// Writes all pending bytes. Says the same as [`put`](Stream::put).
     pub(crate) fn flush(&mut self) -> bool {
         if self.failure.is_none() {
             let written = match &self.output.to {
@@ -141,7 +141,7 @@ impl Stream {
         self.failure.is_none()
     }
 
-    /// The last of it was put. A reader that has gone away has seen enough: that is no error.
+    /// Ends the stream. If the reader has gone away it has seen enough: that is no error.
     pub(crate) fn finish(mut self) -> Result<Exit, OutputError> {
         self.flush();
         match self.failure {
@@ -153,7 +153,7 @@ impl Stream {
 }
 
 impl Write for Stream {
-    /// Never fails: that is [told at the end](Stream::finish).
+    /// Never fails: [`finish`](Stream::finish) returns the error.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.put(bytes);
         Ok(bytes.len())
@@ -170,12 +170,12 @@ fn through<W: Write>(to: W, body: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     buffered.flush()
 }
 
-/// Whether both names lead to one file that exists, also by links of either kind.
+/// Whether both names lead to one existing file, also by links of either kind.
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        // Names of their own do not tell: hard links have as many as one likes.
+        // Paths alone do not tell: a file may have any number of hard links.
         match (fs::metadata(a), fs::metadata(b)) {
             (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
             _ => false,
@@ -188,13 +188,13 @@ pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Whether what is written to both gets mixed up, also if it is not there yet. Devices may take everything.
+/// Whether bytes written to both would mix, also if the file does not exist yet. A device may take everything.
 pub(crate) fn is_one_output(a: &Path, b: &Path) -> bool {
     let is_device = fs::metadata(a).is_ok_and(|facts| !facts.is_file());
     !is_device && (a == b || same_file(a, b) || place(a).is_some_and(|of_a| place(b) == Some(of_a)))
 }
 
-/// Where a file would be created.
+/// The path at which a file would be created.
 fn place(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(folder.canonicalize().ok()?.join(path.file_name()?))

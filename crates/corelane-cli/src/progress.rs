@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Where the work has come to. The worker writes it a few thousand times a second at most, the bar looks at it.
+/// The progress of the work. The worker writes it at most a few thousand times a second, and the bar reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     /// Packets, and their bytes on the wire.
     pub(crate) packets: Progress,
-    /// Of the total, in its own unit.
+    /// The position in the total, in the total's unit.
     position: AtomicU64,
 }
 
@@ -33,12 +33,12 @@ impl Gauge {
     }
 }
 
-/// What the line says beside the bar.
+/// The text of the line beside the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shows {
     Packets,
     Bytes,
-    /// Only how long it has been.
+    /// Only the elapsed time.
     Time,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Meter {
     ticker: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
 }
 
-/// Between two looks at the gauge.
+/// The time between two reads of the gauge.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Meter {
@@ -61,14 +61,14 @@ impl Meter {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(style(total.is_some()));
         bar.set_prefix(what);
-        // At once, as the work may be done before the first tick.
+        // This tick comes at once, as the work may be done before the next.
         bar.tick();
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = {
             let (bar, gauge, stop) = (bar.clone(), Arc::clone(gauge), Arc::clone(&stop));
             thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, shows, &gauge, &stop))
         };
-        // Without a thread there is no progress to see, and all else works.
+        // Without a thread there is no progress bar, and all else works.
         Meter { bar, ticker: ticker.ok().map(|thread| (stop, thread)) }
     }
 
@@ -83,7 +83,7 @@ impl Drop for Meter {
         if let Some((stop, thread)) = self.ticker.take() {
             stop.store(true, Ordering::Relaxed);
             thread.thread().unpark();
-            // A panic there has been told already and is no reason to lose the report.
+            // A panic of that thread has been shown already and is no reason to lose the report.
             let _ = thread.join();
         }
         self.bar.finish_and_clear();
@@ -109,7 +109,7 @@ fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
             continue;
         }
         let latest = now.saturating_sub(before) as f64 / seconds;
-        // Evened out over about a second.
+        // This averages over about a second.
         let rate = rate.insert(rate.map_or(latest, |rate: f64| rate * 0.9 + latest * 0.1));
         (before, looked) = (now, Instant::now());
         bar.set_position(gauge.position());
@@ -129,7 +129,7 @@ fn style(has_total: bool) -> ProgressStyle {
     };
     let style = ProgressStyle::with_template(template).expect("the templates are right").progress_chars("━╸─");
     style.with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // Nothing is known in the beginning. The line does not change its length with it.
+        // At first the time is not known. The line keeps its length then.
         let seconds = state.eta().as_secs_f64().ceil();
         let _ = match state.elapsed() {
             elapsed if elapsed < Duration::from_secs(1) || state.pos() == 0 => write!(out, "{:12}", ""),
@@ -151,7 +151,7 @@ fn dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Always seven columns wide, so that the line does not jump.
+/// Formats a number in seven columns, so that the line does not jump.
 fn scaled(value: f64) -> String {
     let mut value = value;
     for prefix in [" ", "k", "M", "G", "T"] {
