@@ -1,11 +1,11 @@
-//! What can be wrong with an input. No message names the file: the caller knows it and puts it in front.
+//! Errors and warnings about an input. No message names the file: the caller knows the name and writes it in front.
 
 use std::fmt;
 use std::io;
 
 use super::record::LinkType;
 
-/// How an input is packed.
+/// The compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// One or more gzip members.
@@ -44,7 +44,7 @@ pub enum OpenError {
     Empty,
     /// The first bytes belong to no format known here.
     NotACapture {
-        /// The first bytes, of which fewer than four may be there.
+        /// The first bytes; there may be fewer than four.
         start: Vec<u8>,
     },
     /// The input ends inside the header that every capture starts with.
@@ -104,7 +104,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// Where in a capture something was found.
+/// A place in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The record, counted from 1.
@@ -128,7 +128,7 @@ pub enum Part {
     Data,
 }
 
-/// The input ended early or is damaged. What was whole before has been handed over.
+/// The input ended early or is damaged. Everything that was whole before has been handed over.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -143,7 +143,8 @@ pub enum ReadError {
         /// Bytes that are there.
         have: usize,
     },
-    /// A record claims to be longer than any frame can be. Nothing follows, as nothing says where the next one starts.
+    /// A record claims to be longer than any frame can be. Nothing follows, as the start of the next record is not
+    /// known.
     TooLong {
         /// The record.
         place: Place,
@@ -159,7 +160,7 @@ pub enum ReadError {
         /// What contradicts itself.
         what: &'static str,
     },
-    /// A record was skipped, reading goes on. Only the first one of a section is told; see
+    /// A record was skipped, and reading goes on. Only the first one of a section is reported; see
     /// [`Reader::skipped`](super::Reader::skipped).
     Skipped {
         /// The record.
@@ -206,7 +207,7 @@ impl ReadError {
     }
 }
 
-/// What ends the message about damage that nothing can be read behind.
+/// The end of the message about damage behind which nothing can be read.
 const REST: &str = ", so the rest is not read; copy or capture it again";
 
 impl fmt::Display for ReadError {
@@ -249,7 +250,7 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// What a user should know although nothing was lost.
+/// A warning for the user, although nothing was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {

@@ -31,11 +31,11 @@ pub struct PcapWriter<W: Write> {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Starts a file: its header says `snaplen` and `link`. No record will hold more than `snaplen` bytes.
+    /// Starts a file whose header has `snaplen` and `link`. No record will hold more than `snaplen` bytes.
     ///
     /// # Errors
     ///
-    /// Those of `w`. What is written waits in a buffer, so an error may belong to an earlier call.
+    /// The errors of `w`. Written bytes wait in a buffer, so an error may belong to an earlier call.
     pub fn new(w: W, snaplen: u32, link: LinkType) -> io::Result<Self> {
         let mut header = [0; 24];
         header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -48,12 +48,13 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { out, snaplen: usize::try_from(snaplen).unwrap_or(usize::MAX) })
     }
 
-    /// Appends one packet: when it was seen, its length on the wire, and what was captured of it (cut to the snaplen).
+    /// Appends one packet: its time in nanoseconds since the epoch, its length on the wire, and its captured bytes,
+    /// which are cut to the snaplen.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] if the time does not fit into the format's 32 bits of seconds (the year 2106);
-    /// otherwise those of the writer below.
+    /// [`io::ErrorKind::InvalidInput`] if the time does not fit the format's 32 bits of seconds (the year 2106);
+    /// otherwise the errors of the writer below.
     #[inline]
     pub fn write(&mut self, time_ns: u64, wire_len: u32, data: &[u8]) -> io::Result<()> {
         let data = &data[..data.len().min(self.snaplen)];
@@ -69,12 +70,12 @@ impl<W: Write> PcapWriter<W> {
         self.out.write_all(data)
     }
 
-    /// Writes what still waits in the buffer and gives the writer back. A writer that is dropped instead tries the same
-    /// but cannot report an error.
+    /// Writes the bytes that still wait in the buffer, and returns the writer. A writer that is dropped instead tries
+    /// the same but cannot report an error.
     ///
     /// # Errors
     ///
-    /// Those of the writer below.
+    /// The errors of the writer below.
     pub fn finish(self) -> io::Result<W> {
         let mut w = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         w.flush()?;

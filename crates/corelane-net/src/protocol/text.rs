@@ -1,6 +1,6 @@
-//! Text of a conversation, to be printed.
+//! Text of a conversation, for printing.
 
-/// Bytes as text: what is not UTF-8 is replaced.
+/// Bytes as text; bytes that are not UTF-8 are replaced.
 pub(super) fn printable(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes).into()
 }

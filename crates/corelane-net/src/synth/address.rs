@@ -1,8 +1,8 @@
-//! Which host has which address.
+//! The addresses of the hosts.
 //!
-//! Only ranges that are assigned to no network: 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 198.18.0.0/15 and
-//! 2001:db8::/32. Every part is numbered by a bijection, so that two numbers never share an address, and no address has
-//! two parts: what one part does can never count for another.
+//! All addresses are in ranges that are assigned to no network: 10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 198.18.0.0/15
+//! and 2001:db8::/32. Each part of the traffic numbers its addresses by a bijection, so two numbers never share an
+//! address. No address belongs to two parts, so no part's packets can count for another.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,8 +11,8 @@ use super::random::{Random, mix};
 /// The upper half of every IPv6 address here.
 const DOCUMENTATION: u128 = 0x2001_0db8 << 96;
 
-/// An address of either family in 64 bits: that of IPv4 as it is; of IPv6 the third to sixth byte pairs, without the
-/// zeros between the network's number and the host's.
+/// An address of either family in 64 bits. An IPv4 address is itself. An IPv6 address is its third to sixth byte pairs,
+/// without the zeros between the network's number and the host's.
 pub(super) type Address = u64;
 
 /// The address as 128 bits, for a packet.
@@ -26,7 +26,7 @@ pub(super) fn to_ip(v6: bool, address: Address) -> IpAddr {
     if v6 { Ipv6Addr::from(wide(address)).into() } else { Ipv4Addr::from(address as u32).into() }
 }
 
-/// The address plan of a capture. The seed decides which number has which address.
+/// The address plan of a capture. The seed decides the address of each number.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     key: u64,
@@ -62,7 +62,8 @@ impl Plan {
         if v6 { self.subnets(0xbad, number) } else { 0xac10_0000 | self.shuffle(number) & 0x000f_ffff }
     }
 
-    /// A place of the network that scanners sweep, which is a row of 65,536 addresses; a longer way wraps around.
+    /// A place in the network that scanners sweep. The network is a row of 65,536 addresses, and larger places wrap
+    /// around.
     pub(super) fn target(&self, v6: bool, place: u64) -> Address {
         if v6 { 0x000f << 48 | (self.key & 0xffff) << 32 | place & 0xffff } else { 0xc612_0000 | place & 0xffff }
     }
@@ -72,7 +73,7 @@ impl Plan {
         if v6 { 0xdead << 48 | place & 0xffff } else { 0xc613_0000 | place & 0xffff }
     }
 
-    /// A number for this host and `salt` that does not change during the capture.
+    /// A number for this host and `salt` that stays the same during the capture.
     #[inline]
     pub(super) fn trait_of(&self, number: u64, salt: u64) -> u64 {
         mix(self.key ^ number << 8 ^ salt)
@@ -82,7 +83,7 @@ impl Plan {
         part << 48 | (self.trait_of(number, 0xff) & 0xffff) << 32 | self.shuffle(number) & 0xffff_ffff
     }
 
-    /// Its low bits are a bijection of those of `number`, however few of them are taken.
+    /// A number whose low bits, however few are taken, are a bijection of those of `number`.
     #[inline]
     fn shuffle(&self, number: u64) -> u64 {
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.key)

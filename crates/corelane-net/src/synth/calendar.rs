@@ -1,16 +1,16 @@
-//! Which conversation sends which packet.
+//! The calendar: which conversation sends which packet.
 //!
-//! Packet number t of the capture is slot t. A conversation that wants to go on d packets later takes the first free
-//! slot from there on. A slot that is still free when its turn comes opens something new, so the number of
-//! conversations regulates itself: there are as many as it takes to fill every slot. Since the slots are also the clock
-//! (`Clock`), the time of an answer is known when the question is sent.
+//! Packet number t of the capture is slot t. A conversation that goes on d packets later takes the first free slot from
+//! there on. A slot that is still free at its turn opens something new. So the number of conversations regulates
+//! itself: there are as many as fill every slot. The slots are also the clock (`Clock`), so the time of an answer is
+//! known when the question is sent.
 //!
-//! The slots are a ring with a bit for each that says whether it is taken. Memory is fixed, and both steps take a few
-//! instructions.
+//! The slots are a ring with a bit for each that says whether it is taken. Memory is fixed, and both `take` and `find`
+//! need a few instructions.
 //!
-//! A slot is always found: when slot t has its turn, all that is taken lies in t+1..=t+horizon, since by then no
-//! conversation has asked for more than `horizon` or been pushed further than t+horizon+1 (induction: a turn frees one
-//! slot or finds it free, and takes at most one). So slot t+horizon+1 is free.
+//! A free slot is always found. When slot t has its turn, all taken slots lie in t+1..=t+horizon: no conversation has
+//! asked for more than `horizon` by then, or been pushed further than t+horizon+1. (Induction: a turn frees one slot or
+//! finds it free, and takes at most one.) So slot t+horizon+1 is free.
 
 use super::random::{mix, scale};
 
@@ -22,9 +22,9 @@ pub(super) const LONGEST: u64 = SLOTS - 2;
 /// The slots of the packets to come.
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
-    /// Whose slot it is; means something only where the bit is set.
+    /// The owner of each slot; valid only where the bit is set.
     owners: Box<[u32]>,
-    /// A bit a slot: taken.
+    /// A bit for each slot: whether it is taken.
     taken: Box<[u64]>,
     horizon: u64,
 }
@@ -39,7 +39,7 @@ impl Calendar {
         }
     }
 
-    /// Whose turn it is in slot `now`. Every slot must be asked in its turn.
+    /// Takes the owner of slot `now`. Every slot must be taken in its turn.
     #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<u32> {
         let at = (now % SLOTS) as usize;
@@ -50,7 +50,7 @@ impl Calendar {
         taken.then(|| self.owners[at])
     }
 
-    /// The first free slot that is at least `delay` after slot `now`, whose turn it is.
+    /// The first free slot that is at least `delay` after slot `now`, the current one.
     #[inline]
     pub(super) fn find(&self, now: u64, delay: u64) -> u64 {
         let mut slot = now + delay.clamp(1, self.horizon);
@@ -64,7 +64,7 @@ impl Calendar {
         }
     }
 
-    /// Gives a slot that [`find`](Self::find) found in the same turn to `owner`.
+    /// Gives `owner` a slot that [`find`](Self::find) found in the same turn.
     #[inline]
     pub(super) fn put(&mut self, slot: u64, owner: u32) {
         let at = (slot % SLOTS) as usize;
@@ -73,7 +73,7 @@ impl Calendar {
     }
 }
 
-/// When which packet is seen: the packets are `gap_ns` apart, each somewhere within its own gap.
+/// The times of the packets: they are `gap_ns` apart, each at a random time within its own gap.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     start_ns: u64,
@@ -107,7 +107,7 @@ mod tests {
             for now in 0..300_000 {
                 let owner = calendar.take(now);
                 assert_eq!(owner, model.remove(&now), "horizon {horizon}, slot {now}");
-                // Long and short sleeps by turns, and now and then none at all.
+                // Long and short sleeps alternate, and now and then there is none.
                 let delay = if now % 7 < 3 { horizon } else { 1 + random.below(horizon) };
                 if random.below(100) > 0 {
                     let slot = calendar.find(now, delay);

@@ -1,4 +1,4 @@
-//! What traffic to make.
+//! The configuration of synthetic traffic.
 
 use std::fmt;
 
@@ -11,28 +11,30 @@ const STRETCH_NS: u64 = 30_000_000_000;
 /// … but the packets come no further apart than this.
 const WIDEST_GAP_NS: u64 = 1_000_000;
 
-/// What traffic to make. Equal values give equal bytes.
+/// The configuration of synthetic traffic. Equal values give equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How many packets; exactly so many are made.
+    /// The number of packets; exactly so many are made.
     pub packets: u64,
-    /// How many hosts talk, half of them clients and half servers, all over IPv4 and IPv6. Scanners and their targets
-    /// come on top.
+    /// The number of hosts, half of them clients and half servers, all over IPv4 and IPv6. Scanners and their targets
+    /// are extra.
     pub hosts: u32,
-    /// Chooses one of many captures alike.
+    /// Chooses one of many similar captures.
     pub seed: u64,
-    /// How many bytes of a packet are kept at most, [`Config::HEADERS_ONLY`] for its link, IP and TCP or UDP headers.
+    /// The most bytes of a packet that are kept; [`Config::HEADERS_ONLY`] keeps its link, IP and TCP or UDP headers.
     pub snaplen: u32,
     /// Earliest time of the first packet, in nanoseconds since the epoch.
     pub start_ns: u64,
-    /// Packets per second. `None`: 82 million an hour; captures of less than 30 seconds at that rate are stretched to
+    /// Packets per second. `None` is 82 million an hour; captures of less than 30 seconds at that rate are stretched to
     /// 30 seconds, but not below 1000 packets per second.
     pub packets_per_second: Option<u32>,
-    /// Vertical scans to plant. Fewer are, if they would be more than about a quarter of the packets.
+    /// The number of vertical scans to plant. Fewer are planted if they would be more than about a quarter of the
+    /// packets.
     pub vertical_scans: u32,
-    /// Horizontal scans to plant, likewise.
+    /// The number of horizontal scans to plant, with the same restriction.
     pub horizontal_scans: u32,
-    /// Scans by other [probes](super::Probe) than SYNs to plant, likewise: the kinds by turns, vertical and horizontal.
+    /// The number of scans by other [probes](super::Probe) than SYNs, with the same restriction. The kinds alternate,
+    /// and so do vertical and horizontal ones.
     pub probe_scans: u32,
 }
 
@@ -54,7 +56,7 @@ impl Config {
     /// The highest rate: 100 ns a packet.
     pub const MAX_RATE: u32 = 10_000_000;
 
-    /// The snaplen that the header of a capture file should say.
+    /// The snaplen for the header of a capture file.
     #[must_use]
     pub fn file_snaplen(&self) -> u32 {
         if self.snaplen == Self::HEADERS_ONLY { frame::MAX_HEADERS.next_multiple_of(16) as u32 } else { self.snaplen }
@@ -94,7 +96,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Two million packets, a minute and a half of the paper's network.
+    /// Two million packets, which are a minute and a half of the paper's network.
     fn default() -> Self {
         Self {
             packets: 2_000_000,
@@ -110,19 +112,19 @@ impl Default for Config {
     }
 }
 
-/// Why a [`Config`] was refused.
+/// The reason why a [`Config`] was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// So many hosts cannot be had.
+    /// The number of hosts is out of range.
     Hosts(u32),
-    /// Packets cannot be cut to this length.
+    /// The snaplen is out of range.
     Snaplen(u32),
     /// Too many scans of a kind.
     Scans(u32),
     /// Too few or too many packets per second.
     Rate(u32),
-    /// The capture would end after the last time that a pcap file can say.
+    /// The capture would end after the last time that a pcap file can hold.
     Time,
 }
 

@@ -1,4 +1,5 @@
-//! Conversations with payload, interleaved: HTTP, TLS and DNS, some of their packets lost, late, twice or in fragments.
+//! Interleaved conversations with payload: HTTP, TLS and DNS. Some of their packets are lost, late, repeated or in
+//! fragments.
 
 use super::random::Random;
 use crate::capture::{LinkType, write::PcapWriter};
@@ -8,10 +9,10 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// Conversations to be made, within half a minute, for what looks into payload. The same values give the same bytes.
+/// A configuration of conversations with payload, within half a minute. The same values give the same bytes.
 ///
-/// Half of the conversations are HTTP, a quarter TLS handshakes, a quarter DNS; four of five over IPv4. Checksums are
-/// zero, as no reader here checks them.
+/// Half of the conversations are HTTP, a quarter TLS handshakes, and a quarter DNS. Four of five are over IPv4.
+/// Checksums are zero, as this project's readers do not check them.
 ///
 /// ```
 /// use corelane_net::synth::Conversations;
@@ -21,18 +22,18 @@ const ACK: u8 = 0x10;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversations {
-    /// Another one gives other conversations.
+    /// The seed; another seed gives other conversations.
     pub seed: u64,
-    /// How many.
+    /// The number of conversations.
     pub conversations: u64,
-    /// Of a thousand packets so many are lost, so many late by 3 ms, and so many come twice; no SYN is lost.
+    /// In a thousand packets so many are lost, so many come 3 ms late, and so many come twice; no SYN is lost.
     pub trouble: u64,
-    /// SYNs and datagrams of sources that do not exist, besides.
+    /// The number of further SYNs and datagrams, whose sources do not exist.
     pub spoofed: u64,
 }
 
-/// A conversation's packets in order, each the time after its beginning, whether it is the client's, flags (none is
-/// UDP) and payload.
+/// A conversation's packets in order: the time after its beginning, whether the client sends it, the TCP flags (`None`
+/// is UDP) and the payload.
 type Script = Vec<(u64, bool, Option<u8>, Vec<u8>)>;
 
 impl Conversations {
@@ -151,7 +152,7 @@ fn tls(random: &mut Random) -> Script {
     connection(vec![(handshake(1, &hello), handshake(2, &answer))])
 }
 
-/// A record with one handshake message.
+/// A TLS record with one handshake message.
 fn handshake(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut message = vec![kind, 0];
     prefixed(&mut message, body);
@@ -213,7 +214,7 @@ fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// One datagram, in so many fragments if it is IPv4.
+/// One datagram, in `pieces` fragments if it is IPv4.
 fn ip(source: IpAddr, destination: IpAddr, protocol: u8, id: u16, pieces: usize, payload: &[u8]) -> Vec<Vec<u8>> {
     let size = payload.len().div_ceil(pieces).next_multiple_of(8);
     let mut frames = Vec::new();

@@ -1,14 +1,14 @@
-//! Headers.
+//! Headers of frames.
 //!
-//! Ethernet, IPv4 or IPv6, TCP or UDP. The payload is zeros: they add nothing to a checksum, so the checksums of IP,
-//! TCP and UDP are all right, whether the payload was captured or not.
+//! The headers are Ethernet, IPv4 or IPv6, and TCP or UDP. The payload is zeros, which add nothing to a checksum. So
+//! the checksums of IP, TCP and UDP are all right, whether the payload is captured or not.
 
 use super::address::{Address, wide};
 use crate::decode::{TCP, UDP};
 
-/// Ethernet, IPv6, TCP with the options of a SYN.
+/// The longest headers: Ethernet, IPv6, TCP with the options of a SYN.
 pub(super) const MAX_HEADERS: usize = ETHERNET + IPV6 + 20 + 20;
-/// What fits into an Ethernet frame.
+/// The most bytes in an Ethernet frame.
 const MTU: usize = 1_500;
 /// The largest payload of TCP with time stamps, IPv4 first.
 pub(super) const FULL: [u16; 2] = [(MTU - IPV4 - 32) as u16, (MTU - IPV6 - 32) as u16];
@@ -24,7 +24,7 @@ pub(super) const PSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
 pub(super) const URG: u8 = 0x20;
 
-/// Room for the largest frame. Past the headers it stays zero.
+/// Room for the largest frame. The bytes behind the headers stay zero.
 pub(super) type Buffer = [u8; ETHERNET + MTU];
 /// No frame yet.
 pub(super) const EMPTY: Buffer = [0; ETHERNET + MTU];
@@ -67,19 +67,19 @@ pub(super) enum Options {
     None,
     /// The segment size alone, as a port scanner sends it.
     SegmentSize,
-    /// What a SYN of a usual stack says: segment size, selective acknowledgements, time stamps, window scale.
+    /// The options in the SYN of a usual stack: segment size, selective acknowledgements, time stamps, window scale.
     Open {
         stamp: u32,
         echo: u32,
     },
-    /// Time stamps, as every segment after that says.
+    /// Time stamps, as in every later segment.
     Stamps {
         stamp: u32,
         echo: u32,
     },
 }
 
-/// A TCP segment but for its ends.
+/// A TCP segment without its ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) sequence: u32,
@@ -192,7 +192,7 @@ fn finish<const AT: usize>(
     };
     sum += buffer[AT..AT + header].as_chunks().0.iter().map(|&word| u64::from(u32::from_be_bytes(word))).sum::<u64>();
     let folded = fold(sum);
-    // UDP says 0 for "none", and 0xffff for the sum that is the same number.
+    // In UDP 0 means "none", and 0xffff stands for the sum that is the same number.
     put16(buffer, checksum, if protocol == UDP && folded == 0 { 0xffff } else { folded });
     let headers = AT + header;
     buffer[headers..MAX_HEADERS].fill(0);
@@ -242,7 +242,7 @@ fn ipv6(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u
     sum
 }
 
-/// Hops left: clients are near, servers a few networks away.
+/// The hops left: clients are near, servers a few networks away.
 #[inline]
 fn hops(from: Address, side: Side) -> u8 {
     match side {
@@ -259,7 +259,7 @@ fn ordered<T>([client, server]: [T; 2], from: Side) -> [T; 2] {
     }
 }
 
-/// The Internet checksum of the 32-bit words that were added up.
+/// The Internet checksum for a sum of 32-bit words.
 #[inline]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);

@@ -1,12 +1,13 @@
-//! Synthetic traffic with known truth.
+//! Synthetic traffic with planted scans.
 //!
-//! A [`Generator`] makes one frame after the other: heavy-tailed conversations between many pairs of hosts, thousands
-//! of them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. It knows what a monitor has to find in
-//! them, [`Generator::truth`], to the nanosecond. It needs the same memory for a thousand packets and for a billion.
+//! A [`Generator`] makes one frame after the other. They are heavy-tailed conversations between many pairs of hosts,
+//! thousands of them at once, over TCP and UDP, IPv4 and IPv6, and planted port scans. [`Generator::truth`] has the
+//! scans that a monitor must find in them, to the nanosecond. The memory is the same for a thousand packets and for a
+//! billion.
 //!
 //! The same [`Config`] gives the same bytes, on every machine. Addresses are from ranges that are assigned to no
-//! network. The checksums of IP, TCP and UDP are right: the payload, where it is captured at all, is zeros. Traffic
-//! with payload is made by [`Conversations`].
+//! network. The checksums of IP, TCP and UDP are right: the payload, where it is captured at all, is zeros.
+//! [`Conversations`] makes traffic with payload.
 //!
 //! ```
 //! use corelane_net::synth::{Config, Generator, truth_json};
@@ -24,10 +25,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config.rs`, `traffic.rs` | what traffic to make; the background |
-//! | `scan.rs`, `truth.rs` | planted scans; what a monitor has to find |
+//! | `config.rs`, `traffic.rs` | the configuration; the background |
+//! | `scan.rs`, `truth.rs` | planted scans; the alerts that a monitor must find |
 //! | `conversations.rs` | traffic with payload |
-//! | `frame.rs`, `address.rs`, `calendar.rs`, `random.rs` | headers; addresses; which sends when; chance |
+//! | `frame.rs`, `address.rs`, `calendar.rs`, `random.rs` | headers; addresses; the order of senders; chance |
 
 use std::fmt;
 
@@ -72,13 +73,13 @@ pub struct Generator {
     plan: Plan,
     random: Random,
     scans: Scans,
-    /// Everything that has a slot in the calendar, and the numbers of those that are free.
+    /// All agents that have a slot in the calendar, and in `free` the unused numbers.
     agents: Vec<Agent>,
     free: Vec<u32>,
     buffer: Box<Buffer>,
 }
 
-/// One that will send a packet in a later slot.
+/// An agent that sends a packet in a later slot.
 #[derive(Clone, Debug)]
 enum Agent {
     Tcp(Tcp),
@@ -86,7 +87,7 @@ enum Agent {
     Attempt(Attempt),
 }
 
-/// An attempt to connect that may fail: of a scan, or of the background. Or another probe of a scan.
+/// An attempt to connect that may fail, of a scan or of the background; or another probe of a scan.
 #[derive(Clone, Debug)]
 struct Attempt {
     probe: Option<Probe>,
@@ -94,26 +95,26 @@ struct Attempt {
     options: Options,
     sequence: u32,
     opened: u64,
-    /// The scan whose truth depends on what follows.
+    /// The scan whose truth depends on the outcome.
     scan: Option<u32>,
-    /// The SYN, or whatever is sent instead, has been sent more than once.
+    /// The SYN, or the probe in its place, has been sent more than once.
     repeated: bool,
     next: Next,
 }
 
-/// What comes next of an attempt.
+/// The next packet of an attempt.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     /// The SYN again, at least once, and then perhaps a reply.
     Again(u8, Option<Reply>),
     /// A reply.
     Reply(Reply),
-    /// The scanner drops the connection it does not want.
+    /// The scanner drops the connection, which it does not want.
     Drop,
 }
 
 impl Next {
-    /// The SYN `more` times again and then perhaps a reply.
+    /// The SYN `more` times again, and then perhaps a reply.
     fn again(more: u8, reply: Option<Reply>) -> Option<Self> {
         if more > 0 { Some(Self::Again(more, reply)) } else { reply.map(Self::Reply) }
     }
@@ -124,12 +125,12 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// A value of `config` that is out of its range.
+    /// If a value of `config` is out of its range.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let mut random = Random::new(config.seed);
         let gap_ns = config.gap_ns();
-        // Small captures hurry, so that conversations get somewhere.
+        // Small captures have a short horizon, so that conversations get somewhere.
         let horizon = (LONGEST_SLEEP_NS / gap_ns).min(calendar::LONGEST).min((config.packets / 4).max(16));
         let clock = Clock::new(config.start_ns, gap_ns, random.next());
         let plan = Plan::new(config.hosts, &mut random);
@@ -149,13 +150,13 @@ impl Generator {
         })
     }
 
-    /// What this traffic was made from.
+    /// The configuration of this traffic.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The next frame, until as many as were asked for have been made. Times do not decrease.
+    /// The next frame, or `None` once all frames have been made. Times do not decrease.
     #[inline]
     pub fn next_frame(&mut self) -> Option<Record<'_>> {
         let now = self.next;
@@ -175,16 +176,18 @@ impl Generator {
         Some(Record { time_ns, wire_len: wire as u32, link: LINK, data: &self.buffer[..captured] })
     }
 
-    /// What a monitor with the default thresholds and timeout has to report of these frames, in the report's order.
+    /// The alerts that a monitor with the default thresholds and time-out must report for these frames, in the report's
+    /// order.
     ///
-    /// It is complete once [`next_frame`](Self::next_frame) has returned `None`; before, it tells of the probes so far.
+    /// They are complete once [`next_frame`](Self::next_frame) has returned `None`; before that they cover the probes
+    /// so far.
     #[must_use]
     pub fn truth(&self) -> Vec<Alert> {
         let end = self.config.packets.checked_sub(1).map_or(0, |last| self.clock.time(last));
         self.scans.alerts(&self.plan, end)
     }
 
-    /// The owner of the slot sends its packet.
+    /// Sends the packet of the slot's owner.
     #[inline]
     fn resume(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
         let draw = self.random.next();
@@ -200,7 +203,7 @@ impl Generator {
         lengths
     }
 
-    /// The slot is free: something new begins. Probes of scans go first, so that all scans get done.
+    /// Begins something new in a free slot. Probes of scans go first, so that all scans are completed.
     fn open(&mut self, now: u64, time_ns: u64) -> Lengths {
         if let Some(scan) = self.scans.due(now) {
             return self.probe(scan, now, time_ns);
@@ -215,7 +218,7 @@ impl Generator {
 
     fn open_tcp(&mut self, now: u64, time_ns: u64) -> Lengths {
         let mut tcp = Tcp::new(&self.plan, self.pace, &mut self.random);
-        // A handshake that the capture's end cuts off would be a failed attempt. Near the end only quick ones fit.
+        // A handshake cut off by the capture's end would be a failed attempt. Near the end only quick ones fit.
         let mut slot = self.calendar.find(now, tcp.round_trip());
         if slot >= self.config.packets {
             slot = self.calendar.find(now, 1);
@@ -238,17 +241,17 @@ impl Generator {
         lengths
     }
 
-    /// An attempt of the background that fails.
+    /// Opens an attempt of the background that fails.
     fn open_dead(&mut self, now: u64, time_ns: u64) -> Lengths {
         let Dead { ends, refused, again } = Dead::new(&self.plan, &mut self.random);
         let next = if refused { Some(Next::Reply(Reply::Reject)) } else { Next::again(again, None) };
         self.attempt(None, ends, Options::SegmentSize, None, next, now, time_ns)
     }
 
-    /// A probe of a scan.
+    /// Sends a probe of a scan.
     fn probe(&mut self, number: u32, now: u64, time_ns: u64) -> Lengths {
         let probe = self.scans.probe(&self.plan, &mut self.random);
-        // A port that listens drops a segment that opens nothing, and an ICMP error is not made here.
+        // A listening port drops a segment that opens nothing, and no ICMP errors are made here.
         let is_sent = |reply: &Reply| match probe.kind {
             None => true,
             Some(Probe::Udp) => *reply == Reply::Accept,
@@ -288,7 +291,7 @@ impl Generator {
         lengths
     }
 
-    /// An attempt goes on.
+    /// Sends the next packet of an attempt.
     fn pursue(&mut self, number: u32, now: u64) -> Lengths {
         let Agent::Attempt(attempt) = &self.agents[number as usize] else { unreachable!("only attempts are pursued") };
         let mut attempt = attempt.clone();
@@ -330,11 +333,11 @@ impl Generator {
         lengths
     }
 
-    /// Finds the slot for what is next of an attempt. As soon as that decides what becomes of it, the truth is settled.
+    /// Finds the slot for the next packet of an attempt. The truth is settled as soon as that slot decides the outcome.
     fn appoint(&mut self, attempt: &mut Attempt, now: u64) -> u64 {
         let delay = match attempt.next {
             Next::Again(..) => self.pace.patience(&mut self.random),
-            // This one may come after the deadline.
+            // This reply may come after the deadline.
             Next::Reply(_) if attempt.repeated => self.pace.think(self.random.next()),
             Next::Reply(_) => self.pace.round_trip(&mut self.random).into(),
             Next::Drop => 1,
@@ -353,7 +356,7 @@ impl Generator {
         slot
     }
 
-    /// What becomes of the attempt is known.
+    /// Settles the truth of an attempt whose outcome is known.
     fn settle(&mut self, probe: Option<Probe>, scan: Option<u32>, opened: u64, reply: Option<(Reply, u64)>) {
         let Some(scan) = scan else { return };
         match probe_failure(probe, opened, reply) {
@@ -372,7 +375,7 @@ impl Generator {
             }
             None => {
                 self.agents.push(agent);
-                // No more than there are slots.
+                // There are no more agents than slots.
                 (self.agents.len() - 1) as u32
             }
         };
@@ -390,7 +393,7 @@ impl fmt::Debug for Generator {
 ///
 /// # Errors
 ///
-/// A value of `config` that is out of its range.
+/// If a value of `config` is out of its range.
 pub fn capture(config: Config) -> Result<Vec<u8>, ConfigError> {
     let mut generator = Generator::new(config)?;
     let config = generator.config();
@@ -405,7 +408,7 @@ pub fn capture(config: Config) -> Result<Vec<u8>, ConfigError> {
     Ok(writer.finish().expect(VEC))
 }
 
-/// Why writing cannot fail there; the times are checked with the configuration.
+/// The reason why writing cannot fail there; the times are checked with the configuration.
 const VEC: &str = "a Vec takes everything";
 
 /// Writes a SYN of an attempt, or another probe.

@@ -1,8 +1,8 @@
-//! The source of chance.
+//! Random numbers.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter with an
-//! odd step, scrambled. It is written out here, and every distribution below uses whole numbers only, so that a seed
-//! gives the same bytes on every machine and with every version of every library.
+//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): a
+//! counter with an odd step, scrambled. Its code is in this file, and every distribution below uses whole numbers only.
+//! So a seed gives the same bytes on every machine and with every version of every library.
 
 /// The step of the counter: 2^64 divided by the golden ratio, made odd.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -31,7 +31,7 @@ impl Random {
         scale(self.next(), n)
     }
 
-    /// A rank below `n`; rank k comes about as often as 1 / (k + 1): Zipf's law in steps of powers of two.
+    /// A rank below `n`. Rank k comes about as often as 1 / (k + 1): Zipf's law in steps of powers of two.
     ///
     /// Every octave of ranks (1, 2-3, 4-7, …) is equally likely, and so is every rank of an octave.
     #[inline]
@@ -46,7 +46,7 @@ impl Random {
         }
     }
 
-    /// A length in `4..4 << 15`, heavy-tailed: each octave comes 0.45 times as often as the one before it, which is a
+    /// A length in `4..4 << 15`, heavy-tailed: each octave comes 0.45 times as often as the one before it. That is a
     /// bounded Pareto distribution with exponent 1.15 in steps of powers of two. The mean is about 26.
     #[inline]
     pub(super) fn pareto(&mut self) -> u32 {
@@ -69,7 +69,7 @@ pub(super) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Takes a random number to `0..n`.
+/// Scales a random number to `0..n`.
 #[inline]
 pub(super) fn scale(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64

@@ -1,8 +1,8 @@
 //! The planted scans.
 //!
-//! Every scan has a source of its own, that nothing else uses, so scans never add up with one another or with the
-//! background. Its probes go to different ports of one target, or to one port of different targets, each key once. What
-//! becomes of a probe is settled by the monitor's own rules as soon as the slot of its answer is known.
+//! Every scan has a source that no other traffic uses, so scans never add up with one another or with the background.
+//! Its probes go to different ports of one target, or to one port of different targets, each key once. The monitor's
+//! own rules settle the outcome of a probe as soon as the slot of its answer is known.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,31 +14,31 @@ use super::random::{Random, scale};
 use super::traffic::ephemeral;
 use super::truth::{Alert, Probe as Kind, Reply, Scanned, THRESHOLD, Tally};
 
-/// The fewest failures that a scan aims at, and the most.
+/// The fewest and the most failures that a scan aims at.
 const SIZES: [u64; 2] = [25, 8_000];
-/// Probes of a near miss that are accepted, besides as many that fail as are still no scan.
+/// Probes of a near miss that are accepted. Besides these, as many fail as are just no scan.
 const NEAR_MISS_ACCEPTED: u64 = 5;
-/// No more than this part of the packets goes to scans.
+/// At most one of so many packets belongs to a scan.
 const SHARE: u64 = 4;
 
-/// What becomes of a probe.
+/// The outcome of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It is answered.
     Answered(Reply),
-    /// It is not, and the scanner sends it again so often.
+    /// It is not answered, and the scanner repeats it so often.
     Silent(u8),
-    /// The scanner sends it again and gets an answer then, perhaps after the deadline.
+    /// The scanner repeats it and then gets an answer, perhaps after the deadline.
     Late(Reply),
 }
 
-/// How a scanned network reacts, in sixteenths of the probes.
+/// The reactions of a scanned network, in sixteenths of the probes.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     accepted: u64,
     rejected: u64,
     late: u64,
-    /// The others are silent; whether the scanner tries those twice.
+    /// All other probes get no answer; whether the scanner repeats those.
     again: bool,
 }
 
@@ -51,13 +51,13 @@ const MANNERS: [Manner; 3] = [
     Manner { accepted: 2, rejected: 6, late: 3, again: true },
 ];
 
-/// To datagrams: most are dropped, by hosts or before them.
+/// The reactions to datagrams: hosts, or firewalls before them, drop most.
 const UDP_MANNER: Manner = Manner { accepted: 1, rejected: 0, late: 1, again: true };
 
-/// What one scan does, and what came of it.
+/// One scan, and its results so far.
 #[derive(Clone, Debug)]
 struct Scan {
-    /// What it sends, if not SYNs.
+    /// The kind of its probes; `None` is SYNs.
     kind: Option<Kind>,
     horizontal: bool,
     v6: bool,
@@ -65,11 +65,11 @@ struct Scan {
     manner: Manner,
     /// Address of the source.
     source: u64,
-    /// Where the target or, of a horizontal scan, the first target is; see [`Plan::target`].
+    /// The place of the target or, in a horizontal scan, of the first target; see [`Plan::target`].
     place: u64,
-    /// The port or, of a vertical scan, the first port less one.
+    /// The port or, in a vertical scan, the first port minus one.
     port: u16,
-    /// From port to port; a power of two, so that it takes all 65,535 of them to come back.
+    /// The distance from port to port. It is a power of two, so the ports repeat only after all 65,535.
     stride: u64,
     probes: u64,
     sent: u64,
@@ -79,7 +79,7 @@ struct Scan {
     tally: Tally,
 }
 
-/// A probe to be sent.
+/// The next probe of a scan.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
     pub(super) kind: Option<Kind>,
@@ -92,7 +92,7 @@ pub(super) struct Probe {
 #[derive(Clone, Debug)]
 pub(super) struct Scans {
     scans: Vec<Scan>,
-    /// When each unfinished one sends next.
+    /// The slot of the next probe of each unfinished scan.
     due: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -123,17 +123,17 @@ impl Scans {
         probe
     }
 
-    /// A probe of the scan has failed at this time, unless the capture ends before.
+    /// Counts a probe that failed at this time, unless the capture ends before.
     pub(super) fn failed(&mut self, number: u32, time_ns: u64) {
         self.scans[number as usize].tally.add(time_ns);
     }
 
-    /// A UDP probe of the scan was answered.
+    /// Counts a UDP probe that was answered.
     pub(super) fn answered(&mut self, number: u32) {
         self.scans[number as usize].tally.add_answered();
     }
 
-    /// The scans that are to be reported if the last record has time `end`.
+    /// The alerts of all scans, if the last record has time `end`.
     pub(super) fn alerts(&self, plan: &Plan, end: u64) -> Vec<Alert> {
         let mut alerts: Vec<_> = self.scans.iter().filter_map(|scan| scan.alert(plan, end)).collect();
         alerts.sort_unstable();
@@ -153,13 +153,13 @@ fn choose(config: &Config, plan: &Plan, random: &mut Random) -> Vec<Scan> {
     let mut planted = 0;
     let mut probing = 0;
     while left != [0, 0, 0] {
-        // By turns while there are both.
+        // They alternate while there are both.
         let mut horizontal = left[0] == 0 || (left[1] > 0 && planted % 2 == 1);
         let mut kind = None;
         if left[..2] == [0, 0] {
             left[2] -= 1;
             kind = Some(Kind::ALL[probing % Kind::ALL.len()]);
-            // So that eight show every kind in both shapes.
+            // With this, eight scans show every kind in both shapes.
             horizontal = (probing + probing / Kind::ALL.len()) % 2 == 1;
             probing += 1;
         } else {
@@ -180,7 +180,7 @@ fn choose(config: &Config, plan: &Plan, random: &mut Random) -> Vec<Scan> {
     scans
 }
 
-/// Spreads the scans over the capture: each starts in its own part of it, most are quick, some last until the end.
+/// Spreads the scans over the capture. Each starts in its own part of it; most are quick, and some last until the end.
 fn schedule(scans: &mut [Scan], packets: u64, random: &mut Random) {
     let parts = scans.len() as u64;
     // The last tenth is left for the answers.
@@ -210,7 +210,7 @@ impl Scan {
         random: &mut Random,
     ) -> Self {
         // Kinds alternate. So twelve scans show both kinds over both IP versions in all three manners, and the first
-        // three already all manners.
+        // three show all manners.
         let v6 = planted / 2 % 2 == 1;
         let manner = match kind {
             Some(Kind::Udp) => UDP_MANNER,
@@ -260,7 +260,7 @@ impl Scan {
 
     fn fate(&self, random: &mut Random) -> Fate {
         if self.near_miss {
-            // Those that are accepted come first, so that the capture's end does not cut their answers off.
+            // Accepted probes come first, so that the capture's end does not cut off their answers.
             return match self.sent {
                 sent if sent < NEAR_MISS_ACCEPTED => Fate::Answered(Reply::Accept),
                 sent if sent % 2 == 0 => Fate::Answered(Reply::Reject),

@@ -1,19 +1,19 @@
-//! The background: what clients and servers say to each other.
+//! The background: conversations of clients and servers.
 //!
-//! Popular hosts are chosen by Zipf's law, lengths by a bounded Pareto distribution. The monitor's rules are met by
-//! construction:
+//! Popular hosts are chosen by Zipf's law, lengths by a bounded Pareto distribution. By construction the background
+//! causes no alerts:
 //!
-//! - A TCP conversation is opened only when the slot of its SYN-ACK lies inside the capture (and so within the longest
-//!   sleep, which is shorter than the SYN timeout).
+//! - A TCP conversation is opened only if the slot of its SYN-ACK lies inside the capture. That slot is within the
+//!   longest sleep, which is shorter than the SYN time-out.
 //! - Only clients reset conversations. A server's RST could meet the next SYN of the same client to the same port and
 //!   fail an attempt that was not planned.
-//! - Attempts that fail go to [`DEAD`] services, always the same for a client, fewer than any threshold.
+//! - Attempts that fail go to [`DEAD`] services. A client always has the same ones, and fewer than any threshold.
 
 use super::address::Plan;
 use super::frame::{ACK, Buffer, Ends, FIN, FULL, Lengths, Options, PSH, RST, SYN, Segment, Side, tcp, udp};
 use super::random::{Random, scale};
 
-/// Services of a client, for each IP version, that do not answer. Far below the threshold of a scan.
+/// Services of a client, for each IP version, that do not answer. They are far below the threshold of a scan.
 const DEAD: u64 = 4;
 /// The ports of dead services; no living service has one of them.
 const DEAD_PORTS: [u16; 8] = [23, 445, 1433, 3389, 5900, 6379, 8443, 9200];
@@ -23,7 +23,7 @@ const FAVOURITES: u64 = 16;
 /// The first number that [`Plan::trait_of`] takes for them; those below are for the dead services.
 const FIRST_FAVOURITE: u64 = 2 * DEAD;
 
-/// How long things take, in packets of the capture.
+/// Durations, in packets of the capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     horizon: u64,
@@ -34,30 +34,30 @@ impl Pace {
         Self { horizon }
     }
 
-    /// To a server and back: between a 256th and an eighth of the longest sleep.
+    /// The time to a server and back: between a 256th and an eighth of the longest sleep.
     pub(super) fn round_trip(self, random: &mut Random) -> u16 {
         let longest = (self.horizon / 8).max(1) >> random.below(5);
         (longest / 2 + random.below(longest / 2 + 1)).max(1) as u16
     }
 
-    /// Until a SYN is sent again.
+    /// The time until a SYN is repeated.
     pub(super) fn patience(self, random: &mut Random) -> u64 {
         self.horizon / 2 + random.below(self.horizon / 2 + 1)
     }
 
-    /// Until a user acts again.
+    /// The time until a user acts again.
     pub(super) fn think(self, draw: u64) -> u64 {
         let shortest = self.horizon / 16;
         shortest + scale(draw, self.horizon - shortest)
     }
 
-    /// From packet to packet of a burst, or to the near end and back.
+    /// The time from packet to packet of a burst, or to the near end and back.
     fn soon(draw: u64) -> u64 {
         1 + (draw >> 60)
     }
 }
 
-/// What is to be said next in a TCP conversation.
+/// The next step of a TCP conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Accept,
@@ -90,7 +90,7 @@ pub(super) struct Tcp {
     unacknowledged: u8,
 }
 
-/// What one step of a conversation puts on the wire, and after how many packets the next one follows.
+/// The packet of one step of a conversation, and the number of packets until the next step.
 struct Step {
     side: Side,
     flags: u8,
@@ -126,7 +126,7 @@ impl Tcp {
         self.send(buffer, &Step { side: Side::Client, flags, payload: 0, wait: None }, time_ns)
     }
 
-    /// Sends what is next and tells when to go on.
+    /// Sends the next packet, and returns the wait until the one after it.
     #[inline]
     pub(super) fn step(&mut self, buffer: &mut Buffer, pace: Pace, draw: u64, time_ns: u64) -> (Lengths, Option<u64>) {
         let soon = Some(Pace::soon(draw));
@@ -148,7 +148,8 @@ impl Tcp {
         (lengths, wait)
     }
 
-    /// A request, or a part of the burst that answers it, or its acknowledgement: every second packet gets one.
+    /// A request, a part of the burst that answers it, or the burst's acknowledgement, which comes for every second
+    /// packet.
     #[inline]
     fn exchange(&mut self, pace: Pace, draw: u64) -> Step {
         let asks = self.bulk.other();
@@ -178,7 +179,7 @@ impl Tcp {
     #[inline]
     fn send(&mut self, buffer: &mut Buffer, step: &Step, time_ns: u64) -> Lengths {
         let (side, other) = (step.side as usize, step.side.other() as usize);
-        // Milliseconds of a clock that every host started at another time.
+        // These are milliseconds of a clock that every host started at another time.
         let stamp =
             ((time_ns / 1_000_000) as u32).wrapping_add((self.ends.addresses[side] as u32).wrapping_mul(0x9e37_79b9));
         let echo = self.stamps[other];
@@ -253,7 +254,7 @@ pub(super) struct Dead {
     pub(super) ends: Ends,
     /// Refused at once, or never answered.
     pub(super) refused: bool,
-    /// How often the SYN is sent again.
+    /// The number of times that the SYN is repeated.
     pub(super) again: u8,
 }
 
@@ -273,7 +274,7 @@ impl Dead {
     }
 }
 
-/// Where a client's conversation comes from.
+/// The port that a client's conversation comes from.
 pub(super) fn ephemeral(random: &mut Random) -> u16 {
     32_768 + random.below(28_232) as u16
 }
@@ -281,7 +282,7 @@ pub(super) fn ephemeral(random: &mut Random) -> u16 {
 /// A client and its server, with the port of that server.
 fn ends(plan: &Plan, random: &mut Random, port: impl FnOnce(u64) -> u16) -> Ends {
     let client = random.zipf(plan.clients());
-    // Three times of four a client goes where it usually goes.
+    // Three times of four a client goes to one of its favourite servers.
     let server = if random.below(4) > 0 {
         let favourite = plan.trait_of(client, FIRST_FAVOURITE + random.below(FAVOURITES));
         Random::new(favourite).zipf(plan.servers())
@@ -293,7 +294,7 @@ fn ends(plan: &Plan, random: &mut Random, port: impl FnOnce(u64) -> u16) -> Ends
     Ends { v6, addresses: [plan.client(v6, client), plan.server(v6, server)], ports }
 }
 
-/// About 15 % of the conversations.
+/// 16 % of the conversations are IPv6.
 fn is_v6(random: &mut Random) -> bool {
     random.below(100) < 16
 }

@@ -1,4 +1,4 @@
-//! What a monitor has to find.
+//! The alerts that a monitor must find.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ pub(super) const SYN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// More failures than this make a scan.
 pub(super) const THRESHOLD: usize = 20;
 
-/// What was scanned.
+/// The target of a scan.
 ///
 /// The order is that of the kinds' names: horizontal before vertical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub enum Scanned {
     },
 }
 
-/// What a scan probes by, if not by SYNs.
+/// The probes of a scan, if they are not SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Probe {
     /// TCP segments with FIN alone.
@@ -45,7 +45,7 @@ impl Probe {
     pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
 }
 
-/// As the report has it.
+/// Writes the name in the report.
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -62,15 +62,15 @@ impl fmt::Display for Probe {
 /// The order is that of the report: by time, kind, source, and destination or port; then by probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Alert {
-    /// What was sent, if not SYNs.
+    /// The probes, if they are not SYNs.
     pub probe: Option<Probe>,
     /// The scanner.
     pub source: IpAddr,
-    /// What was scanned.
+    /// The target.
     pub scanned: Scanned,
-    /// Failed attempts, or probes, of the whole capture.
+    /// The number of failed attempts, or probes, in the whole capture.
     pub count: u64,
-    /// When the failure came that was one too many.
+    /// The time of the failure that crossed the threshold, in nanoseconds since the epoch.
     pub time_ns: u64,
 }
 
@@ -137,7 +137,7 @@ pub fn truth_json(alerts: &[Alert]) -> String {
     json
 }
 
-/// What came back: to a UDP probe a datagram or none, to another kind an RST or none.
+/// The reply: a datagram or none to a UDP probe, and an RST or none to other probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// SYN+ACK: the port is open.
@@ -146,7 +146,7 @@ pub(super) enum Reply {
     Reject,
 }
 
-/// When an attempt failed, if it did. A deadline may lie after the end of the capture.
+/// The time at which an attempt failed, if it did. A deadline may lie after the end of the capture.
 pub(super) fn failure(opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     let deadline = opened + SYN_TIMEOUT_NS;
     match reply {
@@ -156,8 +156,8 @@ pub(super) fn failure(opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     }
 }
 
-/// When a key of a scan failed, if it did: an attempt as above; a probe when it was sent, of UDP only if no datagram
-/// came back.
+/// The time at which a key of a scan failed, if it did: for an attempt, as above; for a probe, the time of sending. A
+/// UDP probe fails only if no datagram came back.
 pub(super) fn probe_failure(probe: Option<Probe>, opened: u64, reply: Option<(Reply, u64)>) -> Option<u64> {
     match probe {
         None => failure(opened, reply),
@@ -170,9 +170,9 @@ pub(super) fn probe_failure(probe: Option<Probe>, opened: u64, reply: Option<(Re
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     count: u64,
-    /// Of UDP probes: those that were answered.
+    /// The number of UDP probes that were answered.
     answered: u64,
-    /// The earliest, one more than the threshold; the last of them crossed it.
+    /// The earliest failures, one more than the threshold; the last of them crossed it.
     first: BinaryHeap<u64>,
 }
 
@@ -189,10 +189,10 @@ impl Tally {
         self.answered += 1;
     }
 
-    /// Count and time of the alert, if the scan is one, in a capture whose last record has time `end`.
+    /// Count and time of the alert in a capture whose last record has time `end`; `None` if the scan is none.
     ///
-    /// The capture's end cuts deadlines short, but leaves the order of the failures as it is: what crosses the
-    /// threshold is found first and cut then.
+    /// The capture's end cuts deadlines short, but does not change the order of the failures. So the failure that
+    /// crosses the threshold is found first, and its time is cut then.
     pub(super) fn alert(&self, end: u64) -> Option<(u64, u64)> {
         let crossed = *self.first.peek()?;
         (self.count > THRESHOLD as u64 && self.count > 4 * self.answered).then_some((self.count, crossed.min(end)))
