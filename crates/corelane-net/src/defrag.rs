@@ -64,7 +64,7 @@ pub struct Counts {
     pub overlaps: u64,
     /// Of these, those that lie wholly inside earlier fragments, or around them: a teardrop.
     pub teardrops: u64,
-    /// Of the overlaps, those whose bytes differ from what came first.
+    /// Of the overlaps, those whose bytes differ from the earlier ones.
     pub conflicts: u64,
     /// Fragments that no sender may make. They have no payload, are not a multiple of eight bytes long though more
     /// follows, reach beyond 65,535 bytes, lie behind the end, or give another end than before.

@@ -35,7 +35,7 @@ pub enum OpenError {
     Read {
         /// How the input is packed, if it is.
         compression: Option<Compression>,
-        /// What the system or the unpacker says.
+        /// The message of the system or the unpacker.
         error: io::Error,
     },
     /// There is not enough memory to hold the input.
@@ -136,7 +136,7 @@ pub enum ReadError {
     Cut {
         /// The record.
         place: Place,
-        /// What is cut.
+        /// The part that is cut.
         part: Part,
         /// Bytes the record or block has as far as is known, its header included.
         needed: usize,
@@ -174,7 +174,7 @@ pub enum ReadError {
         place: Place,
         /// How the input is packed, if it is.
         compression: Option<Compression>,
-        /// What the system or the unpacker says.
+        /// The message of the system or the unpacker.
         error: io::Error,
     },
 }
@@ -185,7 +185,7 @@ pub enum ReadError {
 pub enum SkipReason {
     /// The section describes no such interface, so the link type and the unit of time are unknown.
     NoInterface(u32),
-    /// The record's block is too short for what it claims to hold.
+    /// The record's block is too short for the length that it claims.
     Overrun,
 }
 

@@ -369,7 +369,7 @@ impl Clock {
     }
 }
 
-/// What the interfaces at the start of a capture allow.
+/// The verdict on the interfaces at the start of a capture.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Survey {
     /// Some packets may be decoded, or reading will show the error.

@@ -192,7 +192,7 @@ impl Reader {
 
     /// The memory that the next records are lent from. A caller that keeps a record can clone this instead of copying
     /// the record. `None` for an input that comes bit by bit, as from a pipe: each such memory holds little, and a copy
-    /// takes less.
+    /// takes less memory.
     ///
     /// A record may lie elsewhere nevertheless; [`Memory::place`] tells. While a clone exists, the reader fills other
     /// memory. So a caller that keeps many clones should count their bytes.

@@ -327,7 +327,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Takes bytes of which the first `old` lie before the next number, and the others from there on.
+    /// Takes bytes, the first `old` of which lie before the next number.
     fn join(&mut self, old: usize, payload: &[u8], cut: u32) {
         let length = payload.len() + cut as usize;
         if old >= length {

@@ -80,7 +80,7 @@ enum State {
 }
 
 impl Session {
-    /// Begins with a conversation of which nothing was seen yet.
+    /// A session without bytes so far.
     pub fn new(carrier: Carrier) -> Self {
         let state = State::Identifying(Box::new(Identifier::new()));
         Self { carrier, state, protocol: None, layers: 0, exchanges: 0 }
@@ -248,7 +248,7 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// Begins with a conversation of which nothing was seen yet.
+    /// A session without bytes or events so far.
     pub fn new(carrier: Carrier) -> Self {
         Self { session: Session::new(carrier), events: Vec::new() }
     }

@@ -208,7 +208,7 @@ fn ethernet(buffer: &mut Buffer, side: Side, v6: bool) {
     buffer[..16].copy_from_slice(&((addresses << 16 | kind) << 16).to_be_bytes());
 }
 
-/// Returns what the addresses add to the checksum of the transport header.
+/// Returns the part of the transport header's checksum that comes from the addresses.
 #[inline]
 fn ipv4(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u16, id: u16, side: Side) -> u64 {
     let addresses = (from & 0xffff_ffff) + (to & 0xffff_ffff);
@@ -225,7 +225,7 @@ fn ipv4(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u
     addresses
 }
 
-/// Returns what the addresses add to the checksum of the transport header.
+/// Returns the part of the transport header's checksum that comes from the addresses.
 #[inline]
 fn ipv6(buffer: &mut Buffer, from: Address, to: Address, protocol: u8, length: u16, side: Side) -> u64 {
     // A flow label that both directions share is allowed and needs no memory.

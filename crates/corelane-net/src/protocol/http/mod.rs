@@ -31,7 +31,7 @@
 //! # Bounds
 //!
 //! A head has at most [`HEAD`] bytes and [`HEADERS`] headers; a kept header has at most [`VALUE`] bytes. At most
-//! [`PIPELINE`] exchanges wait, and they hold at most [`WAITING`] bytes; beyond that the oldest is reported incomplete.
+//! [`PIPELINE`] exchanges wait, and they hold at most [`WAITING`] bytes; beyond that the oldest is reported as it is.
 
 mod exchange;
 mod parser;

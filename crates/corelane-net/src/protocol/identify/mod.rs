@@ -33,7 +33,7 @@ pub const MOST: usize = 4 * PREFIX;
 pub const DATAGRAMS: u8 = 4;
 /// The most restarts of a side by gaps.
 pub const RESTARTS: u8 = 8;
-/// When one side is done and the other has skipped this many bytes, identification is given up.
+/// When a side is done and this many further bytes of it have come, the other side is not waited for any longer.
 const PATIENCE: u64 = 64 << 10;
 
 /// Identifies the protocol of one conversation.

@@ -156,7 +156,7 @@ fn http1_request(seen: Seen<'_>) -> Says {
     }
 }
 
-/// The methods in use, for lines of which no more is known than that they may be requests.
+/// The methods in use, for lines that may be requests and show no more than that.
 pub(in crate::protocol) const METHODS: [&[u8]; 26] = [
     b"GET",
     b"POST",
