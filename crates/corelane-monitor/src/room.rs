@@ -51,7 +51,7 @@ impl Room {
     }
 }
 
-/// Counts of what was refused for want of room.
+/// Counts of the packets and attempts that were refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// Packets of flows.

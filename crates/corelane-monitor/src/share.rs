@@ -91,7 +91,7 @@ const GATHER: usize = 64;
 /// because an index queue publishes once for all of them.
 const BATCH: usize = 1024;
 
-/// The Dispatcher keeps at most this many slots of awaited partitions before it waits for their state.
+/// When it has kept this many slots of awaited partitions, the Dispatcher waits for their state.
 const KEPT: usize = 1 << 16;
 
 /// State reports that a busy stage gathers before it sends them, as each send is a wake-up for the MainAnalyzer.

@@ -15,7 +15,7 @@ use crate::table::Table;
 use bytemuck::Zeroable;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
 
-/// What a packet means to an attempt.
+/// The effect of a packet on an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Syn,

@@ -64,7 +64,7 @@ pub(crate) fn may_probe(slot: &Slot) -> u64 {
     PROBING >> (slot.flags() & FLAGS) & 1
 }
 
-/// What a packet means to a key.
+/// The effect of a packet on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Probe,
