@@ -1,18 +1,18 @@
-//! What is queued, and how many threads look for it. The [queue](crate::queue) says how it changes.
+//! The queued tasks, and how many threads look for them. The [queue](crate::queue) says how these counts change.
 
 use crate::chunks::Chunks;
 use crate::settings::Queueing;
 
-/// Under the pool's lock. What every push changes comes first: with the lock it is one line.
+/// Protected by the pool's lock. Fields that every push changes come first, so they share one line with the lock.
 #[repr(C)]
 pub(crate) struct Backlog {
-    /// Tasks pushed so far, less those taken back.
+    /// Tasks pushed so far, minus those taken back.
     pub(crate) accepted: u64,
-    /// As many may have been pushed, by the last sum of those begun.
+    /// `accepted` may rise to this value, by the last sum of the tasks begun.
     pub(crate) limit: u64,
-    /// Threads that search, or are being woken for it.
+    /// Threads that search, or are being woken to search.
     pub(crate) searching: u32,
-    /// Threads that wait in the synchronous queue, or have got up and not said so yet.
+    /// Threads that wait in the synchronous queue, or that have woken up and not yet uncounted themselves.
     pub(crate) sleeping: u32,
     pub(crate) tasks: Chunks,
     pub(crate) capacity: u64,

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// Settings of a pool to be. See [`ThreadPool::builder`].
+/// Settings from which a pool is made. See [`ThreadPool::builder`].
 ///
 /// ```
 /// use corelane_pool::{OnDrop, Queueing, Rejection, ThreadPool};
@@ -36,7 +36,7 @@ use std::{fmt, io};
 /// # Ok::<(), corelane_pool::BuildError>(())
 /// ```
 ///
-/// What it calls, and when:
+/// The hooks, and when the pool calls them:
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -72,7 +72,7 @@ pub struct Builder {
     start: Start,
 }
 
-/// How many threads a hand-off pool has at most, unless it is told.
+/// The default maximum of threads in a hand-off pool.
 const MAX_THREADS: usize = 512;
 
 impl Builder {
@@ -106,47 +106,47 @@ impl Builder {
         self
     }
 
-    /// How many threads stay although they have nothing to do. Default: none with a hand-off, otherwise as many as the
-    /// process may use CPUs. They are started when they are needed, like all others.
+    /// How many threads stay although they are idle. Default: none with a hand-off, otherwise the number of CPUs that
+    /// the process may use. Core threads are started when they are needed, like all others.
     pub fn core_threads(self, core: usize) -> Self {
         Self { core: Some(core), ..self }
     }
 
-    /// How many threads there are at most. Default: 512 with a hand-off, otherwise as many as core threads.
+    /// How many threads there are at most. Default: 512 with a hand-off, otherwise the number of core threads.
     pub fn max_threads(self, max: usize) -> Self {
         Self { max: Some(max), ..self }
     }
 
-    /// Exactly so many threads, once so many were needed.
+    /// Exactly `count` threads, once that many were needed.
     pub fn threads(self, count: usize) -> Self {
         self.core_threads(count).max_threads(count)
     }
 
-    /// How long a thread that is not of the core waits for a task before it ends. Default: 10 s.
+    /// How long an idle thread outside the core waits for a task before it ends. Default: 10 s.
     pub fn keep_alive(self, time: Duration) -> Self {
         Self { keep_alive: time, ..self }
     }
 
-    /// Core threads end after the keep-alive time, too.
+    /// Whether core threads end after the keep-alive time, too. Default: no.
     pub fn core_may_leave(self, may: bool) -> Self {
         Self { core_may_leave: may, ..self }
     }
 
-    /// As long as there are fewer threads than core threads, each task starts one, whether others are free or not.
-    /// Default: a thread that is free goes first.
+    /// Whether each task starts a thread while there are fewer threads than core threads, even if other threads are
+    /// free. Default: no, a free thread takes the task.
     pub fn core_first(self, first: bool) -> Self {
         self.with(|config| config.core_first = first)
     }
 
-    /// Where tasks are for which no thread is free. Default: nowhere, [`Queueing::HandOff`], unfair.
+    /// Where a task goes if no thread is free. Default: nowhere, [`Queueing::HandOff`], unfair.
     ///
-    /// With a queue, too, tasks go to a thread that is free first, then to a new one; they are queued once there are
-    /// as many threads as may be.
+    /// With a queue, too, a task goes first to a free thread and then to a new one. Tasks are queued once there are as
+    /// many threads as allowed.
     pub fn queueing(self, queueing: Queueing) -> Self {
         self.with(|config| config.queueing = queueing)
     }
 
-    /// What becomes of a task for which there is neither a thread nor room. Default: [`Rejection::Return`].
+    /// What happens to a task for which there is neither a thread nor room. Default: [`Rejection::Return`].
     pub fn rejection(self, rejection: Rejection) -> Self {
         self.with(|config| config.rejection = rejection)
     }
@@ -156,7 +156,7 @@ impl Builder {
         self.with(|config| config.on_drop = on_drop)
     }
 
-    /// Threads are called this, a hyphen, and their number, which counts from 0.
+    /// Names the threads: this name, a hyphen, and the thread's number, counted from 0.
     pub fn name(self, name: impl Into<String>) -> Self {
         self.with(|config| config.name = Some(name.into()))
     }
@@ -166,48 +166,50 @@ impl Builder {
         self.with(|config| config.stack_size = Some(bytes))
     }
 
-    /// Is called by each thread, with its number, before its first task. A panic of it, as of every hook, is caught and
-    /// counted.
+    /// Each thread calls this hook with its number before its first task. A panic of this hook, as of every hook, is
+    /// caught and counted.
     pub fn on_thread_start(self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_thread_start = Some(Box::new(hook)))
     }
 
-    /// Is called by each thread, with its number, after its last task.
+    /// Each thread calls this hook with its number after its last task.
     pub fn on_thread_stop(self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_thread_stop = Some(Box::new(hook)))
     }
 
-    /// Is called before each task, by the thread that runs it.
+    /// The thread that runs a task calls this hook before the task.
     pub fn before_task(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.with(|config| config.before_task = Some(Box::new(move |()| hook())))
     }
 
-    /// Is called after each task, by the thread that ran it, also when the task panicked.
+    /// The thread that ran a task calls this hook after the task, even if the task panicked.
     pub fn after_task(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.with(|config| config.after_task = Some(Box::new(move |()| hook())))
     }
 
-    /// Is called once, after the last thread's [`on_thread_stop`](Self::on_thread_stop), when the pool was shut down
-    /// and all is done.
+    /// This hook is called once, after the last thread's [`on_thread_stop`](Self::on_thread_stop), when the pool was
+    /// shut down and all tasks have ended.
     pub fn on_terminated(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_terminated = Some(Box::new(move |()| hook())))
     }
 
-    /// Is given what a task panicked with, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread goes on in
-    /// any case. Without a handler the panic hook's message is all there is.
+    /// The handler gets the payload of a task's panic, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread
+    /// goes on in any case. Without a handler, the message of the panic hook is the only report.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_panic = Some(Box::new(handler)))
     }
 
-    /// Measures how long tasks wait until they begin; see [`ThreadPool::waits`]. Costs two looks at the clock a task.
+    /// Measures how long tasks wait until they begin; see [`ThreadPool::waits`]. Costs two clock reads a task.
     pub fn measure_waits(self, measure: bool) -> Self {
         self.with(|config| config.measure_waits = measure)
     }
 
-    /// How a thread is started: by default with its name and stack size, by the standard library. The closure makes a
-    /// thread that calls [`Worker::run`], and may bind it to a CPU or give it a priority; when it returns an error,
-    /// that is what the task's caller gets, with the task. It is called by callers and by threads that are about to
-    /// begin a task, so it must not wait for one. [`Worker`] has an example.
+    /// Replaces the way threads are started. The default uses the standard library, with the name and stack size set
+    /// here.
+    ///
+    /// The closure makes a thread that calls [`Worker::run`]. It may bind the thread to a CPU or give it a priority. If
+    /// it returns an error, the caller of the task gets that error, with the task. Callers run this closure, and so do
+    /// threads that will begin a task next, so it must not wait for a task. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }
@@ -215,14 +217,14 @@ impl Builder {
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
     ///
     /// # Errors
-    /// No threads, more core threads than threads, or a queue for no task.
+    /// No threads, more core threads than threads, or a queue with room for no task.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let (core, max) = match self.config.queueing {
             Queueing::HandOff(_) => (0, MAX_THREADS),
             Queueing::Bounded(0) => return Err(BuildError::NoCapacity),
             Queueing::Unbounded | Queueing::Bounded(_) => (cpus(), 0),
         };
-        // What is not set follows what is.
+        // Limits that were not set follow those that were.
         let core = self.core.unwrap_or(core.min(self.max.unwrap_or(usize::MAX)));
         let max = self.max.unwrap_or(core.max(max));
         let limits = Limits { core, max, keep_alive: self.keep_alive, core_may_leave: self.core_may_leave };
@@ -237,8 +239,8 @@ impl ThreadPool {
         Builder::new()
     }
 
-    /// A pool that starts a thread whenever a task finds none that waits, at most 512 at once; a thread ends when it
-    /// has waited 10 s for a task.
+    /// A pool that starts a thread whenever a task finds none waiting, at most 512 at once. A thread ends when it has
+    /// waited 10 s for a task.
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::cached();
@@ -248,7 +250,7 @@ impl ThreadPool {
         Self::builder().build().expect("the defaults are valid")
     }
 
-    /// A pool with so many threads, and a queue without a bound for what they have no time for yet.
+    /// A pool with this many threads, and a queue without a bound for tasks that no thread has time for yet.
     ///
     /// # Errors
     /// No threads.
@@ -256,7 +258,7 @@ impl ThreadPool {
         Self::builder().threads(threads).queueing(Queueing::Unbounded).build()
     }
 
-    /// A pool with so many threads, and a queue with so much room for what they have no time for yet.
+    /// A pool with this many threads, and a queue with room for `capacity` tasks that no thread has time for yet.
     ///
     /// # Errors
     /// No threads, or no room.
@@ -294,7 +296,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How the pool starts a thread, by a closure that is given the thread as its user knows it.
+/// Makes the pool's way to start a thread from a closure over [`Worker`]s.
 fn start_by(start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Start {
     Box::new(move |shared, slot| start(Worker::new(shared, slot)))
 }

@@ -1,8 +1,8 @@
 //! The queue of tasks, in chunks that change hands whole.
 //!
-//! A thread takes a full chunk for its batch by a swap of pointers, where a ring would have it copy each task under the
-//! lock. And a burst neither copies what is queued as the queue grows nor asks for memory while it is no longer than
-//! the last ones.
+//! A thread takes a full chunk as its batch by a swap of pointers. From a ring it would have to copy each task under
+//! the lock. A queue that grows in a burst copies no queued task, and it allocates nothing while the burst is no longer
+//! than the last ones.
 
 use crate::task::Task;
 use std::collections::VecDeque;
@@ -11,15 +11,15 @@ use std::mem;
 /// Tasks in a chunk.
 pub(crate) const CHUNK: usize = 64;
 
-/// Empty chunks that are kept.
+/// How many empty chunks are kept.
 const SPARE: usize = 64;
 
-/// A queue without a bound. What every push changes comes first.
+/// A queue without a bound. Fields that every push changes come first.
 #[repr(C)]
 pub(crate) struct Chunks {
     /// Where tasks are pushed; never longer than a chunk.
     last: VecDeque<Task>,
-    /// Those before it. None is empty, and only the first is not full.
+    /// Full chunks, ahead of `last`. None is empty, and only the first may have lost tasks.
     full: VecDeque<VecDeque<Task>>,
     spare: Vec<VecDeque<Task>>,
 }
@@ -30,7 +30,7 @@ pub(crate) fn chunk() -> VecDeque<Task> {
 }
 
 impl Chunks {
-    /// With the memory for the first chunk, if there will be tasks.
+    /// Allocates the first chunk at once if the queue is `used`.
     pub(crate) fn new(used: bool) -> Self {
         Self { last: if used { chunk() } else { VecDeque::new() }, full: VecDeque::new(), spare: Vec::new() }
     }
@@ -63,7 +63,7 @@ impl Chunks {
         task
     }
 
-    /// Moves the first tasks to the end of `batch`: at most so many, and no more than a chunk has.
+    /// Moves the first tasks to the end of `batch`: at most `most`, and at most one chunk.
     pub(crate) fn take(&mut self, most: usize, batch: &mut VecDeque<Task>) {
         let first = self.full.front_mut().unwrap_or(&mut self.last);
         if first.len() > most {
@@ -80,7 +80,7 @@ impl Chunks {
         }
     }
 
-    /// Takes everything.
+    /// Takes all tasks.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Task> {
         let Self { last, full, .. } = mem::replace(self, Self::new(false));
         full.into_iter().flatten().chain(last)

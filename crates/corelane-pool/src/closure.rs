@@ -1,30 +1,31 @@
-//! Closures of any type in one of fixed size: small ones in place, others in a box.
+//! Closures of any type, stored in one type of fixed size: small closures in place, others in a box.
 //!
-//! A task that one thread makes and another consumes costs most where it asks the allocator for memory: what one thread
-//! takes the other gives back, and the lines of the allocator's lists travel as well. Most tasks capture a reference or
-//! two.
+//! The allocator is the largest cost of a task that one thread makes and another consumes: one thread takes the memory
+//! and the other gives it back, so the cache lines of the allocator's lists travel as well. Most tasks capture one or
+//! two references, so they need no memory of their own.
 //!
 //! # How it works
 //!
-//! 1. A closure of at most three words, aligned no stricter than a word, is moved into the words here. Of another one
-//!    the box is.
-//! 2. Beside them is the address of a table of two functions for its type, to call it and to drop it.
+//! 1. A closure of at most three words, aligned no stricter than a word, is moved into the words here. Any other
+//!    closure is boxed, and the box is moved into them.
+//! 2. Beside the words is the address of a table for the closure's type, with two functions: one calls the closure and
+//!    one drops it.
 //!
 //! # Why this is sound
 //!
-//! - The words hold a whole `F` from `new` until `call` or `drop`, which both consume it: `call` forgets the rest.
+//! - The words hold a whole `F` from `new` until `call` or `drop`. Both consume it: after `call` the rest is forgotten.
 //! - The table is the one that `new` made for that `F`, and nothing changes it.
-//! - Only closures that are `Send` come in, and none that lives shorter than `'a`. A closure cannot be called by
-//!   reference, so nothing is shared between threads and `Sync` is not implied.
+//! - Only closures that are `Send` and live at least for `'a` come in. A closure cannot be called by reference, so
+//!   threads share nothing, and `Sync` is not needed.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::{fmt, ptr};
 
-/// Words for a closure's captures. With the table's address it is half a cache line.
+/// Words for a closure's captures. With the table's address they fill half a cache line.
 type Words = MaybeUninit<[usize; 3]>;
 
-/// What can be done with a closure of one type.
+/// The functions for closures of one type.
 struct Table {
     /// Moves the closure out of the words and calls it.
     call: unsafe fn(*mut Words),
@@ -62,15 +63,16 @@ impl<'a> Closure<'a> {
     #[inline]
     pub(crate) fn call(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: the table is that of the closure in the words, which is consumed here and, as `this` is not dropped,
-        // only here.
+        // SAFETY: the table belongs to the closure in the words. That closure is consumed here, and only here, because
+        // `this` is never dropped.
         unsafe { (this.table.call)(&raw mut this.words) };
     }
 }
 
 impl Drop for Closure<'_> {
     fn drop(&mut self) {
-        // SAFETY: the table is that of the closure in the words, which was not called, or it had been forgotten.
+        // SAFETY: the table belongs to the closure in the words. The closure was not called: `call` forgets the whole
+        // value.
         unsafe { (self.table.drop)(&raw mut self.words) };
     }
 }
@@ -84,7 +86,7 @@ struct Of<F>(PhantomData<F>);
 
 impl<F: FnOnce()> Of<F> {
     const TABLE: &'static Table = &Table {
-        // SAFETY: by the field's meaning the words hold an `F`, which the caller leaves to this function.
+        // SAFETY: by the field's contract the words hold an `F`, which the caller gives up to this function.
         call: |words| unsafe { words.cast::<F>().read()() },
         // SAFETY: as above.
         drop: |words| unsafe { ptr::drop_in_place(words.cast::<F>()) },

@@ -1,5 +1,5 @@
-//! Why a task was not accepted, or has no result. A refused task comes back inside the error; `Debug` does not print
-//! it.
+//! Why a task was not accepted, or has no result. A refused task comes back inside the error. `Debug` does not print
+//! the task.
 
 use std::any::Any;
 use std::{fmt, io};
@@ -25,14 +25,14 @@ pub struct Rejected<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Every thread is busy, there may be no further one, and the queue, if there is one, is full.
+    /// Every thread is busy, no further thread is allowed, and the queue, if there is one, is full.
     Saturated,
-    /// As [`Saturated`](Self::Saturated), for as long as [`Rejection::Block`](crate::Rejection::Block) says; or none
-    /// had been started yet.
+    /// The pool stayed [`Saturated`](Self::Saturated) for the time that [`Rejection::Block`](crate::Rejection::Block)
+    /// gives, or no thread had started by then.
     TimedOut,
     /// The pool was shut down.
     ShutDown,
-    /// No thread could be started, and none is there that could run the task later.
+    /// No thread could be started, and no running thread could take the task later.
     NoThread(io::Error),
 }
 
@@ -105,15 +105,15 @@ impl<T> std::error::Error for Rejected<T> {
 /// assert_eq!(payload.downcast_ref(), Some(&"out of ideas"));
 /// ```
 pub enum JoinError {
-    /// It panicked; this is what it panicked with.
+    /// The task panicked, with this payload.
     Panicked(Box<dyn Any + Send>),
-    /// It was dropped before it began: discarded, or returned by
+    /// The task was dropped before it began: discarded, or returned by
     /// [`shutdown_now`](crate::ThreadPool::shutdown_now) and not run.
     Dropped,
 }
 
 impl JoinError {
-    /// Goes on with the task's panic; panics, too, if the task never ran.
+    /// Resumes the task's panic. If the task never ran, panics as well.
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::cached();
@@ -156,14 +156,14 @@ impl std::error::Error for JoinError {}
 pub enum BuildError {
     /// At most 0 threads: no task would ever run.
     NoThreads,
-    /// More core threads than there may be threads.
+    /// More core threads than threads are allowed.
     CoreAboveMax {
-        /// Threads to keep.
+        /// The core threads.
         core: usize,
         /// The most threads.
         max: usize,
     },
-    /// A queue for 0 tasks; [`Queueing::HandOff`](crate::Queueing::HandOff) is what has no queue.
+    /// A queue for 0 tasks. For a pool without a queue, choose [`Queueing::HandOff`](crate::Queueing::HandOff).
     NoCapacity,
 }
 

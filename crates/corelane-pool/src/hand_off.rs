@@ -1,26 +1,28 @@
-//! Tasks go from hand to hand: the cached pool.
+//! Tasks handed directly to threads: the cached pool.
 //!
 //! Source: section 1 and Figure 6 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), where a synchronous queue is
 //! the core of the ThreadPoolExecutor.
 //!
 //! # How it works
 //!
-//! 1. A thread that has nothing to do waits in a take of the synchronous queue, for the keep-alive time.
-//! 2. A task is put to the queue by a `try_put`. One compare-and-swap, of the word of a take that waits, decides that
-//!    this thread has it.
-//! 3. If no take waits, a thread is started with the task. If there may be none, the task is rejected, or its caller
-//!    waits in a put, as the policy says; a thread that is done then finds the put.
+//! 1. An idle thread waits in a take of the synchronous queue, for the keep-alive time.
+//! 2. A caller puts its task to the queue by a `try_put`. One compare-and-swap of the waiting take's word gives the
+//!    task to that thread.
+//! 3. If no take waits, a thread is started with the task. If no further thread is allowed, the policy decides: the
+//!    task is rejected, or its caller waits in a put, which the next free thread finds.
 //! 4. A take whose time is up is withdrawn by a compare-and-swap of the same word. So a thread either has a task or may
-//!    end; there is no count of idle threads beside the queue that could say otherwise.
+//!    end. No count of idle threads exists beside the queue that could disagree with it.
 //!
 //! # Synchronization
 //!
-//! - What happened before the task was put is visible to it, by the queue, or by the start of the thread.
-//! - A thread that ends looks for a put by a `try_take`, under the lock in which it is uncounted; a caller that waits
-//!   has registered its put before it takes that lock to see whether a thread may be started, and whether one runs. One
-//!   of the two sees the other. Where none runs and those there may be are being started, the caller waits for the
-//!   outcome of that.
-//! - The queue is closed after the phase has changed. A task that meets a take meanwhile came before the shutdown.
+//! - Everything that happened before a task was put is visible to the task, through the queue or through the start of
+//!   the thread.
+//! - A thread that ends looks for a put by a `try_take`, under the same lock under which it is uncounted. A caller that
+//!   waits registers its put before it takes that lock, and then checks whether a thread may be started and whether one
+//!   runs. So one of the two sees the other. If no thread runs and all allowed threads are still being started, the
+//!   caller waits until those starts have succeeded or failed.
+//! - The queue is closed after the phase has changed. A task that meets a take between the two came before the
+//!   shutdown.
 //!
 //! # Progress
 //!
@@ -28,8 +30,9 @@
 //!
 //! # When to use it, and when not
 //!
-//! Tasks that wait or take long, and that must not wait for each other: each begins at once, in a thread of its own.
-//! For many short tasks a [queue](crate::queue) is several times as fast, as a thread can take many at a time.
+//! Use it for tasks that wait or take long, and that must not wait for each other: each begins at once, in a thread of
+//! its own. For many short tasks a [queue](crate::queue) is several times as fast, because a thread can take many at a
+//! time.
 
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, Work};
@@ -51,7 +54,7 @@ impl Work {
 }
 
 impl Shared {
-    /// Hands the task to a thread that waits or to a new one.
+    /// Hands the task to a waiting thread or to a new one.
     #[inline]
     pub(crate) fn hand_off(self: &Arc<Self>, mut task: Task) -> Result<(), Rejected<Task>> {
         let core_first = self.config.core_first && self.hints.threads.load(Relaxed) < self.hints.core.load(Relaxed);
@@ -78,7 +81,7 @@ impl Shared {
             .map_err(|(error, task)| Rejected::new(task.expect("it did not run"), Reason::NoThread(error)))
     }
 
-    /// Waits until a thread takes the task, but not longer than this.
+    /// Waits until a thread takes the task, at most for `timeout`.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
         let limit = WaitLimit::new().timeout(timeout);
         let until = Instant::now().checked_add(timeout);
@@ -96,7 +99,7 @@ impl Shared {
                 continue;
             }
             if state.phase == Phase::Running && state.live == 0 {
-                // All threads there may be are being started. Should that fail, no thread would take the put.
+                // All allowed threads are still being started. If their starts fail, no thread would take the put.
                 let Some(work) = ticket.abort() else { return Ok(()) };
                 task = work.into_task();
                 if until.is_some_and(|until| Instant::now() >= until) {
@@ -124,7 +127,8 @@ impl Shared {
                 self.run(slot, task);
             }
             let ticket = self.idle.reserve_take();
-            // A thread that changes the limits sees the take, or this thread sees them changed.
+            // The fence pairs with the one in `set_limits`: the thread that changes the limits sees this take, or this
+            // thread sees the new limits.
             fence(SeqCst);
             if self.hints.threads.load(Relaxed) > self.hints.max.load(Relaxed) {
                 task = ticket.abort().and_then(|work| work.task);
@@ -142,7 +146,8 @@ impl Shared {
             task = match ticket.wait_with(&self.wait_limit()) {
                 Ok(Work { task: Some(task), .. }) => Some(task),
                 Ok(Work { task: None, .. }) => {
-                    // Threads that are told to look come through here, and so are not told twice.
+                    // `set_limits` holds the lock while it wakes threads. A woken thread waits for that lock here, so
+                    // it is not woken twice.
                     drop(self.lock());
                     None
                 }

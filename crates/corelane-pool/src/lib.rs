@@ -21,14 +21,14 @@
 //!
 //! # Promises
 //!
-//! - A task that is accepted is run once, or returned by [`shutdown_now`](ThreadPool::shutdown_now). One that is not
-//!   comes back in the error, but for the policies that say otherwise ([`Rejection`]).
-//! - A thread that waits and a task that comes never miss each other: without a queue, one compare-and-swap decides
-//!   whether the thread has the task or ends; there is no count of idle threads beside it.
-//! - No task waits while a thread of the pool is free, nor, with a queue, while one more may be started. With a queue
-//!   one more may be started although a thread is on its way from sleep.
-//! - A thread that cannot be started is an error with the task inside, or none at all if another thread will run the
-//!   task.
+//! - An accepted task is run once, or [`shutdown_now`](ThreadPool::shutdown_now) returns it. A refused task comes back
+//!   in the error, except where the [`Rejection`] policy runs or drops it.
+//! - A waiting thread and a new task never miss each other. In a pool without a queue, one compare-and-swap decides
+//!   whether the thread gets the task or ends. There is no separate count of idle threads.
+//! - No task waits while a thread of the pool is free. With a queue, no task waits while one more thread may be
+//!   started, either. A pool with a queue may start one more thread although another thread is just waking up.
+//! - If a thread cannot be started, the caller gets an error with the task inside. If another thread will run the task,
+//!   there is no error.
 //!
 //! ```
 //! use corelane_pool::{Reason, ThreadPool};
@@ -39,19 +39,20 @@
 //! assert_eq!(rejected.into_task()(), 42);
 //! ```
 //!
-//! - A panic ends its task, not the thread: the [handle](TaskHandle) has it, or the [handler](Builder::on_panic).
-//! - [`join`](ThreadPool::join) returns when the threads have ended, the destructors of their thread-locals among the
-//!   things that are over. So does the drop of the last handle, unless [`OnDrop`] says otherwise or a thread of the
-//!   pool drops it.
-//! - Threads that have nothing to do sleep; those that came last are used first, so the others may leave.
-//!   [`Fairness::Fair`] has it the other way round.
-//! - [`execute`](ThreadPool::execute) allocates nothing for a closure that captures three words or less, a box for
-//!   another; [`spawn`](ThreadPool::spawn) allocates a place for closure and result. Waiting times are measured
-//!   [if asked for](Builder::measure_waits), which takes two of the three words; what is always counted, each thread
-//!   counts for itself.
+//! - A panic ends its task, not the thread. The [handle](TaskHandle) or the [handler](Builder::on_panic) gets the
+//!   panic.
+//! - [`join`](ThreadPool::join) returns when the threads have ended and the destructors of their thread-locals have
+//!   run. The drop of the last handle waits in the same way, unless [`OnDrop`] says otherwise or a thread of the pool
+//!   drops it.
+//! - Idle threads sleep. The thread that fell asleep last is used first, so the others may end. [`Fairness::Fair`]
+//!   reverses this order.
+//! - [`execute`](ThreadPool::execute) allocates nothing for a closure that captures at most three words, and one box
+//!   for a larger closure. [`spawn`](ThreadPool::spawn) allocates a place for closure and result.
+//! - Waiting times are measured only [if asked for](Builder::measure_waits), which takes two of the three words. The
+//!   counts that are always kept cost no sharing: each thread counts in words of its own.
 //!
-//! The tests in `tests/conformance` hold every kind of pool to this, and those in `tests/loom.rs` under every
-//! interleaving of small cases, those in `tests/shuttle.rs` under drawn schedules of larger ones.
+//! The tests in `tests/conformance` check these promises for every kind of pool. `tests/loom.rs` checks them under
+//! every interleaving of small cases, and `tests/shuttle.rs` under drawn schedules of larger cases.
 //!
 //! # Where things are
 //!

@@ -1,5 +1,6 @@
-//! What a pool does by its settings, over the [hand-off](crate::hand_off) and the [queue](crate::queue): which of the
-//! two takes a task, what becomes of one for which there is neither a thread nor room, what follows from new limits.
+//! How the settings of a pool are applied, over the [hand-off](crate::hand_off) and the [queue](crate::queue): which of
+//! the two takes a task, what happens to a task for which there is neither a thread nor room, and what new limits
+//! change.
 
 use crate::error::{BuildError, Reason, Rejected};
 use crate::settings::{Limits, Queueing, Rejection};
@@ -10,7 +11,7 @@ use crate::task::Task;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Shared {
-    /// Accepts the task, or says why not. Never waits but for a thread that is being started.
+    /// Accepts the task, or returns it with the reason. Waits only for a thread that is being started.
     pub(crate) fn try_execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
         match self.config.queueing {
             Queueing::HandOff(_) => self.hand_off(task),
@@ -18,8 +19,8 @@ impl Shared {
         }
     }
 
-    /// As [`try_execute`](Self::try_execute), but where there is a queue a caller that may be blocked waits for room,
-    /// too.
+    /// Like [`try_execute`](Self::try_execute), but with [`Rejection::Block`] and a queue the caller also waits for
+    /// room.
     fn execute_or_wait(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
         match (self.config.queueing, self.config.rejection) {
             (Queueing::Unbounded | Queueing::Bounded(_), Rejection::Block(timeout)) => {
@@ -29,7 +30,7 @@ impl Shared {
         }
     }
 
-    /// Accepts the task, or does with it what the policy says.
+    /// Accepts the task, or applies the rejection policy to it.
     pub(crate) fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
         let (mut task, reason) = match self.execute_or_wait(task) {
             Ok(()) => return Ok(()),
@@ -47,7 +48,7 @@ impl Shared {
                 }
                 Ok(())
             }
-            // From hand to hand.
+            // Only a hand-off pool comes here: `execute_or_wait` has waited already where there is a queue.
             Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
                 let (task, reason) = rejected.split();
                 self.reject(task, reason)
@@ -80,7 +81,7 @@ impl Shared {
         Rejected::new(task, reason)
     }
 
-    /// Drops a task, whose drop may panic.
+    /// Drops a task. Its destructor may panic.
     fn discard(&self, task: Task) {
         self.discarded.fetch_add(1, Relaxed);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
@@ -88,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// What a thread does between its start and its end.
+    /// The work of a thread between its start and its end.
     pub(crate) fn serve(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
         match self.config.queueing {
             Queueing::HandOff(_) => self.serve_hand_offs(slot, first),
@@ -96,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// Changes how many threads there may be.
+    /// Changes the limits on threads and the keep-alive time.
     pub(crate) fn set_limits(self: &Arc<Self>, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
         let mut state = self.lock();
         let mut limits = state.limits;
@@ -105,11 +106,11 @@ impl Shared {
         state.limits = limits;
         self.publish(&limits);
         fence(SeqCst);
-        // Those that wait look at the new limits; they need the lock before they wait again. Those that work look when
-        // they are done.
+        // Waiting threads are woken and look at the new limits. They need the lock before they can wait again, so this
+        // loop ends. Working threads look at the limits when they are done.
         while self.idle.try_put(Work { task: None, reserved: false }).is_ok() {}
-        // What waits may begin in further threads, and a caller that waits for one that is being started may start
-        // another. Should they fail to start, those that are there have more to do.
+        // Waiting tasks may now begin in further threads. A caller that waits for a thread being started may start
+        // another one. If a start fails here, the error is dropped: the existing threads run the tasks.
         self.started.notify_all();
         let puts = self.idle.waiting_puts();
         let mut further = 0;

@@ -1,4 +1,4 @@
-//! The handle to a pool.
+//! The handle to a pool, and the waits it reports.
 
 use crate::error::{BuildError, Rejected};
 use crate::settings::{OnDrop, Queueing};
@@ -13,8 +13,8 @@ use std::{fmt, io};
 
 /// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.
 ///
-/// The drop of the last handle shuts the pool down: what was accepted is run. By default it also waits for the end of
-/// all threads ([`OnDrop`]), unless the last handle is dropped by one of them.
+/// The drop of the last handle shuts the pool down; accepted tasks are still run. By default the drop also waits until
+/// all threads have ended ([`OnDrop`]), unless a thread of the pool drops the last handle.
 ///
 /// ```
 /// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
@@ -41,7 +41,7 @@ use std::{fmt, io};
 /// # Ok::<(), corelane_pool::BuildError>(())
 /// ```
 ///
-/// How many threads there are may change at any time:
+/// The number of threads may change at any time:
 ///
 /// ```
 /// use corelane_pool::{BuildError, ThreadPool};
@@ -73,7 +73,7 @@ impl Drop for Handle {
     }
 }
 
-/// Whether the calling thread is one of this pool.
+/// Whether the calling thread belongs to this pool.
 fn is_current(shared: &Arc<Shared>) -> bool {
     with_current(|current, _| Arc::ptr_eq(current, shared)).unwrap_or(false)
 }
@@ -99,37 +99,38 @@ impl ThreadPool {
         })
     }
 
-    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says.
+    /// Runs the closure in a thread of the pool. If there is neither a thread nor room, applies the
+    /// [`Rejection`](crate::Rejection) policy.
     ///
     /// # Errors
-    /// It was not accepted. It comes back as a task; see [`execute_task`](Self::execute_task).
+    /// The closure was not accepted. It comes back as a task; see [`execute_task`](Self::execute_task).
     #[inline]
     pub fn execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
         self.shared().execute(self.task(task))
     }
 
-    /// [`execute`](Self::execute) for what is a task already, such as one that was rejected. Its wait, if that is
-    /// measured, began with its first call.
+    /// Like [`execute`](Self::execute), for a task made before, such as a rejected one. If waits are measured, the wait
+    /// of a rejected task began with the first call.
     ///
     /// # Errors
-    /// It was not accepted, and comes back.
+    /// The task was not accepted, and comes back.
     pub fn execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
         self.shared().execute(task)
     }
 
-    /// [`execute`](Self::execute), but a task that is not accepted is always returned, and at once.
+    /// Like [`execute`](Self::execute), but a task that is not accepted is always returned, and at once.
     ///
     /// # Errors
-    /// It was not accepted. It comes back as a task.
+    /// The closure was not accepted. It comes back as a task.
     #[inline]
     pub fn try_execute(&self, task: impl FnOnce() + Send + 'static) -> Result<(), Rejected<Task>> {
         self.try_execute_task(self.task(task))
     }
 
-    /// [`try_execute`](Self::try_execute) for what is a task already.
+    /// Like [`try_execute`](Self::try_execute), for a task made before.
     ///
     /// # Errors
-    /// It was not accepted, and comes back.
+    /// The task was not accepted, and comes back.
     pub fn try_execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
         let shared = self.shared();
         shared.try_execute(task).map_err(|rejected| {
@@ -138,11 +139,11 @@ impl ThreadPool {
         })
     }
 
-    /// Runs the closure in a thread of the pool, or does with it what the [`Rejection`](crate::Rejection) says. The
-    /// handle has its result.
+    /// Runs the closure in a thread of the pool, and returns a handle to its result. If there is neither a thread nor
+    /// room, applies the [`Rejection`](crate::Rejection) policy.
     ///
     /// # Errors
-    /// It was not accepted. It comes back as it was.
+    /// The closure was not accepted, and comes back unchanged.
     pub fn spawn<F, R>(&self, task: F) -> Result<TaskHandle<R>, Rejected<F>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -151,11 +152,11 @@ impl ThreadPool {
         self.spawn_by(task, |task| self.shared().execute(task))
     }
 
-    /// [`spawn`](Self::spawn), but a closure that is not accepted is always returned, and at once.
+    /// Like [`spawn`](Self::spawn), but a closure that is not accepted is always returned, and at once.
     /// [`bounded`](Self::bounded) has an example.
     ///
     /// # Errors
-    /// It was not accepted. It comes back as it was.
+    /// The closure was not accepted, and comes back unchanged.
     pub fn try_spawn<F, R>(&self, task: F) -> Result<TaskHandle<R>, Rejected<F>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -184,23 +185,23 @@ impl ThreadPool {
         }
     }
 
-    /// Starts threads until there are so many, or as many as there may be, before there are tasks for them. Returns how
-    /// many were started.
+    /// Starts threads before there are tasks for them, until there are `threads` of them or as many as allowed. Returns
+    /// how many were started.
     ///
     /// # Errors
-    /// One could not be started. Those that were stay.
+    /// A thread could not be started. The threads started before it stay.
     pub fn prestart(&self, threads: usize) -> io::Result<usize> {
         self.shared().prestart(threads)
     }
 
-    /// Accepts no further tasks. Those that were accepted are run, then the threads end. Does not wait.
+    /// Accepts no further tasks. Accepted tasks are run, then the threads end. Does not wait.
     pub fn shutdown(&self) {
         self.shared().shutdown();
     }
 
-    /// [`shutdown`](Self::shutdown), and returns the tasks that have not begun: first those that threads had taken to
-    /// begin next, then those in the queue, in order. Those that have begun are told by the
-    /// [`stop_token`](Self::stop_token), if they ask it; they are not interrupted.
+    /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and returns the tasks that have not begun: first those
+    /// in the batches of threads, then those in the queue, in order. Tasks that have begun are not interrupted. They
+    /// can ask the [`stop_token`](Self::stop_token).
     ///
     /// ```
     /// use corelane_pool::{Task, ThreadPool};
@@ -229,8 +230,8 @@ impl ThreadPool {
         self.shared().take_back()
     }
 
-    /// Is cancelled by [`shutdown_now`](Self::shutdown_now), which has an example. Tasks may look at it, or give it to
-    /// their waits.
+    /// A token that [`shutdown_now`](Self::shutdown_now) cancels; there is an example there. A task may poll the token
+    /// or pass it to calls that wait.
     pub fn stop_token(&self) -> CancelToken {
         self.shared().stop.clone()
     }
@@ -240,35 +241,36 @@ impl ThreadPool {
         self.shared().is_shut_down()
     }
 
-    /// True once it was shut down, all accepted tasks are over and the threads have called their last hooks.
+    /// True once the pool was shut down, all accepted tasks have ended and the threads have called their last hooks.
     pub fn is_terminated(&self) -> bool {
         self.shared().is_terminated()
     }
 
-    /// Waits until the pool is terminated and its threads have ended, with the destructors of their thread-locals, but
-    /// not longer than this; for those destructors it waits without end. Does not shut the pool down.
+    /// Waits until the pool is terminated and its threads have ended, at most for `timeout`. The wait includes the
+    /// destructors of thread-locals; for these alone it has no time limit. Does not shut the pool down.
     ///
-    /// False if the time was up, and at once in a thread of the pool, which cannot wait for its own end.
+    /// Returns false if the time was up. In a thread of the pool, which cannot wait for its own end, returns false at
+    /// once.
     pub fn await_termination(&self, timeout: Duration) -> bool {
         !is_current(self.shared()) && self.shared().await_termination(Instant::now().checked_add(timeout))
     }
 
-    /// [`shutdown`](Self::shutdown), and waits until all accepted tasks are over and the threads have ended, with the
-    /// destructors of their thread-locals.
+    /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and waits until all accepted tasks and all threads
+    /// have ended, destructors of thread-locals included.
     ///
-    /// False in a thread of the pool, which cannot wait for its own end: the pool is shut down all the same.
+    /// Returns false in a thread of the pool, which cannot wait for its own end. The pool is shut down all the same.
     pub fn join(&self) -> bool {
         self.shutdown();
         !is_current(self.shared()) && self.shared().await_termination(None)
     }
 
-    /// How many threads and tasks there are. What is counted while others work may be too small by what happens
-    /// meanwhile, but not too large.
+    /// How many threads and tasks there are. While other threads work, a count may lack their latest changes, but it is
+    /// never too large.
     pub fn counts(&self) -> Counts {
         self.shared().counts()
     }
 
-    /// How many threads wait for a task at this moment: those that the next task may be handed to.
+    /// How many threads wait for a task at this moment. The next task may be handed to one of them.
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::fixed(2)?;
@@ -282,8 +284,7 @@ impl ThreadPool {
         self.shared().waiting()
     }
 
-    /// How long tasks have waited, if the pool was told to [measure](crate::Builder::measure_waits) it. [`Waits`] has
-    /// an example.
+    /// How long tasks have waited, if the pool [measures](crate::Builder::measure_waits) it. [`Waits`] has an example.
     pub fn waits(&self) -> Option<Waits> {
         let shared = self.shared();
         shared.config.measure_waits.then(|| {
@@ -296,27 +297,28 @@ impl ThreadPool {
         })
     }
 
-    /// Changes how many threads stay. More are not started before they are needed; fewer end after the keep-alive time.
+    /// Changes how many threads stay. Further threads are started when they are needed; surplus threads end after the
+    /// keep-alive time.
     ///
     /// # Errors
-    /// More than there may be.
+    /// More threads than the maximum.
     pub fn set_core_threads(&self, core: usize) -> Result<(), BuildError> {
         self.shared().set_limits(|limits| limits.core = core)
     }
 
-    /// Changes how many threads there may be. If there are more, those end that are done with their task first; if
-    /// tasks or callers wait, further threads are started for them.
+    /// Changes how many threads are allowed. If there are more, the threads that finish their task first end. If tasks
+    /// or callers wait, further threads are started for them.
     ///
     /// # Errors
-    /// None, or fewer than stay.
+    /// No threads, or fewer than the core threads.
     pub fn set_max_threads(&self, max: usize) -> Result<(), BuildError> {
         self.shared().set_limits(|limits| limits.max = max)
     }
 
-    /// Changes both at once: exactly so many threads.
+    /// Sets both limits at once: exactly `count` threads.
     ///
     /// # Errors
-    /// None.
+    /// No threads.
     pub fn set_threads(&self, count: usize) -> Result<(), BuildError> {
         self.shared().set_limits(|limits| (limits.core, limits.max) = (count, count))
     }
@@ -326,12 +328,12 @@ impl ThreadPool {
         self.shared().set_limits(|limits| limits.keep_alive = time).expect("the other limits were valid");
     }
 
-    /// How many threads stay.
+    /// How many threads stay although they are idle.
     pub fn core_threads(&self) -> usize {
         self.shared().limits().core
     }
 
-    /// How many threads there may be.
+    /// How many threads are allowed.
     pub fn max_threads(&self) -> usize {
         self.shared().limits().max
     }
@@ -348,7 +350,7 @@ impl fmt::Debug for ThreadPool {
     }
 }
 
-/// How long tasks waited from their call until they began.
+/// How long tasks waited, from the call that brought them until they began.
 ///
 /// ```
 /// let pool = corelane_pool::ThreadPool::builder().measure_waits(true).build()?;
@@ -361,16 +363,16 @@ impl fmt::Debug for ThreadPool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waits {
-    /// Tasks begun by threads of the pool.
+    /// Tasks that threads of the pool have begun.
     pub tasks: u64,
-    /// All their waits together.
+    /// The sum of their waits.
     pub total: Duration,
-    /// The longest.
+    /// The longest wait.
     pub longest: Duration,
 }
 
 impl Waits {
-    /// The average; nothing before the first task.
+    /// The average wait, or `None` before the first task.
     pub fn mean(&self) -> Option<Duration> {
         (self.tasks > 0).then(|| Duration::from_nanos((self.total.as_nanos() / u128::from(self.tasks)) as u64))
     }

@@ -1,55 +1,57 @@
 //! Tasks that wait in a queue: the fixed, the elastic and the bounded pool.
 //!
-//! A design of our own: one locked queue that threads take batches from, in front of the synchronous queue in which
-//! they sleep.
+//! This is a design of our own: one locked queue from which threads take batches. Idle threads sleep in the synchronous
+//! queue behind it.
 //!
 //! # How it works
 //!
-//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. No thread is woken if
-//!    one is *searching*: that one will look.
-//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks: one to begin with, and the others as
-//!    its *batch*. It begins them one by one; another thread that finds the queue empty takes half of what is left of
-//!    the batch. So no task waits behind a long one while a thread is free. The first has begun, and no other thread
-//!    can take it any more, though its thread may wake or start another one before it runs it. Otherwise threads that
-//!    are stopped there would lose it to others, and those would have more threads started.
-//! 3. A thread that finds nothing anywhere becomes the one searching thread, if there is none, and looks for a few
-//!    microseconds. Otherwise, or then, it registers a take in the synchronous queue, looks once more, counts itself as
-//!    sleeping and waits.
-//! 4. A thread that pushes while none searches and one sleeps hands the task over instead, to the thread that fell
-//!    asleep last, and counts it as searching until it runs. So one thread at a time is being woken, however many tasks
-//!    come meanwhile.
-//! 5. A thread that stops searching because it has found work passes the search on if there is more anywhere, in
-//!    batches too: it wakes a sleeping thread or, if there may be one more, starts it.
-//! 6. If no thread searches or sleeps, and there may be another one, it is started with the task. Only then are tasks
-//!    queued.
-//! 7. How many tasks wait is the number of those pushed less those begun. Threads count what they begin in words of
-//!    their own, which are summed when the bound is reached by the last sum, or that leaves too little room for callers
-//!    that wait. The sum is never too large, so the bound holds; and a caller that is told that the queue is full was
-//!    told the truth at some moment of the call.
+//! 1. A task is pushed to the queue under the pool's lock, which is held for a few instructions. If a thread is
+//!    *searching*, no thread is woken, because the searching thread will find the task.
+//! 2. A thread with nothing to do takes its share of the queue, at most 64 tasks. It begins the first one at once. The
+//!    others are its *batch*, which it begins one by one. A thread that finds the queue empty takes half of the tasks
+//!    left in another thread's batch. So no task waits behind a long one while a thread is free.
+//! 3. The first task counts as begun, and no other thread can take it any more. This holds although its thread may
+//!    first wake or start another thread. Otherwise a thread that the kernel stops at that point would lose the task to
+//!    others, and those would have more threads started.
+//! 4. A thread that finds no task anywhere becomes the searching thread, if there is none, and looks for a few
+//!    microseconds. If another thread searches already, or if the search finds nothing, the thread registers a take in
+//!    the synchronous queue, looks once more, counts itself as sleeping and waits.
+//! 5. A caller that finds no thread searching and one sleeping does not push. It hands the task to the thread that fell
+//!    asleep last, and counts that thread as searching until it runs. So at most one thread at a time is being woken,
+//!    however many tasks come in the meantime.
+//! 6. A thread that stops searching because it has found work passes the search on if there is more work anywhere,
+//!    batches included. It wakes a sleeping thread. If none sleeps and one more is allowed, it starts a thread.
+//! 7. If no thread searches or sleeps and one more is allowed, a thread is started with the task. Tasks are queued only
+//!    when none of this is possible.
+//! 8. The number of waiting tasks is the number pushed minus the number begun. Each thread counts the tasks it begins
+//!    in words of its own. These counts are summed again only when the bound is reached by the last sum, or when that
+//!    sum leaves too little room for waiting callers. The sum of begun tasks is never too large, so the bound holds. A
+//!    caller that is told that the queue is full was told the truth at some moment of the call.
 //!
 //! # Synchronization
 //!
-//! - All moves of a task but the last, from a batch to its run, are made under the lock.
-//! - A thread counts as sleeping under the lock, after it has registered its take and found nothing. So a thread that
-//!   pushes and finds none sleeping can leave it at that: one that falls asleep later looks after the push. A thread
-//!   that finds one sleeping finds its take, too; if the take is gone, the thread is on its way to the lock, and looks.
-//! - A caller that waits for room raises `blocked` under the lock, under which a thread looks at it at the end of each
-//!   batch. In between a thread may miss it: callers also look for themselves.
+//! - Every move of a task is made under the lock, except the last one, from a batch to its run.
+//! - A thread counts itself as sleeping under the lock, after it has registered its take and found nothing. So a caller
+//!   that pushes and finds no thread sleeping has nothing more to do: a thread that falls asleep later looks after the
+//!   push. A caller that finds a thread sleeping also finds its take. If the take is gone, that thread is on its way to
+//!   the lock and will look.
+//! - A caller that waits for room raises `blocked` under the lock, and a thread reads `blocked` under the lock at the
+//!   end of each batch. Between batches a thread may miss the change. Callers therefore also look by themselves.
 //!
 //! # Progress
 //!
-//! Blocking, by the lock. A thread that is stopped while it holds it stops the pool.
+//! Blocking, because of the lock: a thread that is stopped while it holds the lock stops the pool.
 //!
 //! # When to use it, and when not
 //!
-//! Many tasks, short ones above all, for a number of threads that is known. Not where tasks wait for each other: those
-//! that wait may hold all threads, and those that they wait for stay in the queue. [`hand_off`](crate::hand_off) starts
-//! a thread for each.
+//! Use it for many tasks, above all short ones, and a known number of threads. Do not use it for tasks that wait for
+//! each other: the waiting tasks may hold all threads, and the tasks they wait for stay in the queue. For those,
+//! [`hand_off`](crate::hand_off) starts a thread for each task.
 //!
 //! # Memory
 //!
-//! Four words a task, and a box for one that captures more than three. The queue and each thread have memory for 64
-//! tasks from the start, 2 KiB; what a burst needs beyond goes back after it.
+//! Four words a task, and a box for a task that captures more than three words. The queue and each thread have memory
+//! for 64 tasks from the start, 2 KiB. Memory beyond that, for a burst, is released after the burst.
 
 use crate::chunks::CHUNK;
 use crate::error::{Reason, Rejected};
@@ -64,48 +66,48 @@ use std::time::Duration;
 /// How long a thread searches before it goes to sleep.
 const SEARCH: Duration = Duration::from_micros(5);
 
-/// Pauses between two looks at the queue: what is pushed meanwhile is taken as one batch.
+/// Pauses between two looks at the queue. Tasks pushed in the meantime are taken as one batch.
 const PAUSES: usize = 16;
 
-/// While callers wait for room, a thread that begins task after task tells them so often, beside the end of each batch:
-/// for every single task a caller would be woken, and sleep again after one push.
+/// While callers wait for room, a thread tells them of room at the end of each batch and, between tasks, at most once
+/// in this time. If it told them after every task, a caller would be woken and sleep again after one push.
 const TELL: Duration = Duration::from_micros(50);
 
-/// Beyond half of the queue one more caller is woken for so much room.
+/// Once half of the queue is free, one more caller is woken for each such amount of further room, in tasks.
 const ROOM: usize = 16;
 
-/// How often a caller that waits for room looks by itself: a thread may begin a long task just before it would have
-/// told, and none tells of less than half of the queue.
+/// How often a caller that waits for room looks by itself. It must, because a thread may begin a long task just before
+/// it would have told callers, and no thread tells them while less than half of the queue is free.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
-/// Models have no time, so there a fence sees to it that no thread has to look by itself.
+/// Models have no time, so no caller can look by itself there. In models this fence makes sure that none has to.
 fn model_fence() {
     if cfg!(loom) {
         fence(SeqCst);
     }
 }
 
-/// What a thread begins next.
+/// The next task of a thread.
 enum Next {
-    /// It came from its caller's hand.
+    /// Handed over directly by its caller.
     Handed(Task),
-    /// It was queued, and is counted as begun.
+    /// It was queued, and is already counted as begun.
     Queued(Task),
 }
 
-/// What a thread does for the others when it has found work.
+/// How a thread that has found work passes the search on.
 enum PassOn {
     Nothing,
     Wake,
     Start,
 }
 
-/// So much room wakes a caller that waits for it: half of the queue.
+/// The room at which the first waiting caller is woken: half of the queue.
 fn enough_room(capacity: u64) -> u64 {
     (capacity / 2).max(1)
 }
 
-/// How many callers are woken for this room.
+/// How many callers to wake for this room.
 fn callers(room: u64, enough: u64) -> usize {
     if room < enough { 0 } else { 1 + (room - enough) as usize / ROOM }
 }
@@ -115,14 +117,14 @@ impl State {
         self.backlog.accepted < self.backlog.limit || self.room() > 0
     }
 
-    /// For how many more tasks, by a new sum of those begun.
+    /// Room for further tasks, by a new sum of the tasks begun.
     fn room(&mut self) -> u64 {
         self.backlog.limit = self.totals().queued.saturating_add(self.backlog.capacity);
         self.backlog.limit - self.backlog.accepted
     }
 
-    /// Whether a thread ends as there are too many. Not the last one that runs while tasks are queued: others that are
-    /// counted are being started, and may fail to.
+    /// Whether a thread ends because there are too many. The last running thread stays while tasks are queued: the
+    /// other counted threads are being started, and their starts may fail.
     fn has_surplus(&self) -> bool {
         self.threads > self.limits.max && (self.live > 1 || !self.has_queued())
     }
@@ -133,8 +135,8 @@ impl State {
 }
 
 impl Shared {
-    /// Asked when there is more to do than the thread that asks can begin. What it answers has been counted, and is to
-    /// be done outside of the lock.
+    /// Decides how to pass the search on, for a thread that knows of more work than it can begin. The result is counted
+    /// here; the caller carries it out after it has left the lock.
     fn pass_on(&self, state: &mut State) -> PassOn {
         if state.backlog.searching > 0 {
             PassOn::Nothing
@@ -142,7 +144,7 @@ impl Shared {
             state.backlog.searching += 1;
             PassOn::Wake
         } else if state.threads < state.limits.max {
-            // After a shutdown, too: what was accepted may need it.
+            // After a shutdown, too: the accepted tasks may need the thread.
             self.count_thread(state);
             PassOn::Start
         } else {
@@ -154,12 +156,12 @@ impl Shared {
         matches!((self.config.queueing, self.config.rejection), (Queueing::Bounded(_), Rejection::Block(_)))
     }
 
-    /// Hands the task over or queues it. With a `limit`, waits for room, and so long in all.
+    /// Hands the task over or queues it. With a `limit`, waits for room, at most for that time in all.
     pub(crate) fn enqueue(self: &Arc<Self>, mut task: Task, limit: Option<Duration>) -> Result<(), Rejected<Task>> {
         let mut state = self.lock();
         let mut grows = true;
         let mut wakes = true;
-        // Known from the first wait on; none is for ever.
+        // The outer `None`: the call has not waited yet. The inner `None`: the call may wait without end.
         let mut deadline: Option<Option<Instant>> = None;
         let mut until = |timeout| *deadline.get_or_insert_with(|| Instant::now().checked_add(timeout));
         loop {
@@ -167,7 +169,8 @@ impl Shared {
                 drop(state);
                 return Err(Rejected::new(task, Reason::ShutDown));
             }
-            // With a search that found no thread, on which others may have relied.
+            // After a search of this call that found no sleeping thread, the search is passed on: others may have
+            // relied on it.
             let give_up = |state| if wakes { drop(state) } else { self.go_on(state) };
             let core_first = self.config.core_first && state.threads < state.limits.core;
             if wakes && !core_first && state.backlog.searching == 0 && state.backlog.sleeping > 0 {
@@ -185,7 +188,7 @@ impl Shared {
                 wakes = false;
                 continue;
             }
-            // Without a thread that runs there is none that searches: it was counted for one that has left.
+            // If no thread runs, none searches: `searching` was then counted for a thread that has left.
             let searched = state.backlog.searching > 0 && state.live > 0;
             if grows && state.may_grow() && (core_first || !searched) {
                 self.count_thread(&mut state);
@@ -205,7 +208,7 @@ impl Shared {
                 continue;
             }
             if state.live == 0 {
-                // All threads there may be are being started. Should that fail, no thread would run the task.
+                // All allowed threads are still being started. If their starts fail, no thread would run the task.
                 if state.threads == 0 {
                     grows = true;
                 } else {
@@ -239,7 +242,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Queues the task. True if a thread has to be told.
+    /// Queues the task. Returns true if a thread has to be woken.
     fn push(&self, state: &mut State, task: Task) -> bool {
         if state.backlog.tasks.is_empty() {
             self.hints.has_tasks.store(true, Relaxed);
@@ -261,8 +264,8 @@ impl Shared {
         state
     }
 
-    /// Wakes callers that wait for room once half of the queue is free: the first of them may fill it alone, and more
-    /// are woken the more of it is still free when this is called again.
+    /// Wakes callers that wait for room once half of the queue is free. The first caller may fill that half alone. More
+    /// are woken if still more of the queue is free at the next call.
     fn tell_of_room(&self, state: &mut State) {
         // Models have no time, so no caller looks by itself there.
         let enough = if cfg!(loom) { 1 } else { enough_room(state.backlog.capacity) };
@@ -272,7 +275,7 @@ impl Shared {
         (0..callers.min(self.blocked.load(Relaxed))).for_each(|_| self.room.notify_one());
     }
 
-    /// Runs a task that was queued and is counted as begun.
+    /// Runs a task that was queued and is already counted as begun.
     fn run_queued(&self, slot: &Slot, task: Task, told: &mut Option<Instant>) {
         if told.is_some() {
             model_fence();
@@ -288,12 +291,12 @@ impl Shared {
     }
 
     pub(crate) fn serve_queue(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
-        // When callers were last told of room, if any may wait for it.
+        // When this thread last told callers of room. `None` if no caller ever waits for room.
         let mut told = self.is_bounded_and_blocks().then(Instant::now);
         let mut next = first.map(Next::Handed);
         if next.is_some() {
-            // Others may have left their tasks to a search that found its thread gone; the caller has started this one
-            // instead.
+            // A caller that could not wake a sleeping thread has started this one instead. Other callers may have left
+            // their tasks to that caller's search, so the search is passed on.
             self.go_on(self.lock());
         }
         loop {
@@ -316,7 +319,7 @@ impl Shared {
         }
     }
 
-    /// Brings a task for the thread to begin with, and may fill its batch. None: the thread is to end.
+    /// Finds the thread's next task, and may fill its batch. `None`: the thread has to end.
     fn find(self: &Arc<Self>, slot: &Slot) -> Option<Next> {
         let mut state = self.lock();
         if self.blocked.load(Relaxed) > 0 {
@@ -355,7 +358,7 @@ impl Shared {
             let shrinks = state.has_surplus();
             let first = if shrinks { None } else { self.take_batch(&mut state, slot) };
             if shrinks || first.is_some() {
-                // A task may have come by the ticket, too.
+                // A task may also have come by the ticket.
                 let handed = ticket.abort().and_then(|work| Self::woken(&mut state, work));
                 let next = match (handed, first) {
                     (Some(task), first) => {
@@ -391,19 +394,20 @@ impl Shared {
                     }
                 }
             }
-            // A thread that has slept has searched long enough.
+            // A thread that has slept need not search again.
             searched = true;
         }
     }
 
-    /// Takes what came by a ticket, for which a search may have been counted.
+    /// Takes the task that came by a ticket, if any. If the put counted a search for this thread, that search ends
+    /// here.
     fn woken(state: &mut State, work: Work) -> Option<Task> {
         state.backlog.searching -= u32::from(work.reserved);
         work.task
     }
 
-    /// Leaves the lock with work, and passes the search on if there is more. Batches count: the thread that was to look
-    /// at them may have stopped here.
+    /// Leaves the lock with work, and passes the search on if there is more. Tasks in batches count as well: the thread
+    /// that should have looked at them may have stopped here.
     pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
@@ -415,8 +419,8 @@ impl Shared {
             PassOn::Nothing => {}
             PassOn::Wake => {
                 if self.idle.try_put(Work { task: None, reserved: true }).is_err() {
-                    // A thread that slept is on its way, or has found work, and relied on this search for the rest.
-                    // Others may have slept since.
+                    // No take waits: the sleeping thread is waking up, or has found work and relied on this search for
+                    // the rest. Other threads may have fallen asleep since.
                     let mut state = self.lock();
                     state.backlog.searching -= 1;
                     if state.backlog.searching > 0 || !state.has_queued() {
@@ -430,12 +434,12 @@ impl Shared {
                     }
                 }
             }
-            // Should it fail, those that are there have more to do. It is counted.
+            // If the start fails, the error is dropped: the running threads have the work, and the failure is counted.
             PassOn::Start => drop(self.start(None)),
         }
     }
 
-    /// Takes this thread's share of the queue, or half of another thread's batch, and the first of it to begin with.
+    /// Takes this thread's share of the queue, or else half of another thread's batch. Returns the first task.
     fn take_batch(&self, state: &mut State, slot: &Slot) -> Option<Task> {
         if !state.backlog.tasks.is_empty() {
             let share = (state.backlog.tasks.len() / state.live.max(1)).clamp(1, CHUNK);
@@ -450,7 +454,7 @@ impl Shared {
         slot.fill(|batch| batch.append(&mut tasks))
     }
 
-    /// Looks for tasks for a while.
+    /// Looks for queued tasks for at most [`SEARCH`].
     fn search(&self) {
         if cfg!(loom) {
             return;
@@ -461,7 +465,8 @@ impl Shared {
         }
     }
 
-    /// Takes the task back that has waited longest, as far as the queue knows; those in batches have left it in order.
+    /// Takes back the task that has waited longest, as far as the order is known: tasks left the queue for batches in
+    /// order.
     pub(crate) fn oldest(&self) -> Option<Task> {
         let mut state = self.lock();
         let mut task = None;
@@ -479,7 +484,7 @@ impl Shared {
         Some(task)
     }
 
-    /// Takes all tasks back that have not begun, in the order they came in, those in batches first.
+    /// Takes back all tasks that have not begun, in the order of their pushes, those in batches first.
     pub(crate) fn take_back(&self) -> Vec<Task> {
         let mut state = self.lock();
         let mut tasks: Vec<Task> = state.slots.iter().flat_map(|slot| slot.take_all()).collect();

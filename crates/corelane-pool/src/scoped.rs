@@ -2,27 +2,27 @@
 //!
 //! # How it works
 //!
-//! 1. A task of a scope is a *cell* with its closure. The scope keeps a list of its cells; the pool is given a task
-//!    that holds a reference to the cell.
-//! 2. The thread that takes the closure out of the cell runs it: a thread of the pool, or at the end of the scope the
-//!    thread that opened it. So a scope ends although the pool is full, shut down or without threads, and scopes inside
-//!    tasks of the same pool never wait for a thread that waits for them.
-//! 3. At its end the scope takes every closure that is left and runs it, then waits until those that others took are
-//!    over. What the pool is left with are references to empty cells, whose tasks do nothing.
+//! 1. A task of a scope is a *cell* that holds the closure. The scope keeps a list of its cells. The pool gets a task
+//!    that refers to the cell.
+//! 2. The thread that takes the closure out of the cell runs it. This is a thread of the pool or, at the end of the
+//!    scope, the thread that opened the scope. So a scope ends even if the pool is full, shut down or without threads.
+//!    Scopes inside tasks of the same pool never wait for a thread that waits for them.
+//! 3. At its end the scope takes every remaining closure and runs it, then waits until the closures that other threads
+//!    took have ended. The pool may keep references to empty cells; their tasks do nothing.
 //!
 //! # Why this is sound
 //!
 //! The closure lives for `'env` and is stored as if it lived for ever. It is run or dropped before
 //! [`ThreadPool::scope`] returns or unwinds, so before `'env` ends:
-//! - It is only ever in its cell or in the hands of the thread that has taken it, which happens once, under the cell's
+//! - The closure is always in its cell or with the one thread that has taken it. It is taken once, under the cell's
 //!   lock.
-//! - `scope` comes back only after it found each cell empty and each closure that was taken over. It waits in the drop
-//!   of a guard, so also when the scope's closure panics. Closures that tasks of the scope add are in the list before
-//!   the task that adds them is over.
-//! - A task's panic is caught before the cell counts as over; the closure is dropped by then, as running it consumes
-//!   it.
-//! - `'scope` is invariant, and outlived by `'env`: what the closure borrows outlives the call of `scope`, as in the
-//!   standard library.
+//! - `scope` returns only after it has found each cell empty and each taken closure ended. It waits in the drop of a
+//!   guard, so it also waits when the scope's own closure panics. If a task of the scope adds a closure, that closure
+//!   is in the list before the task ends.
+//! - A task's panic is caught before its cell counts as ended. The closure is dropped by then, because running the
+//!   closure consumes it.
+//! - `'scope` is invariant, and `'env` outlives it. So everything that the closure borrows outlives the call of
+//!   `scope`, as in the standard library.
 
 use crate::closure::Closure;
 use crate::pool::ThreadPool;
@@ -48,7 +48,7 @@ impl Cell {
         let mut entries = lock(&self.scope.entries);
         let mut untold = None;
         if let Err(payload) = outcome {
-            // The first one is told.
+            // The scope reports the first panic.
             match entries.panic {
                 None => entries.panic = Some(payload),
                 Some(_) => untold = Some(payload),
@@ -58,7 +58,7 @@ impl Cell {
         if entries.unfinished == 0 {
             self.scope.changed.notify_all();
         }
-        // A payload's drop is none of the lock's business.
+        // The payload is dropped outside the lock, because its destructor may run any code.
         drop(entries);
         untold.into_iter().for_each(drop_payload);
     }
@@ -68,14 +68,14 @@ impl Cell {
 struct Entries {
     /// Cells that may still have their closures, oldest first.
     cells: Vec<Arc<Cell>>,
-    /// Closures that are not over.
+    /// Closures that have not ended.
     unfinished: usize,
     panic: Option<Box<dyn Any + Send>>,
 }
 
 struct Ledger {
     entries: Mutex<Entries>,
-    /// All closures are over, or there is one more.
+    /// Signals that all closures have ended, or that there is a new one.
     changed: Condvar,
 }
 
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-/// Where tasks are added that may borrow. See [`ThreadPool::scope`].
+/// Adds tasks that may borrow. See [`ThreadPool::scope`].
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -109,22 +109,22 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Runs the closure in a thread of the pool, or, if none has begun it by then, in this one at the end of the scope.
-    /// Never fails and never waits.
+    /// Runs the closure in a thread of the pool. If no thread has begun it by the end of the scope, the thread that
+    /// opened the scope runs it. Never fails and never waits.
     pub fn spawn(&'scope self, task: impl FnOnce() + Send + 'scope) {
         let closure: Closure<'scope> = Closure::new(task);
-        // SAFETY: the lifetime is all that changes. The closure is run or dropped before `'scope` ends, as the head of
-        // this file shows.
+        // SAFETY: only the lifetime changes. The closure is run or dropped before `'scope` ends: see "Why this is
+        // sound" in the header.
         let closure: Closure<'static> = unsafe { std::mem::transmute(closure) };
         let cell = Arc::new(Cell { closure: Mutex::new(Some(closure)), scope: self.ledger.clone() });
         {
             let mut entries = lock(&self.ledger.entries);
             entries.unfinished += 1;
             entries.cells.push(cell.clone());
-            // A task adds this one while the scope waits for that task.
+            // If a task adds this closure, the scope may already be waiting: wake it.
             self.ledger.changed.notify_one();
         }
-        // Refused, it is run at the end of the scope.
+        // If the pool refuses the task, the closure is run at the end of the scope.
         drop(self.pool.try_execute_task(Task::new(move || cell.run())));
     }
 }
@@ -135,7 +135,7 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Brings the scope to its end, whatever happens.
+/// Runs or awaits every closure of the scope when it is dropped.
 struct End<'a>(&'a Ledger);
 
 impl Drop for End<'_> {
@@ -151,19 +151,20 @@ impl Drop for End<'_> {
             cells.iter().for_each(|cell| cell.run());
             entries = lock(&self.0.entries);
         }
-        // Those that others have run: they refer to the ledger, which must not refer to them.
+        // Cells that other threads have emptied refer to the ledger, so the ledger must not refer to them.
         entries.cells.clear();
     }
 }
 
 impl ThreadPool {
-    /// Runs tasks that may borrow from outside the closure; returns when all of them are over.
+    /// Runs tasks that may borrow from outside the closure, and returns when all of them have ended.
     ///
-    /// The calling thread helps: tasks that no thread of the pool has begun when the closure is over it runs itself. So
-    /// scopes may be nested, in a pool of any size, and a pool that is full or shut down is no obstacle.
+    /// The calling thread helps: when the closure has returned, it runs the tasks that no thread of the pool has begun.
+    /// So scopes may be nested in a pool of any size, and they work in a pool that is full or shut down.
     ///
     /// # Panics
-    /// If a task panicked, with its payload, once all tasks are over. If the closure did, with its.
+    /// If a task panicked, with the payload of the first panic, once all tasks have ended. If the closure panicked,
+    /// with its payload.
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
@@ -176,7 +177,7 @@ impl ThreadPool {
     /// assert_eq!(halves.concat(), [1, 2, 3, 4, 5, 6]);
     /// ```
     ///
-    /// What a task borrows has to live longer than the scope:
+    /// Everything that a task borrows must outlive the scope:
     ///
     /// ```compile_fail
     /// let pool = corelane_pool::ThreadPool::cached();

@@ -1,19 +1,19 @@
-//! What a pool is told: where tasks wait, what becomes of those that find no room, how many threads there are.
+//! The settings of a pool: where tasks wait, what happens to tasks without room, and how many threads there are.
 
 use crate::error::BuildError;
 use corelane::handoff::Fairness;
 use std::any::Any;
 use std::time::Duration;
 
-/// Where tasks are for which no thread is free.
+/// Where a task goes if no thread is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// Nowhere: a task is handed to a thread that waits, or a thread is started for it, or it is rejected. Of several
-    /// threads that wait, the fairness says which.
+    /// Nowhere. The task is handed to a waiting thread, or a thread is started for it, or it is rejected. If several
+    /// threads wait, the fairness chooses one.
     HandOff(Fairness),
-    /// In a queue without a bound.
+    /// Into a queue without a bound.
     Unbounded,
-    /// In a queue with room for so many, at least 1.
+    /// Into a queue with room for this many tasks, at least 1.
     Bounded(usize),
 }
 
@@ -24,36 +24,36 @@ impl Queueing {
 }
 
 /// What [`execute`](crate::ThreadPool::execute) and [`spawn`](crate::ThreadPool::spawn) do with a task for which there
-/// is neither a thread nor room. After a shutdown, and when no thread can be started, tasks are always returned.
+/// is neither a thread nor room. A task is always returned after a shutdown, and when no thread can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Return it.
+    /// Return the task.
     Return,
-    /// Run it in the thread that came with it.
+    /// Run the task in the calling thread.
     CallerRuns,
-    /// Wait so long for a thread, also for one that is just being started, or for room, then return it.
+    /// Wait for a thread, including one that is just being started, or for room. Return the task if the time is up.
     /// [`Duration::MAX`] waits for ever.
     Block(Duration),
-    /// Drop it.
+    /// Drop the task.
     Discard,
-    /// Drop the task that has waited longest, in its favour. Where there is no queue: drop it.
+    /// Drop the task that has waited longest, to make room for the new one. Without a queue, drop the new one.
     DiscardOldest,
 }
 
 /// What the drop of a pool's last handle does beyond [`shutdown`](crate::ThreadPool::shutdown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDrop {
-    /// Waits until all tasks are done and all threads have ended. Not in a thread of the pool itself, which cannot wait
-    /// for its own end.
+    /// Waits until all tasks and all threads have ended. A thread of the pool itself does not wait, because it cannot
+    /// wait for its own end.
     Join,
     /// Nothing: the threads end by themselves when the tasks are done.
     Detach,
 }
 
-/// Is called with the number of a thread, with a panic, or with nothing.
+/// A callback that gets the number of a thread, the payload of a panic, or nothing.
 pub(crate) type Hook<A> = Box<dyn Fn(A) + Send + Sync>;
 
-/// What stays as it was when the pool was made.
+/// Settings that never change after the pool was made.
 pub(crate) struct Config {
     pub(crate) queueing: Queueing,
     pub(crate) rejection: Rejection,
@@ -70,7 +70,7 @@ pub(crate) struct Config {
     pub(crate) on_terminated: Option<Hook<()>>,
 }
 
-/// How many threads there may be, and how long they stay. They may change while the pool runs.
+/// How many threads there may be, and how long they stay. These settings may change while the pool runs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Limits {

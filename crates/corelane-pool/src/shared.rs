@@ -1,17 +1,17 @@
-//! What the handles and the threads of a pool share: which threads there are, and how the pool ends.
+//! State that the handles and the threads of a pool share: the threads, the phase, and the end of the pool.
 //!
 //! # How it works
 //!
-//! 1. One lock holds what changes rarely: how many threads there are, in which phase the pool is, what ended threads
-//!    have counted. A task that is [handed over](crate::hand_off) does not take it. The [queue](crate::queue) is under
-//!    the same lock, so that nothing has to be argued about two words.
-//! 2. A thread is counted before it is started, so there are never more than allowed. It is *live* once it runs. It is
-//!    *present* until the last of its hooks has returned. A start that fails takes its counts back, and its task goes
-//!    back to its caller.
-//! 3. A thread decides to end under the lock, after another look for work, and is not counted from then on.
-//! 4. A thread that has ended leaves its join handle behind: the next one that ends waits for it, or a caller that
-//!    waits for the end of all. So at most the last one's is kept, and all have ended, thread-locals included, when a
-//!    join returns.
+//! 1. One lock protects the state that rarely changes: the number of threads, the phase of the pool, and the counts of
+//!    ended threads. A task that is [handed over](crate::hand_off) does not take the lock. The [queue](crate::queue) is
+//!    under the same lock, so no proof about two separate words is needed.
+//! 2. A thread is counted before it is started, so there are never more threads than allowed. It is *live* once it
+//!    runs. It is *present* until the last of its hooks has returned. If a start fails, its counts are taken back, and
+//!    the task goes back to its caller.
+//! 3. A thread decides to end under the lock, after another look for work. From then on it is not counted.
+//! 4. A thread that has ended leaves its join handle behind. The next thread that ends joins it, or a caller that waits
+//!    for the end of all threads does. So at most one handle is kept. When a join returns, all threads have ended, and
+//!    their thread-locals have been dropped.
 
 use crate::backlog::Backlog;
 use crate::settings::{Config, Hook, Limits, Queueing};
@@ -34,27 +34,27 @@ pub(crate) enum Phase {
     ShutDown,
 }
 
-/// Under the lock. What every push changes lies on the lock's own line, what it only reads behind it.
+/// Protected by the lock. Fields that every push changes share the lock's cache line; fields it only reads come after.
 #[repr(C)]
 pub(crate) struct State {
     pub(crate) backlog: Backlog,
     pub(crate) phase: Phase,
     /// Threads that were started, or are being started, and have not decided to end.
     pub(crate) threads: usize,
-    /// Those of them that run.
+    /// The counted threads that run.
     pub(crate) live: usize,
     pub(crate) limits: Limits,
-    /// Those that have not ended, decided or not.
+    /// Threads that have not ended, whether they have decided to end or not.
     present: usize,
     largest: usize,
     started: usize,
-    /// Of the live threads, and those that have decided to end.
+    /// Slots of live threads and of threads that have decided to end.
     pub(crate) slots: Vec<Arc<Slot>>,
-    /// Ended, and not waited for yet.
+    /// Slots of threads that have ended and have not been joined.
     ended: Vec<Arc<Slot>>,
-    /// Threads that wait for ended ones outside of the lock.
+    /// How many callers join ended threads outside of the lock at the moment.
     joining: usize,
-    /// What ended threads have counted.
+    /// Sums of the counts of ended threads.
     totals: Totals,
 }
 
@@ -67,7 +67,7 @@ impl State {
         self.phase != Phase::Running && self.present == 0
     }
 
-    /// Whether a thread that has waited for the keep-alive time ends.
+    /// Whether a thread that has waited for the keep-alive time may end.
     pub(crate) fn has_idle_surplus(&self) -> bool {
         self.limits.core_may_leave || self.threads > self.limits.core
     }
@@ -92,7 +92,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Begun is read before completed: a task that completes in between is not counted as active.
+    /// Reads the begun tasks before the completed ones: a task that completes in between is not counted as active.
     fn add(&mut self, tally: &Tally) {
         let read = |count: &AtomicU64| count.load(Acquire);
         self.direct += read(&tally.direct);
@@ -105,31 +105,31 @@ impl Totals {
     }
 }
 
-/// What waits in the synchronous queue's puts, and is handed to its takes.
+/// An item of the synchronous queue.
 pub(crate) struct Work {
-    /// None: look for some.
+    /// `None`: the woken thread looks for a task itself.
     pub(crate) task: Option<Task>,
-    /// The thread that gets it was counted as searching on its behalf; see [`crate::queue`].
+    /// The put counted its receiver as a searching thread; see [`crate::queue`].
     pub(crate) reserved: bool,
 }
 
-/// How a thread of the pool is started; the slot is what the pool knows of it.
+/// Starts a thread of the pool. The slot holds the pool's data about that thread.
 pub(crate) type Start = Box<dyn Fn(Arc<Shared>, Arc<Slot>) -> io::Result<JoinHandle<()>> + Send + Sync>;
 
 pub(crate) struct Shared {
     pub(crate) config: Config,
     start: Start,
-    /// Where threads wait that have nothing to do.
+    /// The queue in which idle threads wait.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
-    /// Copies for threads that only wait or hand over. Written under the lock.
+    /// Copies of limits and counts for threads that do not take the lock. Written under the lock.
     pub(crate) hints: Padded<Hints>,
-    /// A thread has begun to run, or it is known that it will not.
+    /// Signals that a thread has begun to run, or that its start has failed.
     pub(crate) started: Condvar,
     terminated: Condvar,
-    /// There may be room in the queue again.
+    /// Signals that there may be room in the queue again.
     pub(crate) room: Condvar,
-    /// How many wait for room.
+    /// How many callers wait for room.
     pub(crate) blocked: AtomicUsize,
     pub(crate) stop: CancelToken,
     pub(crate) rejected: AtomicU64,
@@ -146,10 +146,10 @@ pub(crate) struct Hints {
     core_may_leave: AtomicBool,
 }
 
-/// Payloads that may come of each other's drops before the rest is leaked.
+/// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
 const PAYLOADS: usize = 16;
 
-/// Drops what a panic left behind, and what its drop panics with.
+/// Drops the payload of a panic, and the payloads of panics that this drop raises.
 pub(crate) fn drop_payload(mut payload: Box<dyn Any + Send>) {
     for _ in 0..PAYLOADS {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -160,11 +160,11 @@ pub(crate) fn drop_payload(mut payload: Box<dyn Any + Send>) {
     std::mem::forget(payload);
 }
 
-/// How many of something.
+/// Counts of a pool's threads and tasks. See [`ThreadPool::counts`](crate::ThreadPool::counts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Threads, those that are being started among them.
+    /// Threads, including those that are being started.
     pub threads: usize,
     /// The most threads there ever were at once.
     pub largest: usize,
@@ -172,15 +172,15 @@ pub struct Counts {
     pub active: usize,
     /// Tasks that were accepted and wait in the queue.
     pub queued: usize,
-    /// Tasks that were accepted. One that is on its way to its thread is counted once it begins.
+    /// Tasks that were accepted. A task that was handed to a thread is counted once it begins.
     pub accepted: u64,
-    /// Tasks that are over, panicked or not.
+    /// Tasks that have ended, by return or by panic.
     pub completed: u64,
     /// Panics of tasks and hooks.
     pub panicked: u64,
     /// Tasks that were returned or run by their callers.
     pub rejected: u64,
-    /// Tasks that were dropped by the policies that say so.
+    /// Tasks that a policy dropped; see [`Rejection`](crate::Rejection).
     pub discarded: u64,
     /// Threads that could not be started.
     pub failed_starts: u64,
@@ -235,7 +235,7 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Makes new limits known to those that do not take the lock. The caller holds it.
+    /// Publishes new limits to threads that do not take the lock. The caller holds the lock.
     pub(crate) fn publish(&self, limits: &Limits) {
         self.hints.core.store(limits.core, Relaxed);
         self.hints.max.store(limits.max, Relaxed);
@@ -244,8 +244,8 @@ impl Shared {
         self.hints.core_may_leave.store(limits.core_may_leave, Relaxed);
     }
 
-    /// How long a thread waits for work now. A thread that waits without end because there are few threads is one of at
-    /// most as many as stay: the last of those to be started saw all of them.
+    /// How long a thread waits for work now. A thread waits without end only if it sees no more threads than may stay.
+    /// At most that many threads do, because the thread that is started last sees all of them counted.
     pub(crate) fn wait_limit(&self) -> WaitLimit<'static> {
         let hints = &self.hints;
         if hints.core_may_leave.load(Relaxed) || hints.threads.load(Relaxed) > hints.core.load(Relaxed) {
@@ -255,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// Counts a thread that is about to be started. The caller has looked whether it may.
+    /// Counts a thread that will be started next. The caller has checked that one more is allowed.
     pub(crate) fn count_thread(&self, state: &mut State) {
         state.threads += 1;
         state.present += 1;
@@ -263,7 +263,7 @@ impl Shared {
         self.hints.threads.store(state.threads, Relaxed);
     }
 
-    /// Starts a thread that was counted. When that fails, the count is taken back and the task returned.
+    /// Starts a thread that was counted. If that fails, returns the error and the task; the counts are taken back.
     pub(crate) fn start(self: &Arc<Self>, first: Option<Task>) -> Result<(), (io::Error, Option<Task>)> {
         let number = {
             let mut state = self.lock();
@@ -271,7 +271,8 @@ impl Shared {
             state.started - 1
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
-        // A caller that wants to wait for the thread's end waits for its handle first.
+        // The lock on the handle is held during the start, so a caller that joins the thread waits until the handle is
+        // there.
         let mut handle = lock(&slot.handle);
         match (self.start)(self.clone(), slot.clone()) {
             Ok(started) => {
@@ -295,7 +296,7 @@ impl Shared {
         self.absent(state);
     }
 
-    /// One thread less. Says so if it was the last one.
+    /// Counts one present thread less. After the last one, calls the hook and wakes callers that wait for the end.
     fn absent(&self, mut state: MutexGuard<'_, State>) {
         state.present -= 1;
         if state.is_terminated() {
@@ -305,7 +306,7 @@ impl Shared {
         }
     }
 
-    /// A thread has begun.
+    /// Counts a thread that has begun to run.
     pub(crate) fn enter(&self, slot: &Arc<Slot>) {
         let mut state = self.lock();
         state.live += 1;
@@ -315,14 +316,14 @@ impl Shared {
         }
     }
 
-    /// A thread decides to end.
+    /// Uncounts a thread that has decided to end.
     pub(crate) fn retire(&self, state: &mut State) {
         state.threads -= 1;
         state.live -= 1;
         self.hints.threads.store(state.threads, Relaxed);
     }
 
-    /// A thread's last call, long after its last task. Returns those it should wait for.
+    /// The last call of a thread, after its stop hook. Returns ended threads, which the caller should join.
     pub(crate) fn leave(&self, slot: &Arc<Slot>) -> Vec<Arc<Slot>> {
         let mut state = self.lock();
         let at = state.slots.iter().position(|other| Arc::ptr_eq(other, slot)).expect("it has entered");
@@ -344,7 +345,7 @@ impl Shared {
         add(&slot.tally.completed, 1);
     }
 
-    /// Calls a hook, if there is one.
+    /// Calls a hook, if there is one, and takes its panic.
     pub(crate) fn hook<A>(&self, hook: &Option<Hook<A>>, argument: A) {
         if let Some(hook) = hook
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(argument)))
@@ -359,7 +360,7 @@ impl Shared {
         self.hand_panic(payload);
     }
 
-    /// Gives a panic that is counted to the handler. What panics there, or when the payload is dropped, ends here.
+    /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
     fn hand_panic(&self, payload: Box<dyn Any + Send>) {
         let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
             Some(handler) => handler(payload),
@@ -370,7 +371,7 @@ impl Shared {
         }
     }
 
-    /// No task is accepted any more.
+    /// Stops accepting tasks.
     pub(crate) fn shutdown(&self) {
         let mut state = self.lock();
         if state.phase != Phase::Running {
@@ -396,7 +397,7 @@ impl Shared {
         self.lock().is_terminated()
     }
 
-    /// Waits until no thread is left, and then for the very ends of those that were.
+    /// Waits until no thread is present, and then joins the threads that have ended. False if the time was up.
     pub(crate) fn await_termination(&self, until: Option<Instant>) -> bool {
         let mut state = self.lock();
         loop {
@@ -421,7 +422,7 @@ impl Shared {
         }
     }
 
-    /// Starts threads until there are so many, or as many as there may be. Returns how many were started.
+    /// Starts threads until there are `threads`, or as many as allowed. Returns how many were started.
     pub(crate) fn prestart(self: &Arc<Self>, threads: usize) -> io::Result<usize> {
         let mut started = 0;
         loop {
@@ -459,7 +460,8 @@ impl Shared {
         let takes = self.idle.waiting_takes();
         match self.config.queueing {
             Queueing::HandOff(_) => takes,
-            // Those that have only just registered look for work once more, those that were woken have some.
+            // A thread that has just registered looks for work once more, and a woken thread has work: neither is
+            // waiting.
             Queueing::Unbounded | Queueing::Bounded(_) => takes.min(self.lock().backlog.sleeping as usize),
         }
     }

@@ -1,4 +1,4 @@
-//! What a pool knows of a thread: what it has counted, which tasks it has taken, how it is joined.
+//! The pool's data about one thread: its counts, the tasks it has taken, and its join handle.
 
 use crate::chunks::chunk;
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
@@ -6,45 +6,46 @@ use crate::sync::{Acquire, Arc, JoinHandle, Mutex, Padded, Relaxed, Release, loc
 use crate::task::Task;
 use std::collections::VecDeque;
 
-/// What a thread has counted. Written by that thread alone, so counting takes no read-modify-write; read by any thread.
+/// Counts of one thread. Only that thread writes them, so counting needs no read-modify-write. Any thread may read
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Tasks begun that never were in the queue.
+    /// Tasks begun that were never in the queue.
     pub(crate) direct: AtomicU64,
-    /// Tasks begun that were.
+    /// Tasks begun that were in the queue.
     pub(crate) queued: AtomicU64,
     pub(crate) completed: AtomicU64,
     pub(crate) panicked: AtomicU64,
-    /// Tasks whose wait was measured, their waits in nanoseconds, and the longest.
+    /// Tasks whose wait was measured, the sum of their waits in nanoseconds, and the longest wait.
     pub(crate) waits: AtomicU64,
     pub(crate) waited: AtomicU64,
     pub(crate) longest_wait: AtomicU64,
 }
 
-/// Adds to a count of the calling thread's own.
+/// Adds to a count that only the calling thread writes.
 pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed) + more, Release);
 }
 
-/// What the pool knows of a thread.
+/// The pool's data about one thread.
 pub(crate) struct Slot {
     pub(crate) tally: Padded<Tally>,
-    /// Tasks that the thread took from the queue and has not begun. Others may take them back, under the pool's lock.
+    /// Tasks that the thread took from the queue and has not begun. Other threads may take them, under the pool's lock.
     batch: Padded<Mutex<VecDeque<Task>>>,
-    /// How many those are; never too few for a thread that holds the pool's lock.
+    /// The length of `batch`. Never too small for a thread that holds the pool's lock.
     batched: PlainUsize,
-    /// The task the thread was started for.
+    /// The task for which the thread was started.
     pub(crate) first: Mutex<Option<Task>>,
-    /// Held while the thread is being started.
+    /// The lock is held while the thread is being started.
     pub(crate) handle: Mutex<Option<JoinHandle<()>>>,
-    /// Counts the threads of the pool from 0.
+    /// The thread's number in the pool, counted from 0.
     pub(crate) number: usize,
-    /// The thread runs, or it is known that it never will.
+    /// True once the thread runs, or once it is certain that it never will.
     claimed: AtomicBool,
 }
 
 impl Slot {
-    /// With memory for a batch, if the pool has a queue.
+    /// Allocates a batch if the pool has a queue.
     pub(crate) fn new(number: usize, first: Option<Task>, queues: bool) -> Self {
         let batch = if queues { chunk() } else { VecDeque::new() };
         Self {
@@ -58,12 +59,13 @@ impl Slot {
         }
     }
 
-    /// True for the first call alone: the thread's when it begins, or that of a start that has failed.
+    /// True for the first call only. The thread calls it when it begins; the drop of an unstarted [`Worker`] calls it,
+    /// too.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Acquire)
     }
 
-    /// The next task of the thread's own.
+    /// Takes the next task of the thread's own batch.
     pub(crate) fn pop(&self) -> Option<Task> {
         let mut batch = lock(&self.batch);
         let task = batch.pop_front();
@@ -71,7 +73,7 @@ impl Slot {
         task
     }
 
-    /// Has tasks added, and takes the first. The caller holds the pool's lock.
+    /// Adds tasks to the batch, and takes the first. The caller holds the pool's lock.
     pub(crate) fn fill(&self, add: impl FnOnce(&mut VecDeque<Task>)) -> Option<Task> {
         let mut batch = lock(&self.batch);
         add(&mut batch);
@@ -80,7 +82,7 @@ impl Slot {
         first
     }
 
-    /// Puts a task back that was the first. The caller holds the pool's lock.
+    /// Puts back the task that was first. The caller holds the pool's lock.
     pub(crate) fn put_back(&self, first: Task) {
         let mut batch = lock(&self.batch);
         batch.push_front(first);
@@ -106,19 +108,19 @@ impl Slot {
         std::mem::take(&mut *batch)
     }
 
-    /// How many tasks wait here. Exact for a thread that holds the pool's lock, but for those that this one begins
-    /// meanwhile.
+    /// How many tasks the batch holds. For a thread that holds the pool's lock the count is exact, except for tasks
+    /// that the slot's own thread begins in the meantime.
     pub(crate) fn batched(&self) -> usize {
         self.batched.load(Relaxed)
     }
 }
 
-/// Waits until these threads have ended, their thread-locals dropped.
+/// Waits until these threads have ended and their thread-locals are dropped.
 pub(crate) fn join_all(slots: Vec<Arc<Slot>>) {
     for slot in slots {
         let handle = lock(&slot.handle).take();
         if let Some(handle) = handle {
-            // Its panics, if `start_with` added code that panics, are no concern of the pool's.
+            // The thread may panic if `start_with` added code that panics. The pool ignores that.
             let _ = handle.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The one file that knows std, loom and shuttle: everything else imports its locks and threads from here.
+//! The one file that knows std, loom and shuttle. All other files import their locks and threads from here.
 
 #[cfg(shuttle)]
 pub(crate) use corelane::model::{AtomicUsize, Condvar, Instant, Mutex, MutexGuard};
@@ -30,14 +30,14 @@ pub(crate) use std::{
 #[cfg(not(shuttle))]
 pub(crate) use std::time::Instant;
 
-/// Counts that one thread writes, and hints: nothing is decided by their order, so loom need not know them.
+/// Counts with one writer, and hints. No decision depends on their order, so loom need not model them.
 pub(crate) mod plain {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 }
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-/// 128 bytes, so that what one thread writes often shares no line with what others read.
+/// Aligned to 128 bytes, so that data one thread often writes shares no line with data that others read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
@@ -50,12 +50,12 @@ impl<T> std::ops::Deref for Padded<T> {
     }
 }
 
-/// Locks. No user's code runs under a lock of this crate, so none is ever poisoned.
+/// Takes a lock. No user code runs under a lock of this crate, so no lock is ever poisoned.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }
 
-/// Waits for a change of what the lock protects; `None` for the time means without end. Comes back for no reason, too.
+/// Waits for a change of the data under the lock, at most until `until`; `None` has no time limit. May wake spuriously.
 pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>, until: Option<Instant>) -> MutexGuard<'a, T> {
     match until {
         None => changed.wait(guard).expect("nothing panics under this lock"),

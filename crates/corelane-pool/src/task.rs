@@ -1,4 +1,4 @@
-//! Tasks, and the handles to what becomes of them.
+//! Tasks, and handles to their results.
 
 use crate::closure::Closure;
 use crate::error::JoinError;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-/// Something to run, once, in any thread.
+/// A closure that is run once, in any thread.
 ///
 /// ```
 /// use corelane_pool::{Task, ThreadPool};
@@ -29,13 +29,14 @@ use std::time::Duration;
 pub struct Task(Closure<'static>);
 
 impl Task {
-    /// Makes a task of a closure. One that captures three words at most lies in the task itself; a larger one is boxed.
+    /// Makes a task of a closure. A closure that captures at most three words is stored in the task itself; a larger
+    /// one is boxed.
     #[inline]
     pub fn new(task: impl FnOnce() + Send + 'static) -> Self {
         Self(Closure::new(task))
     }
 
-    /// Runs it here.
+    /// Runs the task in the calling thread.
     #[inline]
     pub fn run(self) {
         self.0.call();
@@ -48,7 +49,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// What has become of a task with a result.
+/// The outcome of a task with a result.
 enum Outcome<R> {
     Pending,
     Returned(R),
@@ -56,7 +57,7 @@ enum Outcome<R> {
     Dropped,
 }
 
-/// Where a task leaves its result.
+/// The place where a task stores its result.
 pub(crate) struct Packet<R> {
     outcome: Mutex<Outcome<R>>,
     decided: Condvar,
@@ -72,7 +73,7 @@ impl<R> Packet<R> {
         self.decided.notify_all();
     }
 
-    /// Waits for the outcome until then, and takes it.
+    /// Waits for the outcome, at most until `until`, and takes it.
     fn take(&self, until: Option<Instant>) -> Option<Result<R, JoinError>> {
         let mut outcome = lock(&self.outcome);
         loop {
@@ -119,7 +120,7 @@ where
         Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new() })
     }
 
-    /// What the pool runs.
+    /// Makes the pool's end of the job.
     pub(crate) fn run(self: &Arc<Self>) -> Run<F, R> {
         Run(self.clone())
     }
@@ -128,22 +129,23 @@ where
         TaskHandle(self)
     }
 
-    /// The closure, unless it ran.
+    /// Takes the closure, unless it has run.
     pub(crate) fn take(&self) -> Option<F> {
         lock(&self.closure).take()
     }
 }
 
-/// The pool's end of a job. Dropped before it ran, it says so to the handle.
+/// The pool's end of a job. If it is dropped before the closure ran, it reports that to the handle.
 pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
 
 impl<F: FnOnce() -> R, R> Run<F, R> {
-    /// Calls `panicked` before the handle has a panic. One that there is no handle for goes on.
+    /// Runs the closure. If it panics, calls `panicked` before the handle gets the panic. Without a handle the panic
+    /// unwinds on.
     pub(crate) fn run(self, panicked: impl FnOnce()) {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
-            // No handle will ask: the panic is the pool's, as one of a task without a handle.
+            // No handle is left, so the pool takes the panic, as for a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
                 panicked();
@@ -162,10 +164,10 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
     }
 }
 
-/// The way to a task's result. Dropping it lets the task run on and forgets the result.
+/// The handle to a task's result. If it is dropped, the task still runs, and its result is dropped.
 ///
-/// A thread of a pool that joins a task of the same pool does not help: with a fixed number of threads all of them may
-/// end up waiting so. [`scope`](crate::ThreadPool::scope) has no such trap.
+/// A thread of a pool that joins a task of the same pool does not help. With a fixed number of threads, all of them may
+/// end up waiting in this way. [`scope`](crate::ThreadPool::scope) has no such trap.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -192,7 +194,7 @@ impl<R> TaskHandle<R> {
         self.0.packet().take(None).expect("there is no end to this wait")
     }
 
-    /// Waits for the result, but not longer than this; the handle comes back when the time is up.
+    /// Waits for the result, at most for `timeout`. The handle comes back when the time is up.
     ///
     /// # Errors
     /// The time is up. The inner result is that of [`join`](Self::join).
@@ -200,7 +202,7 @@ impl<R> TaskHandle<R> {
         self.0.packet().take(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
-    /// True once there is an outcome: a join would not wait.
+    /// True once there is an outcome, so that a join would not wait.
     pub fn is_finished(&self) -> bool {
         self.0.packet().is_decided()
     }

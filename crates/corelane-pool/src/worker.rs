@@ -1,4 +1,4 @@
-//! A thread of the pool: how it begins, how it ends, and how what runs in it knows the pool.
+//! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
@@ -6,9 +6,9 @@ use crate::sync::{Arc, lock, thread_local};
 use std::cell::RefCell;
 use std::fmt;
 
-/// A thread of a pool that is about to be started: what [`Builder::start_with`](crate::Builder::start_with) gets.
-/// Dropped without [`run`](Self::run), it was never started, and the task it was to begin with is dropped with it or
-/// returned to its caller.
+/// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
+/// without [`run`](Self::run), it counts as never started. Its first task is then dropped with it or returned to the
+/// caller.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -44,22 +44,22 @@ impl Worker {
         Self { shared, slot, name }
     }
 
-    /// What the thread should be called.
+    /// The name that the thread should have.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Counts the threads of the pool, those that could not be started among them, from 0.
+    /// The thread's number in the pool, counted from 0. Threads that could not be started are counted, too.
     pub fn number(&self) -> usize {
         self.slot.number
     }
 
-    /// The size its stack should have in bytes, if the pool was told one.
+    /// The stack size in bytes that the thread should have, if the pool was told one.
     pub fn stack_size(&self) -> Option<usize> {
         self.shared.config.stack_size
     }
 
-    /// Runs tasks until the thread is to end. The thread should end then.
+    /// Runs tasks until the pool lets the thread end. The thread should end after this call.
     pub fn run(self) {
         if !self.slot.claim() {
             return;
@@ -97,7 +97,7 @@ thread_local! {
     static CONTEXT: RefCell<Option<(Arc<Shared>, Arc<Slot>)>> = RefCell::new(None);
 }
 
-/// Makes a thread known as the pool's, while it lives.
+/// While this value lives, the thread is known as the pool's.
 struct Context;
 
 impl Context {
@@ -109,18 +109,18 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // What the pool owns is dropped when the thread-local is free again.
+        // Takes the value out first: the pool's data is dropped when the thread-local is no longer borrowed.
         drop(CONTEXT.with(|context| context.borrow_mut().take()));
     }
 }
 
-/// Calls with the pool and the slot of this thread, if it is a pool's.
+/// Calls `f` with the pool and the slot of this thread, if the thread belongs to a pool.
 pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Shared>, &Slot) -> R) -> Option<R> {
-    // A thread-local that is dropped later may ask, too.
+    // A thread-local that is dropped later may also call this.
     CONTEXT.try_with(|context| context.borrow().as_ref().map(|(shared, slot)| f(shared, slot))).ok().flatten()
 }
 
-/// Counts a panic that is taken care of elsewhere.
+/// Counts a panic that another part of the pool handles.
 pub(crate) fn count_panic() {
     with_current(|_, slot| add(&slot.tally.panicked, 1));
 }
