@@ -1,52 +1,57 @@
-//! B-Queue as printed: NULL in a slot says that it is free, both sides probe a batch ahead, the consumer backtracks.
+//! B-Queue as printed: NULL marks a free slot, both sides probe a batch ahead, and the consumer backtracks.
 //!
 //! Source: sections 3.1 to 3.3 and Figures 7, 9 and 10 of the B-Queue paper (Wang, Zhang, Tang, Hua).
 //! [`corelane::spsc::bqueue`] is the safe form.
 //!
 //! # How it works
 //!
-//! 1. `enqueue`, when `head == batch_head`, probes `buffer[MOD(head + BATCH_SIZE)]`. If that is NULL so are all slots
-//!    before it, because they are cleared in order, and `batch_head` advances by `BATCH_SIZE`; else it fails. It writes
-//!    the value to `buffer[head]` and advances `head`.
+//! 1. `enqueue`, when `head == batch_head`, probes `buffer[MOD(head + BATCH_SIZE)]`. Slots are cleared in order, so if
+//!    the probed slot is NULL, all slots before it are NULL, too, and `batch_head` advances by `BATCH_SIZE`. Otherwise
+//!    `enqueue` fails. It then writes the value to `buffer[head]` and advances `head`.
 //! 2. `dequeue`, when `tail == batch_tail`, calls `backtrack_deq`. It takes the value from `buffer[tail]`, clears the
 //!    slot, and advances `tail`.
 //! 3. `backtrack_deq` of Figure 9 ([`Plain`]) probes `buffer[MOD(tail + batch_size - 1)]`, first with `BATCH_SIZE`. If
-//!    that is not NULL so are all slots before it. Else it waits for `TICKS` cycles, halves `batch_size` and probes
-//!    again, down to a single slot, then it fails.
-//! 4. `backtrack_deq` of Figure 10 ([`Adaptive`]) starts with `batch_history`, raised by `INCREMENT` up to `BATCH_MAX`,
-//!    and keeps the batch that it found there.
-//! 5. With backtracking turned off ([`NoBacktracking`], for Figure 14) it probes once, for `BATCH_SIZE`.
+//!    the probed slot is not NULL, no slot before it is. Otherwise `backtrack_deq` waits for `TICKS` cycles, halves
+//!    `batch_size` and probes again. When the probe of a single slot fails, `backtrack_deq` fails.
+//! 4. `backtrack_deq` of Figure 10 ([`Adaptive`]) starts with `batch_history`, raised by `INCREMENT` up to `BATCH_MAX`.
+//!    It keeps the batch that it finds in `batch_history`.
+//! 5. With backtracking turned off ([`NoBacktracking`], for Figure 14) `dequeue` probes once, for `BATCH_SIZE`.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - On success `batch_tail` is the slot after the one that was probed. Printed is the probed slot itself. A batch of
-//!   one then leaves `batch_tail == tail`, `dequeue` advances `tail` past it, and a whole lap goes by before the two
-//!   meet again: every `dequeue` until then returns a slot it never probed as a success, NULLs too, and clears what the
-//!   producer may be writing. The text has the batch end where `batch_tail` begins ("slots between tail and batch tail
-//!   are safe"), and so has the producer.
-//! - A batch of 0 and batches of the queue's size or more are refused. `enqueue` would probe the slot at `head`, or
-//!   beyond, and overwrite what was not extracted. The same holds for `BATCH_MAX`, where it would only be pointless.
+//! - On success `batch_tail` is the slot after the probed one. The printed code uses the probed slot itself. After a
+//!   batch of one that leaves `batch_tail == tail`, and `dequeue` advances `tail` past it. The two meet again only a
+//!   whole lap later. Until then every `dequeue` returns a slot that it never probed as a success, even a NULL, and
+//!   clears a slot that the producer may be writing. The text puts the end of the batch where `batch_tail` begins
+//!   ("slots between tail and batch tail are safe"), and the producer does the same.
+//! - A batch of 0, and a batch of the queue's size or more, are refused. `enqueue` would probe the slot at `head` or
+//!   beyond, and overwrite elements that were not extracted. The same limits hold for `BATCH_MAX`, where a larger value
+//!   would only be pointless.
 //! - The slots are atomics, release and acquire: as plain variables they would be data races.
-//! - `INCREMENT` 0 is refused with [`Adaptive`]: the printed history starts where C starts a variable, at 0, and would
-//!   stay there.
+//! - `INCREMENT` 0 is refused with [`Adaptive`]. The printed history starts at 0, as a C variable does, and would stay
+//!   there.
 //!
-//! Kept, although they are faults: `enqueue` fails with up to `BATCH_SIZE` slots free; a `dequeue` that fails raises
-//! the history, so a consumer that polls an empty queue ends up with the largest batch and the longest wait; an empty
-//! queue costs a `dequeue` a wait for `TICKS` after every probe, the last one too.
+//! Kept, although they are faults:
+//!
+//! - `enqueue` fails although up to `BATCH_SIZE` slots are free.
+//! - A `dequeue` that fails raises the history. So a consumer that polls an empty queue ends up with the largest batch
+//!   and the longest wait.
+//! - On an empty queue `dequeue` waits for `TICKS` after every probe, including the last one.
 //!
 //! # Synchronization
 //!
 //! - slot, store-release of a value (producer) → load-acquire of the probed slot (consumer): the slots before the
-//!   probed one were written earlier, so they hold their values, and whatever the producer wrote before it sent them.
+//!   probed one were written earlier. So they hold their values, and everything that the producer wrote before it sent
+//!   them is visible.
 //! - slot, store-release of NULL (consumer) → load-acquire of the probed slot (producer): the slots before the probed
 //!   one were cleared earlier, so no clearing can overtake the producer's next value in its slot.
-//! - `head` and `batch_head` are the producer's alone, `tail`, `batch_tail` and `batch_history` the consumer's.
+//! - Only the producer uses `head` and `batch_head`. Only the consumer uses `tail`, `batch_tail` and `batch_history`.
 //!
 //! # What hangs, and when
 //!
-//! Each call returns, after at most log2(batch) + 1 probes and as many waits. With backtracking nothing hangs. Without
-//! it up to `BATCH_SIZE - 1` elements stay where they are until more follow, and two threads in a ring of two queues
-//! hang as with [`mcring`](super::mcring).
+//! Each call returns after at most log2(batch) + 1 probes and as many waits. With backtracking nothing hangs. Without
+//! it up to `BATCH_SIZE - 1` elements stay in the queue until more follow, and two threads in a ring of two queues hang
+//! as with [`mcring`](super::mcring).
 
 use super::slots::{Array, Line, next, spin_wait};
 use super::{Dequeue, Enqueue};
@@ -62,22 +67,22 @@ const NULL: usize = 0;
 /// B-Queue's parameters, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// `BATCH_SIZE`: slots the producer probes ahead, and the consumer too unless it is [`Adaptive`].
+    /// `BATCH_SIZE`: how many slots the producer probes ahead. The consumer does the same unless it is [`Adaptive`].
     pub batch_size: usize,
     /// `BATCH_MAX` of an [`Adaptive`] consumer.
     pub batch_max: usize,
     /// `INCREMENT` of an [`Adaptive`] consumer.
     pub increment: usize,
-    /// `TICKS`: cycles a consumer waits after a probe that failed.
+    /// `TICKS`: how many cycles a consumer waits after a probe that failed.
     pub ticks: u32,
 }
 
 impl Parameters {
-    /// Slots of the queue in sections 5.2 and 5.3.
+    /// The number of slots in sections 5.2 and 5.3.
     pub const PAPER_SLOTS: usize = 2048;
 
-    /// What sections 3.3 and 5.2 name: batches of 256, increments of a cache line, 2,000 cycles. `BATCH_MAX` is not
-    /// printed; it is the batch.
+    /// The values of sections 3.3 and 5.2: batches of 256, increments of a cache line, 2,000 cycles. `BATCH_MAX` is not
+    /// printed; here it equals the batch.
     pub const PAPER: Self = Self { batch_size: 256, batch_max: 256, increment: 8, ticks: 2000 };
 }
 
@@ -102,7 +107,7 @@ struct ProducerLocals {
 pub struct ConsumerLocals {
     tail: u32,
     batch_tail: u32,
-    /// A global variable of the paper, which only the consumer uses.
+    /// A global variable in the paper, which only the consumer uses.
     batch_history: u32,
 }
 
@@ -117,11 +122,11 @@ pub struct Constants {
     ticks: u32,
 }
 
-// SAFETY: the slots are atomics, and a group of local variables is its handle's alone.
+// SAFETY: the slots are atomics, and only one handle uses each group of local variables.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// `MOD`, of a position and at most a batch more.
+    /// `MOD`, for a position plus at most one batch.
     #[inline(always)]
     fn modulo(&self, position: u32) -> u32 {
         let size = self.constants.size;
@@ -130,12 +135,12 @@ impl Ring {
 
     #[inline(always)]
     fn slot(&self, i: u32) -> &AtomicUsize {
-        // SAFETY: a position is below the number of slots, after `MOD`.
+        // SAFETY: after `MOD` a position is below the number of slots.
         unsafe { self.buffer.get(i) }
     }
 }
 
-/// What the consumer does when it has used up its batch.
+/// How the consumer finds its next batch.
 pub trait Backtracking: sealed::Sealed {}
 
 mod sealed {
@@ -145,21 +150,21 @@ mod sealed {
         /// True if the increment must not be 0.
         const ADAPTS: bool = false;
 
-        /// `backtrack_deq`: the number of filled slots from `tail` on, 0 for a failure. `is_filled` tells of the last
-        /// slot of a batch of that size.
+        /// `backtrack_deq`: returns the number of filled slots from `tail` on, or 0 for a failure. `is_filled` tells
+        /// whether the last slot of a batch of the given size is filled.
         fn backtrack_deq(local: &mut ConsumerLocals, constants: &Constants, is_filled: impl Fn(u32) -> bool) -> u32;
     }
 }
 
-/// Backtracking turned off: a whole batch or nothing.
+/// Backtracking turned off: the consumer takes a whole batch or nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoBacktracking;
 
-/// Figure 9.
+/// Backtracking of Figure 9.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
-/// Figure 10.
+/// Self-adaptive backtracking of Figure 10.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptive;
 
@@ -197,7 +202,7 @@ impl sealed::Sealed for Adaptive {
     }
 }
 
-/// The loop of Figures 9 and 10: the batch that was found filled, or 0.
+/// The loop of Figures 9 and 10. Returns the size of the batch that was found filled, or 0.
 #[inline(always)]
 fn halve(mut batch_size: u32, ticks: u32, is_filled: impl Fn(u32) -> bool) -> u32 {
     while !is_filled(batch_size) {
@@ -211,11 +216,11 @@ fn halve(mut batch_size: u32, ticks: u32, is_filled: impl Fn(u32) -> bool) -> u3
     batch_size
 }
 
-/// Makes a queue of `size` slots. It takes an element only when more than `batch_size` slots are free, or left of the
-/// last batch.
+/// Makes a queue of `size` slots. It accepts an element only if more than `batch_size` slots are free, or if slots of
+/// the producer's last batch are left.
 ///
 /// # Errors
-/// No slot, too many, no memory, batches of 0 or not below `size`, or an increment of 0 where it counts.
+/// No slot, too many slots, no memory, a batch of 0 or not below `size`, or an increment of 0 with [`Adaptive`].
 pub fn channel<B: Backtracking>(size: usize, parameters: Parameters) -> Result<(Producer, Consumer<B>), ChannelError> {
     let buffer = Array::new(size, 1, || AtomicUsize::new(NULL))?;
     let Parameters { batch_size, batch_max, increment, ticks } = parameters;
@@ -229,7 +234,7 @@ pub fn channel<B: Backtracking>(size: usize, parameters: Parameters) -> Result<(
             size: buffer.len,
             batch_size: batch_size as u32,
             batch_max: batch_max as u32,
-            // More than a lap is as good as a lap.
+            // An increment of more than one lap has the same effect as one lap.
             increment: increment.min(size) as u32,
             ticks,
         }),
@@ -288,7 +293,7 @@ impl<B: Backtracking> Dequeue<NonZero<usize>> for Consumer<B> {
                 local.batch_tail = ring.modulo(tail + batch_size);
             }
             let slot = ring.slot(local.tail);
-            // The probe has acquired this store. Never 0, or the batch was not filled.
+            // The probe has acquired this store. The value is never 0, because the batch was filled.
             let value = NonZero::new(slot.load(Relaxed));
             debug_assert!(value.is_some());
             slot.store(NULL, Release);
@@ -300,7 +305,7 @@ impl<B: Backtracking> Dequeue<NonZero<usize>> for Consumer<B> {
 
 impl fmt::Debug for Producer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: only this handle changes them, and not now.
+        // SAFETY: only this handle changes these variables, and it does not change them now.
         let ProducerLocals { head, batch_head } = self.ring.producer.with(|local| unsafe { *local });
         f.debug_struct("Producer").field("head", &head).field("batch_head", &batch_head).finish_non_exhaustive()
     }
@@ -308,7 +313,7 @@ impl fmt::Debug for Producer {
 
 impl<B> fmt::Debug for Consumer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: only this handle changes them, and not now.
+        // SAFETY: only this handle changes these variables, and it does not change them now.
         let ConsumerLocals { tail, batch_tail, batch_history } = self.ring.consumer.with(|local| unsafe { *local });
         f.debug_struct("Consumer")
             .field("tail", &tail)

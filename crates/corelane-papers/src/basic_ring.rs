@@ -1,4 +1,4 @@
-//! BasicRingBuffer as printed: Lamport's ring, its two indices in one cache line.
+//! BasicRingBuffer as printed: Lamport's ring with both indices in one cache line.
 //!
 //! Source: Figure 3 and section II-A2 of the MCRingBuffer paper (Lee, Bu, Chandranmenon); Figure 1 of the B-Queue
 //! paper; L. Lamport, "Proving the correctness of multiprocess programs", 1977. [`corelane::spsc::lamport`] is the safe
@@ -6,18 +6,18 @@
 //!
 //! # How it works
 //!
-//! 1. `Insert` fails if `NEXT(write) == read`; else it writes the element to `buffer[write]` and advances `write`.
-//! 2. `Extract` fails if `read == write`; else it reads the element from `buffer[read]` and advances `read`.
+//! 1. `Insert` fails if `NEXT(write) == read`. Otherwise it writes the element to `buffer[write]` and advances `write`.
+//! 2. `Extract` fails if `read == write`. Otherwise it reads the element from `buffer[read]` and advances `read`.
 //!
 //! `NEXT` wraps at `max`, the number of slots. One slot stays free, so the ring holds `max - 1` elements.
 //!
 //! # What differs from print, and why safety forces it
 //!
 //! - `read` and `write` are atomics, release and acquire: as plain variables they would be data races.
-//! - Fewer than two slots, which could never hold an element, are refused.
+//! - Fewer than two slots are refused, because such a ring could never hold an element.
 //!
-//! The paper protects no cache line of this queue, so `read`, `write`, `max` and the address of the slots share one.
-//! The paper leaves that to the compiler and the allocator; here it is certain.
+//! The paper protects no cache line of this queue. The compiler and the allocator decide there whether `read`, `write`,
+//! `max` and the address of the slots share one. Here they always do.
 //!
 //! # Synchronization
 //!
@@ -76,7 +76,7 @@ impl<T: Copy + Send> Enqueue<T> for Producer<T> {
         if next(write, ring.max) == ring.read.load(Acquire) {
             return Err(element);
         }
-        // SAFETY: an index is below `max`; the ring is not full, so the consumer has left this slot.
+        // SAFETY: the index is below `max`. The ring is not full, so the consumer has left this slot.
         unsafe { ring.buffer.get(write).with_mut(|slot| (*slot).write(element)) };
         ring.write.store(next(write, ring.max), Release);
         Ok(())
@@ -91,7 +91,7 @@ impl<T: Copy + Send> Dequeue<T> for Consumer<T> {
         if read == ring.write.load(Acquire) {
             return None;
         }
-        // SAFETY: an index is below `max`; the ring is not empty, so the producer has written this slot.
+        // SAFETY: the index is below `max`. The ring is not empty, so the producer has written this slot.
         let element = unsafe { ring.buffer.get(read).with(|slot| (*slot).assume_init()) };
         ring.read.store(next(read, ring.max), Release);
         Some(element)

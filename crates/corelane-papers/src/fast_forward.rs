@@ -1,4 +1,4 @@
-//! FastForward as printed: NULL in a slot says that it is free; the two sides share nothing but the slots.
+//! FastForward as printed: NULL marks a free slot, and the two sides share nothing but the slots.
 //!
 //! Source: Figure 4 and Evaluation 3 of the MCRingBuffer paper (Lee, Bu, Chandranmenon) for [`Baseline`]; Figures 2 and
 //! 3 and sections 2.3 and 5.1 of the B-Queue paper (Wang, Zhang, Tang, Hua) for [`Tuned`]. Both after J. Giacomoni, T.
@@ -7,38 +7,40 @@
 //!
 //! # How it works
 //!
-//! 1. `enqueue` fails if `buffer[head]` is not NULL; else it stores the value there and advances `head`.
-//! 2. `dequeue` loads `buffer[tail]` and fails if that is NULL; else it stores NULL there and advances `tail`.
-//! 3. [`Baseline`] is no more than that, and `head` and `tail` are next to each other: the MCRingBuffer paper measures
-//!    it without slip and without cache-line protection.
-//! 4. [`Tuned`] has each index on a line of its own and keeps the consumer at a distance, so that the two sides do not
-//!    work on one line of slots (temporal slipping). `adjust_slip`: when fewer than `DANGER` elements are between them
-//!    the consumer waits for `avg_time` cycles per element that is missing to `GOOD` and one more, and again, as long
+//! 1. `enqueue` fails if `buffer[head]` is not NULL. Otherwise it stores the value there and advances `head`.
+//! 2. `dequeue` loads `buffer[tail]` and fails if that is NULL. Otherwise it stores NULL there and advances `tail`.
+//! 3. [`Baseline`] does no more than that, and `head` and `tail` lie next to each other: the MCRingBuffer paper
+//!    measures the queue without slip and without cache-line protection.
+//! 4. [`Tuned`] has each index on a line of its own. It keeps the consumer at a distance, so that the two sides do not
+//!    work on one line of slots (temporal slipping).
+//! 5. `adjust_slip`: when fewer than `DANGER` elements are between the sides, the consumer waits. A wait takes
+//!    `avg_time` cycles for each element that is missing to `GOOD`, and for one more. The consumer waits again as long
 //!    as the distance grows and is below `GOOD`.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - Slots and indices are atomics: as plain variables they would be data races, `adjust_slip`'s look at the other
-//!   side's index included.
-//! - Figure 2 compares the address of the result with NULL where it means the value, as Figure 4 has it.
+//! - Slots and indices are atomics: as plain variables they would be data races. This includes the other side's index,
+//!   which `adjust_slip` reads.
+//! - Figure 2 compares the address of the result with NULL where it means the value. Here the value is compared, as in
+//!   Figure 4.
 //!
-//! Left open in print: which side calls `adjust_slip`, and how often. Here the consumer does, before every so many
-//! elements, the first included. "Warm-up of queues before operation" is not explained; here the constructor writes
-//! every slot. Kept: a full ring has distance 0, as an empty one has.
+//! Left open in print: which side calls `adjust_slip`, and how often. Here the consumer calls it before the first
+//! element and again after every `interval` elements. The paper does not explain "warm-up of queues before operation";
+//! here the constructor writes every slot. Kept: a full ring has distance 0, as an empty one has.
 //!
 //! # Synchronization
 //!
-//! - slot, store-release of a value (producer) → load-acquire (consumer): whatever the producer wrote before it sent
-//!   the value.
-//! - slot, store-release of NULL (consumer) → load-acquire (producer): what the consumer did with the values before
-//!   this one. The ring itself would do without, as both stores are to one word; but on x86 it is so, and a producer
-//!   that recycles the memory that values point to relies on it.
-//! - `head` and `tail` order nothing: a slip may be wrong, not unsound.
+//! - slot, store-release of a value (producer) → load-acquire (consumer): everything that the producer wrote before it
+//!   sent the value is visible.
+//! - slot, store-release of NULL (consumer) → load-acquire (producer): everything that the consumer did with the values
+//!   before this one is visible. The ring itself does not need this edge, because both stores are to one word. On x86
+//!   it exists, and a producer that recycles the memory of its values relies on it.
+//! - `head` and `tail` order nothing: a slip may be wrong, but never unsound.
 //!
 //! # What hangs, and when
 //!
-//! Nothing. Full and empty are exact, all slots hold elements, an element is there as soon as it was enqueued.
-//! `enqueue` is wait-free, and so is `dequeue`: each turn of `adjust_slip` but the last finds the distance grown.
+//! Nothing. Full and empty are exact, all slots hold elements, and an element is visible as soon as it was enqueued.
+//! `enqueue` is wait-free, and so is `dequeue`: each turn of `adjust_slip` except the last finds a larger distance.
 
 use super::slots::{Array, Line, next, spin_wait};
 use super::{Dequeue, Enqueue};
@@ -50,7 +52,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 const NULL: usize = 0;
 
-/// Where FastForward's variables lie, and whether it slips.
+/// The layout of FastForward's variables, and whether the consumer slips.
 pub trait Variant: sealed::Sealed {}
 
 mod sealed {
@@ -64,12 +66,12 @@ mod sealed {
         fn tail(&self) -> &AtomicU32;
         #[allow(private_interfaces)]
         fn buffer(&self) -> &Array<AtomicUsize>;
-        /// Called by the consumer; returns the number of elements until the next call.
+        /// The consumer calls this. Returns the number of elements until the next call.
         fn adjust_slip(&self) -> u32;
     }
 }
 
-/// The baseline of the MCRingBuffer paper's Evaluation 3.
+/// The baseline in Evaluation 3 of the MCRingBuffer paper.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Baseline {
@@ -91,18 +93,18 @@ pub struct Tuned {
 /// When the consumer waits, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slip {
-    /// `GOOD`: the distance in elements that an adjustment aims at.
+    /// `GOOD`: the distance, in elements, that an adjustment aims at.
     pub good: u32,
-    /// `DANGER`: the distance below which there is an adjustment.
+    /// `DANGER`: the distance below which an adjustment is made.
     pub danger: u32,
-    /// `avg_time`: cycles between two elements of the producer.
+    /// `avg_time`: the cycles between two elements of the producer.
     pub avg_time: u32,
     /// Elements between two adjustments; 0 counts as 1.
     pub interval: u32,
 }
 
 impl Slip {
-    /// The thresholds that FastForward suggests, 6 cache lines and 2. The times have to be measured on each machine.
+    /// The thresholds that FastForward suggests, 6 cache lines and 2. The times must be measured on each machine.
     pub const fn suggested(avg_time: u32, interval: u32) -> Self {
         Self { good: 6 * 8, danger: 2 * 8, avg_time, interval }
     }
@@ -231,7 +233,7 @@ impl<V: Variant> Enqueue<NonZero<usize>> for Producer<V> {
     fn enqueue(&mut self, value: NonZero<usize>) -> Result<(), NonZero<usize>> {
         let ring = &*self.ring;
         let head = ring.head().load(Relaxed);
-        // SAFETY: an index is below the number of slots.
+        // SAFETY: the index is below the number of slots.
         let slot = unsafe { ring.buffer().get(head) };
         if slot.load(Acquire) != NULL {
             return Err(value);
@@ -250,7 +252,7 @@ impl<V: Variant> Dequeue<NonZero<usize>> for Consumer<V> {
             self.until_adjustment = ring.adjust_slip();
         }
         let tail = ring.tail().load(Relaxed);
-        // SAFETY: an index is below the number of slots.
+        // SAFETY: the index is below the number of slots.
         let slot = unsafe { ring.buffer().get(tail) };
         let value = NonZero::new(slot.load(Acquire))?;
         slot.store(NULL, Release);

@@ -1,8 +1,8 @@
-//! FastFlow's unbounded queue of pointers, as the case study found it: the baseline of
+//! FastFlow's unbounded queue of pointers, as the case study describes it. It is the baseline for
 //! [`corelane::spsc::linked`] and [`corelane::spsc::stream`].
 //!
-//! Source: the case study on FastFlow's queue, its five components and its list of what could be less. Written from
-//! that text, not from FastFlow's code.
+//! Source: the case study on FastFlow's queue, with its five components and its list of possible savings. This file was
+//! written from that text, not from FastFlow's code.
 //!
 //! ```
 //! let (mut producer, mut consumer) = corelane_papers::fastflow::channel(1024);
@@ -13,52 +13,53 @@
 //!
 //! # How it works
 //!
-//! 1. `PtrBuffer` (`SWSR_Ptr_Buffer`): a bounded ring of pointers in which NULL says that a slot is free, so that no
-//!    index is shared. It is set to NULL whole when it is allocated, and slot by slot as the consumer pops.
-//! 2. `ListQueue` (`dynqueue`): a linked list of nodes, which holds the buffers between the producer's and the
+//! 1. `PtrBuffer` (`SWSR_Ptr_Buffer`) is a bounded ring of pointers. NULL marks a free slot, so no index is shared. The
+//!    whole buffer is set to NULL when it is allocated, and the consumer sets each slot to NULL when it pops.
+//! 2. `ListQueue` (`dynqueue`) is a linked list of nodes. It holds the buffers between the producer's and the
 //!    consumer's.
-//! 3. The node cache: a `PtrBuffer` by which nodes go back to the producer.
-//! 4. The buffer cache: a `PtrBuffer` by which buffers do.
-//! 5. `Queue` (`uSWSR_Ptr_Buffer`) binds them together. The producer pushes into its buffer and takes another one from
-//!    the cache or the allocator where that is full; the consumer pops from its own, and where that is empty for good
-//!    takes the next from the list.
+//! 3. The node cache is a `PtrBuffer` through which nodes go back to the producer.
+//! 4. The buffer cache is a `PtrBuffer` through which buffers go back to the producer.
+//! 5. `Queue` (`uSWSR_Ptr_Buffer`) combines them. The producer pushes into its buffer. When that is full, it takes
+//!    another one from the cache or the allocator. The consumer pops from its buffer. When that is empty for good, it
+//!    takes the next one from the list.
 //!
-//! A push meets six conditional branches, as the case study counts them, and so does a pop: two look for NULL, two for
+//! A push meets six conditional branches, as the case study counts them, and so does a pop: two test for NULL, two for
 //! a full (an empty) buffer, one for a queue that was not initialised, and one for the end of the ring. From handle to
-//! message there are four steps: queue, buffer, slots, message. Which of the checks the compiler can prove away it
-//! does: a `Box` is never NULL.
+//! message there are four steps: queue, buffer, slots, message. The compiler removes the checks that it can prove away,
+//! because a `Box` is never NULL.
 //!
 //! # What differs, and why
 //!
-//! - Slots and the producer's current buffer are stored with release and loaded with acquire. The text's model is that
-//!   of x86, where plain stores and loads are. The links of the list need neither, see below.
-//! - A pointer is a `Box`: NULL cannot be pushed, and what is inside is dropped with the queue.
-//! - Refused memory gives the pointer back.
+//! - Slots and the producer's current buffer are stored with release and loaded with acquire. The text assumes x86,
+//!   where plain stores and loads have these orders. The links of the list need neither; see "Synchronization".
+//! - A pointer is a `Box`, so NULL cannot be pushed, and the items inside are dropped with the queue.
+//! - If memory is refused, `push` gives the pointer back.
 //!
-//! There is no waiting, closing, or counting: the text has none, and this is what the text measures.
+//! The queue neither waits, closes nor counts: the text has no such functions, and the text is what we measure against.
 //!
 //! # Synchronization
 //!
 //! - A slot, store-release (producer) → load-acquire (consumer): the pointer's target is written before it is read.
 //!   Store-release of NULL (consumer) → load-acquire (producer): the pointer is read before the slot is written again.
-//! - `written`, the producer's buffer, store-release (producer) → load-acquire (consumer): a consumer that finds
-//!   another buffer than its own there sees everything that was pushed into its own, so one more look says whether it
-//!   is empty for good. It also sees the link to the buffer behind its own, and that node: so links and nodes are
-//!   relaxed. For what it finds is a later buffer, as its own is not used a second time before it has left it, and to
-//!   have come there it has read `written` as late as that.
-//! - Caches are `PtrBuffer`s: as for a slot, in the other direction.
+//! - `written`, the producer's buffer, store-release (producer) → load-acquire (consumer): a consumer that finds a
+//!   buffer other than its own there sees everything that was pushed into its own. So one more look tells whether its
+//!   own buffer is empty for good.
+//! - The same edge makes the link to the next buffer, and that buffer's node, visible. So links and nodes are relaxed.
+//!   The buffer found in `written` is always a later one: the consumer's buffer is not used a second time before the
+//!   consumer has left it, and to get to its buffer the consumer read a `written` at least that late.
+//! - The caches are `PtrBuffer`s: they synchronize as a slot does, in the other direction.
 //!
 //! # Progress
 //!
-//! Wait-free but for the allocator.
+//! Wait-free except for the allocator.
 //!
 //! # When to use it, and when not
 //!
-//! To measure against.
+//! Use it only to measure against.
 //!
 //! # Memory
 //!
-//! Buffers of so many pointers, a node each, two caches of 32; and what the pointers lead to.
+//! Buffers of `size` pointers, one node a buffer, two caches of 32 entries, and the memory that the pointers lead to.
 
 use corelane::error::ChannelError;
 use corelane::papers::{Arc, AtomicPtr, AtomicUsize, look_at, set_to};
@@ -69,10 +70,11 @@ use std::ops::Deref;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Buffers and nodes kept for later. The text gives no number.
+/// Capacity of each cache. The text gives no number.
 const CACHED: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// On two cache lines of its own, as everywhere in corelane: the neighbour of a missed line is fetched along with it.
+/// Aligned to two cache lines, as everywhere in corelane: the processor fetches a missed line's neighbour along with
+/// it.
 #[repr(align(128))]
 struct Padded<T>(T);
 
@@ -88,9 +90,9 @@ impl<T> Deref for Padded<T> {
 /// A bounded ring of pointers, from one thread to another.
 struct PtrBuffer<T> {
     slots: Vec<AtomicPtr<T>>,
-    /// Where the consumer reads next. The consumer's.
+    /// The position that the consumer reads next. Only the consumer uses it.
     read: Padded<AtomicUsize>,
-    /// Where the producer writes next. The producer's.
+    /// The position that the producer writes next. Only the producer uses it.
     write: Padded<AtomicUsize>,
 }
 
@@ -106,13 +108,13 @@ impl<T> PtrBuffer<T> {
         !self.slots.is_empty()
     }
 
-    /// Producer: whether there is a free slot.
+    /// For the producer: whether the next slot is free.
     #[inline(always)]
     fn available(&self) -> bool {
         look_at(&self.slots[self.write.load(Relaxed)]).is_null()
     }
 
-    /// Consumer: whether there is no pointer.
+    /// For the consumer: whether the next slot holds no pointer.
     #[inline(always)]
     fn empty(&self) -> bool {
         look_at(&self.slots[self.read.load(Relaxed)]).is_null()
@@ -132,7 +134,7 @@ impl<T> PtrBuffer<T> {
         true
     }
 
-    /// NULL if there is none.
+    /// Pops a pointer, or NULL if there is none.
     #[inline(always)]
     fn pop(&self) -> *mut T {
         if self.empty() {
@@ -153,17 +155,17 @@ impl<T> PtrBuffer<T> {
 
 struct Node<T> {
     next: AtomicPtr<Node<T>>,
-    /// Written before the node is linked, read after it was found.
+    /// Written before the node is linked, and read after the node was found.
     value: AtomicPtr<T>,
 }
 
 /// A linked list of pointers, from one thread to another. Its first node is a dummy.
 struct ListQueue<T> {
-    /// The consumer's.
+    /// Used by the consumer only.
     head: Padded<AtomicPtr<Node<T>>>,
-    /// The producer's.
+    /// Used by the producer only.
     tail: Padded<AtomicPtr<Node<T>>>,
-    /// From consumer to producer.
+    /// Passes nodes from consumer to producer.
     cache: PtrBuffer<Node<T>>,
 }
 
@@ -174,7 +176,7 @@ impl<T> ListQueue<T> {
         Some(Self { head: Padded(AtomicPtr::new(dummy)), tail: Padded(AtomicPtr::new(dummy)), cache })
     }
 
-    /// Producer. False if the allocator refuses a node.
+    /// For the producer. Returns false if the allocator refuses a node.
     fn push(&self, value: *mut T) -> bool {
         let mut node = self.cache.pop();
         if node.is_null() {
@@ -182,27 +184,28 @@ impl<T> ListQueue<T> {
             let Some(made) = made else { return false };
             node = made;
         }
-        // SAFETY: new, or given back by the consumer, so ours until it is linked; the tail is the list's.
+        // SAFETY: the node is new, or the consumer gave it back, so it is ours until it is linked. The tail is in the
+        // list.
         unsafe {
             (*node).next.store(null_mut(), Relaxed);
             (*node).value.store(value, Relaxed);
-            // Followed only by a consumer that has acquired `written`, which is stored behind this.
+            // Only a consumer that has acquired `written` follows this link, and `written` is stored after it.
             (*self.tail.load(Relaxed)).next.store(node, Relaxed);
         }
         self.tail.store(node, Relaxed);
         true
     }
 
-    /// Consumer, which knows of the node otherwise, and has acquired what says so. NULL if there is none.
+    /// For the consumer, which has acquired `written` and so knows that a node is there. Returns NULL if there is none.
     fn pop(&self) -> *mut T {
         let dummy = self.head.load(Relaxed);
-        // SAFETY: the head is the list's; only this side takes nodes from it.
+        // SAFETY: the head is in the list, and only this side takes nodes from the list.
         let next = unsafe { (*dummy).next.load(Relaxed) };
         if next.is_null() {
             return null_mut();
         }
         self.head.store(next, Relaxed);
-        // SAFETY: linked, so the value is there; no thread uses the old dummy any more.
+        // SAFETY: the node was linked, so its value is there. No thread uses the old dummy any more.
         unsafe {
             let value = (*next).value.load(Relaxed);
             if !self.cache.push(dummy) {
@@ -217,7 +220,7 @@ impl<T> Drop for ListQueue<T> {
     fn drop(&mut self) {
         let mut node = self.head.load(Relaxed);
         while !node.is_null() {
-            // SAFETY: both ends are gone; every node is in the list or in the cache, once.
+            // SAFETY: both ends are gone. Every node is in the list or in the cache, once.
             let this = unsafe { Box::from_raw(node) };
             node = this.next.load(Relaxed);
         }
@@ -232,12 +235,12 @@ impl<T> Drop for ListQueue<T> {
     }
 }
 
-/// A value on the heap, or none if the allocator refuses the memory.
+/// Moves a value to the heap. `None` if the allocator refuses the memory.
 fn on_heap<V>(value: V) -> Option<*mut V> {
     let mut one = Vec::new();
     one.try_reserve_exact(1).ok()?;
     one.push(value);
-    // An array of one is allocated as the value itself would be.
+    // An array of one element is allocated exactly like the element itself.
     Some(Box::into_raw(one.into_boxed_slice()).cast())
 }
 
@@ -246,18 +249,18 @@ struct Queue<T> {
     reading: Padded<AtomicPtr<PtrBuffer<T>>>,
     /// The producer's buffer.
     written: Padded<AtomicPtr<PtrBuffer<T>>>,
-    /// Buffers between the two, the producer's included once it differs.
+    /// The buffers behind the consumer's, up to and including the producer's.
     in_use: ListQueue<PtrBuffer<T>>,
-    /// From consumer to producer.
+    /// Passes buffers from consumer to producer.
     cache: PtrBuffer<PtrBuffer<T>>,
-    /// Pointers in a buffer.
+    /// How many pointers a buffer holds.
     size: usize,
     items: PhantomData<T>,
 }
 
 // SAFETY: boxes move from the producer's thread to the consumer's, hence `T: Send`.
 unsafe impl<T: Send> Send for Queue<T> {}
-// SAFETY: each end calls its own half of every component, as the handles see to; shared words are atomics.
+// SAFETY: each end calls only its own half of every component, as the handles guarantee. Shared words are atomics.
 unsafe impl<T: Send> Sync for Queue<T> {}
 
 impl<T> Queue<T> {
@@ -281,7 +284,7 @@ impl<T> Queue<T> {
         if pointer.is_null() {
             return false;
         }
-        // SAFETY: the producer's buffer is alive until the consumer has left it for one behind it.
+        // SAFETY: the producer's buffer is alive until the consumer has left it for a later one.
         let mut buffer = unsafe { &*self.written.load(Relaxed) };
         if !buffer.is_initialised() {
             return false;
@@ -294,7 +297,7 @@ impl<T> Queue<T> {
         buffer.push(pointer)
     }
 
-    /// An empty buffer for the producer.
+    /// Gets an empty buffer for the producer, and publishes it in `written`.
     #[cold]
     #[inline(never)]
     fn next_written(&self) -> Option<*mut PtrBuffer<T>> {
@@ -303,7 +306,7 @@ impl<T> Queue<T> {
             next = on_heap(PtrBuffer::new(self.size)?)?;
         }
         if !self.in_use.push(next) {
-            // SAFETY: new or given back, and in no list.
+            // SAFETY: the buffer is new or was given back, and is in no list.
             drop(unsafe { Box::from_raw(next) });
             return None;
         }
@@ -311,13 +314,13 @@ impl<T> Queue<T> {
         Some(next)
     }
 
-    /// NULL if there is none.
+    /// Pops a pointer, or NULL if there is none.
     ///
     /// # Safety
     /// Only the consumer's thread calls it.
     #[inline(always)]
     unsafe fn pop(&self) -> *mut T {
-        // SAFETY: the consumer's buffer is alive until it leaves it.
+        // SAFETY: the consumer's buffer is alive until the consumer leaves it.
         let mut buffer = unsafe { &*self.reading.load(Relaxed) };
         if !buffer.is_initialised() {
             return null_mut();
@@ -331,10 +334,10 @@ impl<T> Queue<T> {
         buffer.pop()
     }
 
-    /// Where to pop from, if anywhere, when the consumer's buffer seems empty.
+    /// Finds the buffer to pop from when the consumer's buffer seems empty. `None` if there is nothing to pop.
     ///
     /// # Safety
-    /// As [`pop`](Self::pop), whose caller holds no reference to the consumer's buffer.
+    /// As for [`pop`](Self::pop). The caller holds no reference to the consumer's buffer.
     #[cold]
     #[inline(never)]
     unsafe fn next_reading(&self) -> Option<*mut PtrBuffer<T>> {
@@ -342,8 +345,8 @@ impl<T> Queue<T> {
         if look_at(&self.written) == here {
             return None;
         }
-        // The producer has left it: now what is in it is all there will ever be. No reference to it lives on: it may be
-        // freed below. SAFETY: the consumer's buffer is alive until it leaves it.
+        // The producer has left this buffer, so nothing more will come into it. No reference to it lives on, because it
+        // may be freed below. SAFETY: the consumer's buffer is alive until the consumer leaves it.
         if !unsafe { &*here }.empty() {
             return Some(here);
         }
@@ -353,7 +356,7 @@ impl<T> Queue<T> {
         }
         self.reading.store(next, Relaxed);
         if !self.cache.push(here) {
-            // SAFETY: the producer has left it, and so does this side.
+            // SAFETY: the producer has left the buffer, and so does the consumer here.
             drop(unsafe { Box::from_raw(here) });
         }
         Some(next)
@@ -368,10 +371,10 @@ impl<T> Drop for Queue<T> {
             if pointer.is_null() {
                 break;
             }
-            // SAFETY: pushed as a box, and popped once.
+            // SAFETY: the pointer was pushed as a box, and is popped once.
             drop(unsafe { Box::from_raw(pointer) });
         }
-        // All are empty now: the consumer's, those behind it, and those that are cached.
+        // All buffers are empty now: the consumer's, those behind it, and those in the cache.
         let mut buffer = self.reading.load(Relaxed);
         while !buffer.is_null() {
             // SAFETY: every buffer is in one of these places, once.
@@ -392,7 +395,7 @@ impl<T> Drop for Queue<T> {
 /// Makes a queue whose buffers hold `size` pointers each.
 ///
 /// # Panics
-/// Where [`try_channel`] returns an error.
+/// If [`try_channel`] returns an error.
 #[track_caller]
 pub fn channel<T: Send>(size: usize) -> (Producer<T>, Consumer<T>) {
     try_channel(size).unwrap_or_else(|error| panic!("{error}"))
@@ -420,15 +423,15 @@ impl<T> Producer<T> {
     /// Pushes a pointer.
     ///
     /// # Errors
-    /// The pointer, if the allocator refused a buffer.
+    /// The allocator refused a buffer. The pointer comes back.
     #[inline]
     pub fn push(&mut self, item: Box<T>) -> Result<(), Box<T>> {
         let pointer = Box::into_raw(item);
-        // SAFETY: there is one producer, and it is borrowed here.
+        // SAFETY: there is one producer, and it is borrowed mutably here.
         if unsafe { self.queue.push(pointer) } {
             Ok(())
         } else {
-            // SAFETY: not pushed, so still ours.
+            // SAFETY: the pointer was not pushed, so it is still ours.
             Err(unsafe { Box::from_raw(pointer) })
         }
     }
@@ -450,9 +453,9 @@ impl<T> Consumer<T> {
     /// Pops the oldest pointer, if there is one.
     #[inline]
     pub fn pop(&mut self) -> Option<Box<T>> {
-        // SAFETY: there is one consumer, and it is borrowed here.
+        // SAFETY: there is one consumer, and it is borrowed mutably here.
         let pointer = unsafe { self.queue.pop() };
-        // SAFETY: pushed as a box, and popped once.
+        // SAFETY: the pointer was pushed as a box, and is popped once.
         (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
     }
 }

@@ -1,5 +1,5 @@
-//! Published queues as printed, for tests and the bench only. This crate is not published, and no crate that is depends
-//! on it.
+//! Published queues as printed, for tests and the bench only. This crate is not published, and no published crate
+//! depends on it.
 //!
 //! - The rings of the MCRingBuffer and B-Queue papers: the table below.
 //! - [`fastflow`]: FastFlow's unbounded queue of pointers, as the case study found it.
@@ -7,10 +7,9 @@
 //!
 //! # The rings
 //!
-//! Their faults are kept, because a result of the paper is a result of its faults too: Full that comes early, items
-//! that stay invisible until more follow, threads that wait for each other for ever. [`corelane::spsc`] has the same
-//! designs made safe. Changed is only what would make a form unsound; each file lists it under "What differs from
-//! print".
+//! The faults of the printed forms are kept, because the papers' results depend on them: Full comes early, items stay
+//! invisible until more follow, and threads wait for each other for ever. [`corelane::spsc`] has the same designs made
+//! safe. A form is changed only where it would be unsound; each file lists the changes under "What differs from print".
 //!
 //! | module | what | items | hangs in a ring of two queues |
 //! |---|---|---|---|
@@ -22,17 +21,17 @@
 //! | [`mcring_callback`] | with a consumer that has the outgoing queues flushed | any `Copy` | no |
 //! | [`b_queue`] | B-Queue without, with plain, with self-adaptive backtracking | words, not 0 | without backtracking |
 //!
-//! What the forms have in common:
+//! Rules that hold for every form:
 //!
-//! - Where the papers have plain or volatile variables that both threads use, and count on x86 to keep their order,
-//!   there are atomics with the weakest orders that are sound. On x86 they are the same instructions.
-//! - Variables that the papers call local are one thread's, but they lie in the queue's own memory, placed as the paper
-//!   places them: their cache lines are part of what was measured.
-//! - A queue has as many slots as it was asked for, not a power of two: the papers measure 2,000. What is left in a
-//!   queue is forgotten with it, hence `Copy`.
-//! - An element that must not be NULL is a `NonZero<usize>`: one word, as the pointers of the papers, but a number,
-//!   which any thread may hold without an `unsafe` promise.
-//! - Nothing closes, nothing parks, nothing counts: the papers' functions return at once, and so does everything here.
+//! - The papers use plain or volatile variables from both threads, and rely on x86 to keep their order. Here these
+//!   variables are atomics with the weakest orders that are sound. On x86 they compile to the same instructions.
+//! - A variable that a paper calls local belongs to one thread, but it lies in the queue's own memory, where the paper
+//!   places it: its cache line is part of the measurement.
+//! - A queue has as many slots as its caller asks for, not a power of two: the papers measure 2,000. Items left in a
+//!   queue are not dropped with it, hence `Copy`.
+//! - An element that must not be NULL is a `NonZero<usize>`. It is one word, as the pointers of the papers are, but it
+//!   is a number, which any thread may hold without an `unsafe` promise.
+//! - No form closes, parks or counts. The papers' functions return at once, and so does every call here.
 
 pub mod b_queue;
 pub mod basic_ring;
@@ -50,13 +49,12 @@ pub trait Enqueue<T>: Send {
     /// Inserts an item.
     ///
     /// # Errors
-    /// Gives the item back where the printed function returns a failure, which need not mean that the queue is full.
+    /// Gives the item back if the printed function returns a failure. A failure need not mean that the queue is full.
     fn enqueue(&mut self, item: T) -> Result<(), T>;
 }
 
 /// The consumer's end of a paper form: `Extract` or `dequeue`.
 pub trait Dequeue<T>: Send {
-    /// Extracts an item; `None` where the printed function returns a failure, which need not mean that the queue is
-    /// empty.
+    /// Extracts an item. `None` if the printed function returns a failure, which need not mean that the queue is empty.
     fn dequeue(&mut self) -> Option<T>;
 }

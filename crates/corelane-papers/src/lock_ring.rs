@@ -5,29 +5,31 @@
 //!
 //! # How it works
 //!
-//! 1. Either side takes the lock, fails if the ring is full or empty, else copies the element and advances its index,
-//!    and gives the lock back.
-//! 2. The evaluation uses "a spin lock instead of a sleep-and-wait lock". Which one is not printed; here it is
-//!    test-and-test-and-set.
+//! 1. Either side takes the lock. It fails if the ring is full or empty; otherwise it copies the element and advances
+//!    its index. Then it releases the lock.
+//! 2. The evaluation uses "a spin lock instead of a sleep-and-wait lock". The kind of spin lock is not printed; here it
+//!    is test-and-test-and-set.
 //!
-//! How the paper tells full from empty is not printed either. As in its other rings one slot stays free, so `max` slots
-//! hold `max - 1` elements.
+//! The paper does not print how it tells full from empty, either. As in its other rings one slot stays free, so `max`
+//! slots hold `max - 1` elements.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - Fewer than two slots, which could never hold an element, are refused. Nothing else: the lock orders everything.
+//! - Fewer than two slots are refused, because such a ring could never hold an element.
+//!
+//! Nothing else differs: the lock orders all accesses.
 //!
 //! The paper protects no cache line of this queue: the lock, the indices and the address of the slots share one.
 //!
 //! # Synchronization
 //!
-//! - `lock`, store-release (the thread that gives it back) → compare-exchange-acquire (the thread that takes it next):
-//!   all accesses of the first come before those of the second.
+//! - `lock`, store-release (the thread that releases it) → compare-exchange-acquire (the thread that takes it next):
+//!   all accesses of the first thread come before those of the second.
 //!
 //! # What hangs, and when
 //!
-//! It is blocking: while a thread that holds the lock does not run, the other spins, for a whole time slice if both are
-//! on one core. Nothing hangs for ever, and a failure means full or empty.
+//! The queue is blocking. While the thread that holds the lock does not run, the other spins: for a whole time slice if
+//! both are on one core. Nothing hangs for ever, and a failure means full or empty.
 
 use super::slots::{Array, Slot, next};
 use super::{Dequeue, Enqueue};
@@ -54,7 +56,7 @@ struct Indices {
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
-// SAFETY: elements are copied from thread to thread, hence `T: Send`; everything is accessed under the lock.
+// SAFETY: elements are copied from thread to thread, hence `T: Send`. All other data is accessed under the lock.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
@@ -62,13 +64,12 @@ impl<T> Ring<T> {
     fn locked<R>(&self, access: impl FnOnce(&mut Indices) -> R) -> R {
         while self.lock.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
             spin_loop();
-            // In a model this load may see for ever that the lock was taken, while the other side takes it again and
-            // again.
+            // In a model this load could see the lock taken for ever, because the other side takes it again and again.
             while !cfg!(loom) && self.lock.load(Relaxed) == TAKEN {
                 spin_loop();
             }
         }
-        // SAFETY: the lock is ours until it is stored below; no `access` panics.
+        // SAFETY: the lock is ours until the store below releases it. No `access` panics.
         let result = self.indices.with_mut(|indices| access(unsafe { &mut *indices }));
         self.lock.store(FREE, Release);
         result
@@ -104,7 +105,7 @@ impl<T: Copy + Send> Enqueue<T> for Producer<T> {
             if after == indices.read {
                 return Err(element);
             }
-            // SAFETY: an index is below the number of slots; we have the lock.
+            // SAFETY: the index is below the number of slots, and we have the lock.
             unsafe { ring.buffer.get(indices.write).with_mut(|slot| (*slot).write(element)) };
             indices.write = after;
             Ok(())
@@ -120,7 +121,7 @@ impl<T: Copy + Send> Dequeue<T> for Consumer<T> {
             if indices.read == indices.write {
                 return None;
             }
-            // SAFETY: an index is below the number of slots; the ring is not empty, so this one was written; we have
+            // SAFETY: the index is below the number of slots. The ring is not empty, so this slot was written. We have
             // the lock.
             let element = unsafe { ring.buffer.get(indices.read).with(|slot| (*slot).assume_init()) };
             indices.read = next(indices.read, ring.buffer.len);

@@ -1,44 +1,47 @@
 //! MCRingBuffer as printed: cache-line protection and batch updates of the shared indices, on both sides.
 //!
 //! Source: Figure 5 and section II-B of the MCRingBuffer paper (Lee, Bu, Chandranmenon); Figure 4 of the B-Queue paper.
-//! [`corelane::spsc::mcring`] is the safe form. Without anything that flushes this is `MCRingBuffer(deadlock)` of the
-//! B-Queue paper's Figure 12.
+//! [`corelane::spsc::mcring`] is the safe form. Without a flush this form is `MCRingBuffer(deadlock)` in Figure 12 of
+//! the B-Queue paper.
 //!
 //! # How it works
 //!
-//! 1. The control variables are four groups, each on a cache line of its own: the shared `read` and `write`; the
+//! 1. The control variables form four groups, each on a cache line of its own: the shared `read` and `write`; the
 //!    consumer's `localWrite`, `nextRead` and `rBatch`; the producer's `localRead`, `nextWrite` and `wBatch`; the
 //!    constants.
-//! 2. `Insert` compares `NEXT(nextWrite)` with `localRead`, its guess of `read`. If they are equal it compares with
-//!    `read` itself: equal again is a failure, else the guess is refreshed. It writes the element and advances
-//!    `nextWrite`.
-//! 3. After every `batchSize` elements it advances `write`, which shows them to the consumer.
-//! 4. `Extract` mirrors this: it compares `nextRead` with `localWrite`, then with `write`, reads the element, and after
-//!    every `batchSize` elements advances `read`.
+//! 2. `Insert` compares `NEXT(nextWrite)` with `localRead`, its guess of `read`. If they are equal, it compares with
+//!    `read` itself. If these are equal as well, it fails; otherwise it refreshes the guess. It then writes the element
+//!    and advances `nextWrite`.
+//! 3. After every `batchSize` elements `Insert` advances `write`, which publishes them to the consumer.
+//! 4. `Extract` mirrors this. It compares `nextRead` with `localWrite`, then with `write`, and reads the element. After
+//!    every `batchSize` elements it advances `read`.
 //!
 //! One slot stays free, so the ring holds `max - 1` elements.
 //!
 //! # What differs from print, and why safety forces it
 //!
-//! - `read` and `write` are atomics, release and acquire: the paper counts on sequential consistency.
-//! - `batchSize` 0 is refused, as it means nothing.
+//! - `read` and `write` are atomics, release and acquire: the paper relies on sequential consistency.
+//! - A `batchSize` of 0 is refused, because it has no meaning.
 //!
 //! # Synchronization
 //!
 //! - `write`, store-release (producer) → load-acquire (consumer): elements are written before they are read.
 //! - `read`, store-release (consumer) → load-acquire (producer): elements are read before their slots are written
 //!   again.
-//! - Of the two loads of an index the first decides about the failure alone, so it may be relaxed. The second sees the
-//!   same value or a later one.
+//! - An index is loaded twice. The first load only decides about the failure, so it may be relaxed. The second load
+//!   sees the same value or a later one.
 //!
 //! # What hangs, and when
 //!
-//! Each call is wait-free, but up to `batchSize - 1` elements stay invisible until more are inserted, for ever if there
-//! are none, and as many slots that were extracted stay occupied. Two threads in a ring of two queues, which insert
-//! only what they have extracted, hang when fewer than a batch of elements is on its way (Figure 5 of the B-Queue
-//! paper). A ring of no more slots than a batch is full before its first batch is complete, so it never passes anything
-//! on. Where the elements of a stream are to arrive, send a multiple of the batch, or see
-//! [`mcring_timer`](super::mcring_timer) and [`mcring_callback`](super::mcring_callback).
+//! Each call is wait-free. But up to `batchSize - 1` elements stay invisible until more are inserted, for ever if none
+//! are. As many extracted slots stay occupied.
+//!
+//! Two threads in a ring of two queues, which insert only elements that they have extracted, hang when fewer than a
+//! batch of elements is on its way (Figure 5 of the B-Queue paper). A ring with no more slots than a batch is full
+//! before its first batch is complete, so it never passes any element on.
+//!
+//! If every element of a stream must arrive, send a multiple of the batch, or use [`mcring_timer`](super::mcring_timer)
+//! or [`mcring_callback`](super::mcring_callback).
 
 use super::slots::{Array, Line, Slot, next};
 use super::{Dequeue, Enqueue};
@@ -89,8 +92,8 @@ struct Constants {
     batch_size: u32,
 }
 
-// SAFETY: elements are copied from thread to thread, hence `T: Send`; the shared indices order every access to a slot,
-// and a group of local variables is its handle's alone.
+// SAFETY: elements are copied from thread to thread, hence `T: Send`. The shared indices order every access to a slot,
+// and only one handle uses each group of local variables.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 /// Makes a ring of `max` slots, which holds up to `max - 1` elements and updates its indices every `batch_size`
@@ -103,7 +106,7 @@ pub fn channel<T: Copy + Send>(max: usize, batch_size: usize) -> Result<(Produce
     if batch_size == 0 {
         return Err(ChannelError::BadBatch);
     }
-    // As good as any batch that is never complete.
+    // A batch of `max` is never complete, so a larger one has the same effect.
     let batch_size = batch_size.min(max) as u32;
     let ring = Arc::new(Ring {
         shared: Line(Shared { read: AtomicU32::new(0), write: AtomicU32::new(0) }),
@@ -140,7 +143,7 @@ impl<T: Copy + Send> Enqueue<T> for Producer<T> {
                 }
                 local.local_read = ring.shared.read.load(Acquire);
             }
-            // SAFETY: an index is below `max`; the ring is not full, so the consumer has left this slot.
+            // SAFETY: the index is below `max`. The ring is not full, so the consumer has left this slot.
             unsafe { ring.buffer.get(local.next_write).with_mut(|slot| (*slot).write(element)) };
             local.next_write = after_next_write;
             local.w_batch += 1;
@@ -167,7 +170,7 @@ impl<T: Copy + Send> Dequeue<T> for Consumer<T> {
                 }
                 local.local_write = ring.shared.write.load(Acquire);
             }
-            // SAFETY: an index is below `max`; the ring is not empty, so the producer has written this slot.
+            // SAFETY: the index is below `max`. The ring is not empty, so the producer has written this slot.
             let element = unsafe { ring.buffer.get(local.next_read).with(|slot| (*slot).assume_init()) };
             local.next_read = next(local.next_read, max);
             local.r_batch += 1;
@@ -182,19 +185,19 @@ impl<T: Copy + Send> Dequeue<T> for Consumer<T> {
 
 impl<T> Producer<T> {
     fn locals(&self) -> ProducerLocals {
-        // SAFETY: only this handle changes them, and not now.
+        // SAFETY: only this handle changes these variables, and it does not change them now.
         self.ring.producer.with(|local| unsafe { *local })
     }
 
-    /// Elements inserted that the consumer cannot see yet: `wBatch`.
+    /// `wBatch`: the elements inserted that the consumer cannot see yet.
     pub fn invisible(&self) -> usize {
         self.locals().w_batch as usize
     }
 }
 
-/// Section II-B2: unused elements, here `None`, drive the indices and are discarded by the consumer.
+/// The unused elements of section II-B2: here `None`. They advance the indices, and the consumer discards them.
 impl<T: Copy + Send> Producer<Option<T>> {
-    /// Injects unused elements until nothing is invisible; false if the ring was full before.
+    /// Injects unused elements until every element is visible. False if the ring became full before that.
     pub(super) fn inject_unused(&mut self) -> bool {
         while self.invisible() > 0 {
             if self.enqueue(None).is_err() {
@@ -205,9 +208,9 @@ impl<T: Copy + Send> Producer<Option<T>> {
     }
 }
 
-/// Section II-B2.
+/// The consumer's part of section II-B2.
 impl<T: Copy + Send> Consumer<Option<T>> {
-    /// The next element that is not unused.
+    /// Extracts the next used element.
     #[inline(always)]
     pub(super) fn discard_unused(&mut self) -> Option<T> {
         loop {
@@ -232,7 +235,7 @@ impl<T> fmt::Debug for Producer<T> {
 
 impl<T> fmt::Debug for Consumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: only this handle changes them, and not now.
+        // SAFETY: only this handle changes these variables, and it does not change them now.
         let ConsumerLocals { local_write, next_read, r_batch } = self.ring.consumer.with(|local| unsafe { *local });
         f.debug_struct("Consumer")
             .field("read", &self.ring.shared.read.load(Relaxed))

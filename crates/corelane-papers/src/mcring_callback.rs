@@ -1,14 +1,15 @@
-//! MCRingBuffer with deadlock prevention method 4: a consumer that finds nothing has the outgoing queues flushed.
+//! MCRingBuffer with deadlock prevention method 4: a consumer that finds no element calls back to flush the thread's
+//! outgoing queues.
 //!
-//! Source: section 2.6, method 4, of the B-Queue paper (Wang, Zhang, Tang, Hua); the unused elements are those of
-//! section II-B2 of the MCRingBuffer paper. [`mcring_timer`](super::mcring_timer) is method 3, and says why there is no
-//! 1 and 2.
+//! Source: section 2.6, method 4, of the B-Queue paper (Wang, Zhang, Tang, Hua). The unused elements are those of
+//! section II-B2 of the MCRingBuffer paper. [`mcring_timer`](super::mcring_timer) is method 3; its header says why
+//! methods 1 and 2 are not built.
 //!
 //! # How it works
 //!
-//! 1. [`dequeue_or`](Consumer::dequeue_or) is given a callback, which it calls when it fails to get an element.
-//! 2. The callback [flushes](Producer::flush) all queues that this thread inserts into: it injects unused elements
-//!    until nothing is invisible.
+//! 1. The caller gives [`dequeue_or`](Consumer::dequeue_or) a callback. `dequeue_or` calls it if it gets no element.
+//! 2. The callback [flushes](Producer::flush) all queues that this thread inserts into. A flush injects unused elements
+//!    until every element is visible.
 //! 3. The consumer discards the unused elements.
 //!
 //! ```
@@ -36,9 +37,9 @@
 //!
 //! # What hangs, and when
 //!
-//! A ring of queues does not, as long as each thread's callback flushes each of its outgoing queues, and a batch fits
-//! into them: the paper's objection is that only the program can know them. A thread that neither inserts nor polls
-//! shows nothing, so at the end of a stream the producer flushes by itself.
+//! A ring of queues does not hang, on two conditions: each thread's callback flushes each of the thread's outgoing
+//! queues, and a batch fits into each queue. The paper objects that only the program can know these queues. A thread
+//! that neither inserts nor polls publishes nothing, so at the end of a stream the producer must flush by itself.
 
 use super::{Dequeue, Enqueue, mcring};
 use corelane::error::ChannelError;
@@ -65,7 +66,7 @@ pub struct Consumer<T> {
 }
 
 impl<T: Copy + Send> Producer<T> {
-    /// Injects unused elements until all that was inserted is visible; false if the ring was full before.
+    /// Injects unused elements until every inserted element is visible. False if the ring became full before that.
     pub fn flush(&mut self) -> bool {
         self.ring.inject_unused()
     }
@@ -79,7 +80,7 @@ impl<T: Copy + Send> Enqueue<T> for Producer<T> {
 }
 
 impl<T: Copy + Send> Consumer<T> {
-    /// Extracts an element; if there is none, calls what flushes the outgoing queues.
+    /// Extracts an element. If there is none, calls the callback, which flushes the outgoing queues.
     #[inline(always)]
     pub fn dequeue_or(&mut self, flush_outgoing: impl FnOnce()) -> Option<T> {
         let element = self.ring.discard_unused();

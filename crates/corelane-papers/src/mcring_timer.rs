@@ -1,30 +1,30 @@
 //! MCRingBuffer with deadlock prevention method 3: a timer tells the producer to inject unused elements.
 //!
-//! Source: section 2.6, method 3, and section 5.3 of the B-Queue paper (Wang, Zhang, Tang, Hua), where it is
-//! `MCRingBuffer(sane)` of Figure 12; the unused elements are those of section II-B2 of the MCRingBuffer paper.
+//! Source: section 2.6, method 3, and section 5.3 of the B-Queue paper (Wang, Zhang, Tang, Hua), where this is
+//! `MCRingBuffer(sane)` of Figure 12. The unused elements are those of section II-B2 of the MCRingBuffer paper.
 //!
 //! # How it works
 //!
 //! 1. An auxiliary thread ([`Timer`]) changes a global variable ([`Signal`]) every 10 microseconds.
-//! 2. The producer looks at the variable before it inserts. If it has changed and elements are invisible, the producer
-//!    injects unused elements until the batch is complete. If the ring is full before, it goes on with its next
-//!    insertion.
+//! 2. The producer looks at the variable before it inserts. If the variable has changed and elements are invisible, the
+//!    producer injects unused elements until the batch is complete. If the ring becomes full before that, the producer
+//!    continues at its next insertion.
 //! 3. The consumer discards the unused elements.
 //!
-//! The ring below is [`mcring`], unchanged. An unused element is `None`, so that any element can be sent; with
+//! The ring below is [`mcring`], unchanged. An unused element is `None`, so that any element can be sent. With
 //! `NonZero<usize>` that takes no more room than the element.
 //!
 //! Left open in print: how many elements are injected. The signal says "whether the queue needs a flush operation", and
-//! its period is the time in which all of a queue's elements are delivered; so one signal shows all that was inserted.
-//! The paper's variable is a flag that some thread has to take back; here it counts, so that one serves all queues of a
-//! system.
+//! within its period all elements of a queue are delivered. So here one signal publishes every inserted element. The
+//! paper's variable is a flag that some thread must reset. Here it is a counter, so that one signal serves all queues
+//! of a system.
 //!
 //! # The other methods of section 2.6
 //!
 //! Methods 1 and 2 are not built. In method 1 the auxiliary thread inserts by itself: then there are two producers, and
 //! the ring is for one. In method 2 the timer interrupts the producer, which would have to be reentrant: a signal
-//! handler between the write of an element and the update of `nextWrite` would overwrite it. The paper says as much of
-//! both. Method 4 is [`mcring_callback`](super::mcring_callback).
+//! handler that runs between the write of an element and the update of `nextWrite` would overwrite the element. The
+//! paper makes the same objection to both. Method 4 is [`mcring_callback`](super::mcring_callback).
 //!
 //! # What differs from print, and why safety forces it
 //!
@@ -36,10 +36,10 @@
 //!
 //! # What hangs, and when
 //!
-//! What hangs with the raw ring: two threads in a ring of two queues that have each inserted less than a batch and
-//! poll. The timer goes on, but a thread that polls does not insert, and a thread that does not insert does not look at
-//! the signal ("deadlock remains unsolved"). For the same reason the last elements of a stream stay invisible until the
-//! producer inserts again, or [flushes](Producer::flush) by itself.
+//! The same cases hang as with the raw ring: two threads in a ring of two queues that have each inserted less than a
+//! batch and poll. The timer goes on, but a thread that polls does not insert, and a thread that does not insert does
+//! not look at the signal ("deadlock remains unsolved"). For the same reason the last elements of a stream stay
+//! invisible until the producer inserts again, or [flushes](Producer::flush) by itself.
 
 use super::slots::Line;
 use super::{Dequeue, Enqueue, mcring};
@@ -67,7 +67,7 @@ impl Signal {
         self.0.fetch_add(1, Relaxed);
     }
 
-    /// How often it was raised.
+    /// How often the signal was raised.
     pub fn count(&self) -> usize {
         self.0.load(Relaxed)
     }
@@ -90,7 +90,7 @@ pub fn channel<T: Copy + Send>(
 /// The end that inserts.
 pub struct Producer<T> {
     ring: mcring::Producer<Option<T>>,
-    /// The signal up to which all was flushed.
+    /// The count of the signal at the last complete flush.
     seen: usize,
     signal: Signal,
 }
@@ -101,7 +101,7 @@ pub struct Consumer<T> {
 }
 
 impl<T: Copy + Send> Producer<T> {
-    /// Injects unused elements until all that was inserted is visible; false if the ring was full before.
+    /// Injects unused elements until every inserted element is visible. False if the ring became full before that.
     pub fn flush(&mut self) -> bool {
         self.ring.inject_unused()
     }
@@ -160,8 +160,8 @@ mod timer {
     use std::thread::{Builder, JoinHandle, sleep};
     use std::time::{Duration, Instant};
 
-    /// The auxiliary thread; it ends when this is dropped. Its wake-ups disturb whatever runs beside it, so end it
-    /// before anything else is measured.
+    /// The auxiliary thread. It ends when this value is dropped. Its wake-ups disturb other programs on the machine, so
+    /// end it before the next measurement.
     #[derive(Debug)]
     pub struct Timer {
         signal: Signal,
@@ -170,11 +170,11 @@ mod timer {
     }
 
     impl Timer {
-        /// Section 5.3.
+        /// The period of section 5.3.
         pub const PAPER_PERIOD: Duration = Duration::from_micros(10);
 
-        /// Starts a thread that raises a new signal once a period, or as often as the system wakes it.
-        /// [`Signal::count`] says how often that was.
+        /// Starts a thread that raises a new signal once a period. The system may wake it less often: [`Signal::count`]
+        /// tells how often it was raised.
         ///
         /// # Errors
         /// No thread can be started.
@@ -190,7 +190,7 @@ mod timer {
                     let now = Instant::now();
                     match next.checked_duration_since(now) {
                         Some(rest) => sleep(rest),
-                        // Not in time: what was missed is not made up for.
+                        // The thread woke too late. Missed signals are not made up for.
                         None => next = now,
                     }
                     raised.raise();
@@ -199,7 +199,7 @@ mod timer {
             Ok(Self { signal, over, thread: Some(thread) })
         }
 
-        /// What this timer raises.
+        /// The signal that this timer raises.
         pub fn signal(&self) -> &Signal {
             &self.signal
         }
@@ -209,7 +209,7 @@ mod timer {
         fn drop(&mut self) {
             self.over.store(true, Relaxed);
             if let Some(thread) = self.thread.take() {
-                // It does not panic.
+                // The thread does not panic.
                 let _ = thread.join();
             }
         }
@@ -218,7 +218,7 @@ mod timer {
     /// By default Linux wakes a thread up to 50 microseconds late, five of the paper's periods.
     fn wake_in_time() {
         #[cfg(target_os = "linux")]
-        // SAFETY: this option takes a number and concerns the calling thread's timers alone. If it fails they stay
+        // SAFETY: this option takes a number and changes only the calling thread's timers. If the call fails, they stay
         // late.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);

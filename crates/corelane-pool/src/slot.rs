@@ -59,8 +59,8 @@ impl Slot {
         }
     }
 
-    /// True for the first call only. The thread calls it when it begins; the drop of an unstarted [`Worker`] calls it,
-    /// too.
+    /// True for the first call only. The thread calls it when it begins; so does the drop of a worker that never
+    /// started.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Acquire)
     }

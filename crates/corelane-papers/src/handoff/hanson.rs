@@ -5,16 +5,16 @@
 //!
 //! # How it works
 //!
-//! 1. `send` admits one put at a time. It lays its item down, releases `recv`, and waits for `sync`.
-//! 2. A take acquires `recv`, takes the item, releases `sync` for the put, and `send` for the next one.
+//! 1. `send` admits one put at a time. The put stores its item, releases `recv`, and waits for `sync`.
+//! 2. A take acquires `recv`, takes the item, and releases `sync` for the put and `send` for the next put.
 //!
-//! A rendezvous that has begun cannot be undone, so there is no time-out and nothing that never waits.
+//! A rendezvous that has begun cannot be undone. So there are no time-outs and no `try_` calls.
 //!
 //! # Synchronization
 //!
 //! - recv, release (put) → acquire (take): the item is written before it is read.
 //! - send, release (take) → acquire (next put): the item is read before the next one is written.
-//! - sync, release (take) → acquire (put): what came before the take is visible after the put.
+//! - sync, release (take) → acquire (put): everything before the take is visible after the put.
 //!
 //! # Progress
 //!
@@ -22,7 +22,7 @@
 //!
 //! # When to use it, and when not
 //!
-//! Never; to see what the textbook's form costs.
+//! Never use it, except to measure what the textbook's form costs.
 //!
 //! # Memory
 //!
@@ -32,7 +32,7 @@ use super::NO_PANIC;
 use corelane::papers::{Condvar, Mutex, UnsafeCell};
 use std::fmt;
 
-/// A counting semaphore that sleeps at once.
+/// A counting semaphore. A thread that has to wait sleeps at once.
 struct Semaphore {
     permits: Mutex<usize>,
     released: Condvar,
@@ -57,7 +57,7 @@ impl Semaphore {
     }
 }
 
-/// Hanson's synchronous queue. See the [module](super) for what it cannot.
+/// Hanson's synchronous queue. See the [module](super) for its limits.
 ///
 /// ```
 /// use corelane_papers::handoff::Hanson;
@@ -75,11 +75,11 @@ pub struct Hanson<T> {
     recv: Semaphore,
 }
 
-// SAFETY: items move between threads, hence `T: Send`; the semaphores admit one thread at a time to the item.
+// SAFETY: items move between threads, hence `T: Send`. The semaphores admit one thread at a time to the item.
 unsafe impl<T: Send> Sync for Hanson<T> {}
 
 impl<T: Send> Hanson<T> {
-    /// A queue that no thread waits in.
+    /// Makes a queue in which no thread waits.
     pub fn new() -> Self {
         let (sync, send, recv) = (Semaphore::new(0), Semaphore::new(1), Semaphore::new(0));
         Self { item: UnsafeCell::new(None), sync, send, recv }
@@ -88,8 +88,8 @@ impl<T: Send> Hanson<T> {
     /// Waits for an item.
     pub fn take(&self) -> T {
         self.recv.acquire();
-        // SAFETY: the one put that `send` admitted has released `recv` once and touches the item no more; `send` admits
-        // no other before it is released below.
+        // SAFETY: the one put that `send` admitted has released `recv` once and no longer touches the item. `send`
+        // admits no other put before it is released below.
         let item = self.item.with_mut(|item| unsafe { (*item).take() });
         self.sync.release();
         self.send.release();
@@ -99,7 +99,7 @@ impl<T: Send> Hanson<T> {
     /// Waits until the item is taken.
     pub fn put(&self, item: T) {
         self.send.acquire();
-        // SAFETY: `send` admits one put at a time, and no take gets past `recv` before it is released below.
+        // SAFETY: `send` admits one put at a time, and no take gets past `recv` before `recv` is released below.
         self.item.with_mut(|slot| unsafe { *slot = Some(item) });
         self.recv.release();
         self.sync.acquire();

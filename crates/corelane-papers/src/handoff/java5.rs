@@ -1,26 +1,26 @@
 //! The synchronous queue of Java SE 5.0: a lock, and a list of waiting threads for each side.
 //!
-//! Source: Listing 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), and what its text says about the two
-//! modes.
+//! Source: Listing 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott), and its text on the two modes.
 //!
 //! # How it works
 //!
-//! 1. A put takes the lock and looks for a take that waits. If there is one it leaves the lock, gives it the item and
-//!    wakes it.
-//! 2. Otherwise it leaves a node with the item in the list of waiting puts, leaves the lock, and sleeps until a take
-//!    has the item.
-//! 3. A take is the same with the sides exchanged.
-//! 4. A request whose time is up is marked in its node; a thread that finds it marked looks for the next one. Then it
-//!    is taken out of its list, which is walked under the lock.
+//! 1. A put takes the lock and looks for a waiting take. If it finds one, it leaves the lock, gives the take the item
+//!    and wakes it.
+//! 2. Otherwise the put leaves a node with the item in the list of waiting puts. It leaves the lock, and sleeps until a
+//!    take has the item.
+//! 3. A take does the same with the sides exchanged.
+//! 4. A request whose time is up is marked in its node. A thread that finds a marked node looks for the next one. The
+//!    request is then removed from its list, which is walked under the lock.
 //!
-//! The lists are queues in fair mode and stacks otherwise. In fair mode the lock, too, is first come first served, as a
-//! request's place is decided when it gets the lock: a thread that leaves the lock hands it to the one that has slept
-//! for it longest, and no thread can use it until that one has woken up. This is why fair mode was slow.
+//! The lists are queues in fair mode and stacks otherwise. In fair mode the lock is first come first served as well,
+//! because a request's place is decided when it gets the lock. A thread that leaves the lock hands it to the thread
+//! that has slept for it longest, and no thread can use the lock until that thread has woken up. This is why fair mode
+//! was slow.
 //!
 //! # Synchronization
 //!
-//! - the node's lock: the item is written before it is read, and one of match and time-out wins.
-//! - the entry lock: the lists.
+//! - the node's lock: the item is written before it is read, and either the match or the time-out wins.
+//! - the entry lock: orders all accesses to the lists.
 //!
 //! # Progress
 //!
@@ -28,11 +28,11 @@
 //!
 //! # When to use it, and when not
 //!
-//! Never; to see what one lock for both sides costs, and a fair one above all.
+//! Never use it, except to measure what one lock for both sides costs, above all a fair one.
 //!
 //! # Memory
 //!
-//! An allocation for each request that waits.
+//! One allocation for each request that waits.
 
 use super::NO_PANIC;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
@@ -42,16 +42,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// One request that waits.
+/// A request that waits.
 struct Node<T> {
     state: Mutex<State<T>>,
     token: Token,
 }
 
 enum State<T> {
-    /// With the item of a put.
+    /// Waits with the item of a put.
     Waiting(Option<T>),
-    /// With the item for a take.
+    /// Matched, with the item for a take.
     Matched(Option<T>),
     Cancelled,
 }
@@ -72,7 +72,7 @@ impl<T> Node<T> {
         Ok(theirs)
     }
 
-    /// Sleeps until a partner has come, and returns its item; or until the time is up, and returns the own one.
+    /// Sleeps until a partner has come, and returns its item. If the time is up first, returns the request's own item.
     fn wait(&self, deadline: Option<Instant>) -> Result<Option<T>, Option<T>> {
         loop {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -100,7 +100,7 @@ struct Lists<T> {
     takes: List<T>,
 }
 
-/// A lock that is first come first served.
+/// A lock that serves threads first come first served.
 struct FifoLock(Mutex<Line>);
 
 struct Line {
@@ -120,7 +120,7 @@ impl FifoLock {
             line.waiting.push_back(node.clone());
             node
         };
-        // Held by us from the match on.
+        // This thread holds the lock from the match on.
         let _ = node.wait(None);
     }
 
@@ -159,32 +159,32 @@ pub struct JavaFive<T> {
 }
 
 impl<T: Send> JavaFive<T> {
-    /// A queue that no thread waits in.
+    /// Makes a queue in which no thread waits.
     pub fn new(fairness: Fairness) -> Self {
         let entry =
             (fairness == Fairness::Fair).then(|| FifoLock(Mutex::new(Line { held: false, waiting: VecDeque::new() })));
         Self { entry, lists: Mutex::new(Lists { puts: VecDeque::new(), takes: VecDeque::new() }) }
     }
 
-    /// Runs a few instructions that do not panic under the queue's lock.
+    /// Runs `section` under the queue's lock: a few instructions that do not panic.
     fn locked<R>(&self, section: impl FnOnce(&mut Lists<T>) -> R) -> R {
         let Some(entry) = &self.entry else {
             return section(&mut self.lists.lock().expect(NO_PANIC));
         };
         entry.lock();
-        // Never contended: the entry lock is held.
+        // Never contended, because the entry lock is held.
         let result = section(&mut self.lists.lock().expect(NO_PANIC));
         entry.unlock();
         result
     }
 
-    /// Takes a request that waits for its partner out of its list: a put's, or a take's.
+    /// Takes a waiting request, a put or a take, out of its list.
     fn pop(&self, lists: &mut Lists<T>, put: bool) -> Option<Arc<Node<T>>> {
         let list = if put { &mut lists.puts } else { &mut lists.takes };
         if self.entry.is_some() { list.pop_front() } else { list.pop_back() }
     }
 
-    /// A put (with an item) or a take (without): the partner's item, or the own one when the time is up.
+    /// A put (with an item) or a take (without). Returns the partner's item, or the request's own when the time is up.
     fn transfer(&self, mut item: Option<T>, deadline: Option<Instant>) -> Result<Option<T>, Option<T>> {
         let is_put = item.is_some();
         loop {
@@ -224,7 +224,7 @@ impl<T: Send> JavaFive<T> {
         self.transfer(None, None).ok().flatten().expect("nothing ends this wait but an item")
     }
 
-    /// Hands the item to a take that waits, if there is one. Never waits for one.
+    /// Hands the item to a waiting take, if there is one. Never waits.
     ///
     /// # Errors
     /// No take waits. The item comes back.
@@ -240,7 +240,7 @@ impl<T: Send> JavaFive<T> {
         Err(TryPushError::Full(item.expect("no take has it")))
     }
 
-    /// Waits until the item is taken, but not longer than this.
+    /// Waits until the item is taken, at most for `timeout`.
     ///
     /// # Errors
     /// The time is up. The item comes back.
@@ -252,7 +252,7 @@ impl<T: Send> JavaFive<T> {
         }
     }
 
-    /// Waits for an item, but not longer than this.
+    /// Waits for an item, at most for `timeout`.
     ///
     /// # Errors
     /// The time is up.

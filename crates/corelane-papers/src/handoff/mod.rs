@@ -1,4 +1,4 @@
-//! The synchronous queues that the paper compares its own with. For the bench, and to read.
+//! The synchronous queues with which the paper compares its own. They serve the bench and the reader.
 //!
 //! Source: Listings 1, 3 and 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
 //!
@@ -18,5 +18,5 @@ pub use hanson::Hanson;
 pub use java5::JavaFive;
 pub use naive::Naive;
 
-/// Why a lock is never poisoned.
+/// The message if a lock is poisoned, which never happens.
 const NO_PANIC: &str = "nothing panics under this lock";

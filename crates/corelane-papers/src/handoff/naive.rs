@@ -4,21 +4,21 @@
 //!
 //! # How it works
 //!
-//! 1. A put waits until no other put is under way, says that one is, lays its item down and wakes all threads. Then it
-//!    waits until the item is gone, says that no put is under way any more, and wakes all threads.
+//! 1. A put waits until no other put is under way, and marks itself as under way. It stores its item and wakes all
+//!    threads. Then it waits until the item is gone, clears the mark, and wakes all threads.
 //! 2. A take waits until there is an item, takes it, and wakes all threads.
 //!
 //! # Synchronization
 //!
-//! - the monitor's lock: everything.
+//! - the monitor's lock: orders all accesses.
 //!
 //! # Progress
 //!
-//! Blocking. With n threads that wait, n are woken for each step of each transfer, most of them for nothing.
+//! Blocking. While n threads wait, each step of each transfer wakes all n, most of them in vain.
 //!
 //! # When to use it, and when not
 //!
-//! Never; to see what waking all threads costs.
+//! Never use it, except to measure what waking all threads costs.
 //!
 //! # Memory
 //!
@@ -28,7 +28,7 @@ use super::NO_PANIC;
 use corelane::papers::{Condvar, Mutex};
 use std::fmt;
 
-/// A synchronous queue of one monitor. See the [module](super) for what it cannot.
+/// A synchronous queue of one monitor. See the [module](super) for its limits.
 ///
 /// ```
 /// use corelane_papers::handoff::Naive;
@@ -50,7 +50,7 @@ struct Monitor<T> {
 }
 
 impl<T: Send> Naive<T> {
-    /// A queue that no thread waits in.
+    /// Makes a queue in which no thread waits.
     pub fn new() -> Self {
         Self { monitor: Mutex::new(Monitor { putting: false, item: None }), changed: Condvar::new() }
     }
