@@ -12,19 +12,19 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Picoseconds.
+/// Picoseconds in a nanosecond.
 const NANOSECOND: f64 = 1000.0;
-/// A round trip of two bare words is so many transfers: either thread's store takes the line away from the other, whose
-/// look brings it back.
+/// How many transfers a round trip of two bare words makes. Each thread's store takes the line away from the other
+/// thread, and that thread's next load brings it back.
 const OF_A_ROUND_TRIP: f64 = 4.0;
 
-/// What things cost where nothing is measured.
+/// The costs where none are measured.
 const QUICK: Costs = Costs { access: 250, transfer: 25_000, pause: 25_000 };
 
 /// Width of the first column.
 const NAMES: usize = 34;
 
-/// What is to be printed, and how the program ends.
+/// Runs the model. Returns the text to print and the exit code.
 pub(crate) fn run(arguments: &ScaleArguments) -> Result<(String, ExitCode), String> {
     let emulator = match Emulator::prepare() {
         Ok(emulator) => emulator,
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &ScaleArguments) -> Result<(String, ExitCode), Stri
         return Ok((times(&counted, None, false) + &lines(&counted), ExitCode::SUCCESS));
     }
     let accesses = coherence::accesses(&emulator)?;
-    // Before anything else keeps the CPUs busy.
+    // Measured first, before other work keeps the CPUs busy.
     let effort = Effort { sample: Duration::from_millis(20), ..Effort::full(Effort::LEAST_ROUNDS) };
     let mut meter = Meter::new("scale");
     let record = runner::run(&EXPERIMENT, &effort, &mut meter);
@@ -75,14 +75,14 @@ figures are to be compared with each other.
     Ok((out, ExitCode::SUCCESS))
 }
 
-/// The median of a series of the panel whose id begins so.
+/// The median of a series in the first panel whose id begins with `panel`.
 fn median(record: &Record, panel: &str, series: &str) -> Option<f64> {
     let panel = record.panels.iter().find(|it| it.id.starts_with(panel))?;
     let series = panel.series.iter().find(|it| it.name == series)?;
     series.points.first()?.summary().map(|summary| summary.median)
 }
 
-/// Nanoseconds an item, in the middle of the seeds'.
+/// Nanoseconds an item: the median over the seeds.
 fn modelled(counted: &Counted, shape: usize) -> f64 {
     let times = counted.plays[shape].iter().map(|reading| reading.time as f64 / reading.items as f64 / NANOSECOND);
     Summary::of(times).map_or(f64::NAN, |summary| summary.median)
@@ -97,7 +97,7 @@ fn heading(out: &mut String, title: &str, before: &[&str], shapes: usize) {
     out.push('\n');
 }
 
-/// What an item takes, by the model; and at one to one what it is measured to take.
+/// The modelled time of an item, and the measured time at one to one.
 fn times(counted: &[Counted], record: Option<&Record>, is_checked: bool) -> String {
     let mut out = String::new();
     let shapes = counted.first().map_or(0, |queue| queue.plays.len());
@@ -124,7 +124,7 @@ fn times(counted: &[Counted], record: Option<&Record>, is_checked: bool) -> Stri
     out
 }
 
-/// What moves, and what is tried in vain.
+/// Lines that move, and compare-and-swaps that fail.
 fn lines(counted: &[Counted]) -> String {
     let mut out = String::new();
     let shapes = counted.first().map_or(0, |queue| queue.plays.len());

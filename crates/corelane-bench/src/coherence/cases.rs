@@ -1,4 +1,4 @@
-//! What is counted: every queue, in several runs.
+//! The cases to count: every queue, in several runs.
 
 use super::guest::{self, Rounds, at_once, in_turns, made, puts, takes};
 use crate::contender::{Batches, Ends, Kind, Messages, Pair};
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many items a queue holds, unless a figure says otherwise.
 const CAPACITY: usize = 1024;
-/// Items of a batch.
+/// How many items a batch has.
 const BATCH: usize = 64;
 
-/// What a case is for.
+/// The purpose of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A row of the table.
     Table,
-    /// Requests that wait, and ask whether they still have to.
+    /// Waiting requests that ask whether they were met.
     FollowUps,
-    /// MCRingBuffer's Figure 11.
+    /// Figure 11 of the MCRingBuffer paper.
     Figure11,
-    /// B-Queue's Table 2, one queue.
+    /// Table 2 of the B-Queue paper: one queue.
     Table2,
-    /// B-Queue's Table 3, seven.
+    /// Table 3 of the B-Queue paper: seven queues.
     Table3,
 }
 
@@ -37,13 +37,14 @@ pub(crate) struct Case {
     pub(crate) part: Part,
     pub(crate) queue: String,
     pub(crate) kind: Kind,
-    /// How it is run.
+    /// The name of the run.
     pub(crate) run: String,
-    /// Size of an item.
+    /// The size of an item.
     pub(crate) bytes: usize,
-    /// Threads that put; the others take.
+    /// How many threads put. The others take.
     pub(crate) putters: usize,
-    /// Plays it inside the emulator, with few items if it is only to be seen that it runs; how many items were counted.
+    /// Plays the case inside the emulator, with few items if the run only checks that it works. Returns how many items
+    /// were counted.
     pub(crate) play: Box<dyn Fn(Amount) -> u64>,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     Full,
-    /// Enough to see that it runs: of the papers' figures.
+    /// Only enough to check that the papers' figures run.
     Quick,
 }
 
@@ -61,7 +62,7 @@ impl Case {
         Case { part: Part::Table, queue, kind, run, bytes: 8, putters: 1, play: Box::new(move |_| play()) }
     }
 
-    /// Whether its counts are kept: what is ours is, and the directory's own test.
+    /// Whether the counts of this case are kept. They are for our own queues and for the directory's own test.
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self.part, Part::Table | Part::FollowUps) && self.kind != Kind::Crate
     }
@@ -83,7 +84,7 @@ impl Case {
 pub(crate) const FILL: &str = "filled, drained";
 const ONE: &str = "one at a time";
 
-/// Several laps of a queue in turns of so many items.
+/// Several laps of a queue, in turns of `a_turn` items.
 fn laps(capacity: usize, a_turn: usize) -> Rounds {
     let lap = capacity.div_ceil(a_turn) as u64;
     Rounds { warm: 2 * lap, counted: 2 * lap }
@@ -102,7 +103,7 @@ impl<E, S> Numbered<E, S> {
     }
 }
 
-/// The capacity of the queue that has a constant one.
+/// The capacity of the one queue whose capacity is a constant.
 const CONSTANT: usize = 2048;
 
 fn pair<P: Pair<T>, T: Item>(capacity: usize) -> Ends<P, T> {
@@ -110,7 +111,7 @@ fn pair<P: Pair<T>, T: Item>(capacity: usize) -> Ends<P, T> {
         .unwrap_or_else(|unable| panic!("{}: {}", P::name(), unable.0))
 }
 
-/// Turns of up to so many calls; a side that puts or finds nothing ends its turn early.
+/// Turns of up to `a_turn` calls. A side that cannot put, or finds nothing to take, ends its turn early.
 fn one_by_one<P: Pair<T>, T: Item>(capacity: usize, a_turn: usize, rounds: Rounds) -> u64
 where
     T::Stock: Send,
@@ -132,7 +133,7 @@ fn put<P: Pair<T>, T: Item>(tx: &mut Numbered<P::Tx, T::Stock>, most: usize) {
 
 fn take<P: Pair<T>, T: Item>(rx: &mut Numbered<P::Rx, ()>, most: usize) -> u64 {
     let first = rx.next;
-    // One call more than there may be items: a thread that drains a queue learns that it is empty.
+    // One call more than there may be items, so that a thread that drains a queue learns that it is empty.
     for _ in 0..if most == 1 { 1 } else { most + 1 } {
         let Some(item) = P::try_pop(&mut rx.end) else { break };
         assert_eq!(item.says(), T::due(rx.next), "{}", P::name());
@@ -159,13 +160,13 @@ fn in_batches<P: Batches<u64>>() -> u64 {
     in_turns(vec![puts(put), takes(take)], laps(CAPACITY, BATCH))
 }
 
-/// Turns of so many messages of 8 bytes.
+/// Turns of `a_turn` messages of 8 bytes.
 fn messages<M: Messages>(a_turn: usize) -> u64 {
     let (tx, rx) = made(|| M::pair(8)).unwrap_or_else(|unable| panic!("{}: {}", M::name(), unable.0));
     let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
     let put = move || {
         for _ in 0..a_turn {
-            // The length first: one of the queues has it there.
+            // The length comes first, because one of the queues expects it there.
             let message = [8, 0, 0, 0, tx.next as u8, (tx.next >> 8) as u8, 0, 0];
             assert!(M::try_push(&mut tx.end, &message), "{}", M::name());
             tx.next += 1;
@@ -187,7 +188,7 @@ fn messages<M: Messages>(a_turn: usize) -> u64 {
     in_turns(vec![puts(put), takes(take)], laps(CAPACITY, a_turn))
 }
 
-/// A queue that all threads share: each turn of one that puts is so many calls, and so is each turn of one that takes.
+/// A queue that all threads share. Each turn of a thread, whether it puts or takes, is `a_turn` calls.
 fn shared<Q: Sync>(
     make: impl FnOnce() -> Q,
     [putters, takers, a_turn]: [usize; 3],
@@ -202,7 +203,7 @@ fn shared<Q: Sync>(
     in_turns(actors, laps(CAPACITY, putters * a_turn))
 }
 
-/// Turns of `BATCH` items out of one vector and into another.
+/// Turns of `BATCH` items, out of one vector and into another.
 fn batches_of_vectors(
     mut push: impl FnMut(&mut Vec<u64>) -> usize + Send,
     mut pop: impl FnMut(&mut Vec<u64>) -> usize + Send,
@@ -247,7 +248,7 @@ where
     }));
 }
 
-/// A lane for each thread that puts: what [`each_shared`] plays, with ends that are each thread's own.
+/// A lane for each putting thread: the same cases as [`each_shared`], with an end of its own for each thread.
 fn lanes(cases: &mut Vec<Case>) {
     let name = "mpmc lanes";
     let play = |sides: usize, a_turn: usize| {
@@ -261,7 +262,7 @@ fn lanes(cases: &mut Vec<Case>) {
         for mut sender in senders {
             actors.push(puts(move || _ = (0..a_turn).all(|_| sender.try_push(7).is_ok())));
         }
-        // As in `take`: a thread that drains a lane learns that it is empty.
+        // As in `take`: one call more, so that a thread that drains a lane learns that it is empty.
         let calls = if a_turn == 1 { 1 } else { a_turn + 1 };
         for mut receiver in receivers {
             actors.push(takes(move || (0..calls).filter(|_| receiver.try_pop().is_ok()).count() as u64));
@@ -280,7 +281,7 @@ fn lanes(cases: &mut Vec<Case>) {
     }));
 }
 
-/// A take that waits, as a ticket, and a put that finds it.
+/// A take that waits, as a ticket, and a put that meets it.
 fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
     let queue = &made(|| SynchronousQueue::new(fairness));
     let take = || {
@@ -298,14 +299,14 @@ fn by_ticket(fairness: Fairness, putters: usize) -> u64 {
     in_turns(actors, laps(CAPACITY, putters))
 }
 
-/// Remote accesses of all failed follow-ups to one ticket, at most: in a fair queue the next request to come is linked
-/// to it, once.
+/// The most remote accesses that all failed follow-ups to one ticket may make together. In a fair queue the next
+/// request is linked to the ticket, once.
 pub(crate) const MOST_REMOTE: f64 = 1.0;
-/// How often the others come and go while requests wait.
+/// How many further requests come and go while requests wait.
 const COMINGS: u64 = 8;
 
-/// Requests that wait, and ask so many times between any two things that others do; how many. What others do: one more
-/// request comes, and the other kind of call finds one that is none of these.
+/// Lets requests wait, each asking `attempts` times between any two events. Returns the number of requests. At an event
+/// one more request comes, and a call of the other kind meets one that is not among the waiting requests.
 fn follow_ups<T: Send>(
     reserve: impl Fn() -> T + Copy + Send,
     is_met: impl Fn(&mut T) -> bool + Copy + Send,
@@ -315,7 +316,7 @@ fn follow_ups<T: Send>(
     let mut others = Vec::new();
     let mut actors = vec![puts(move || {
         if others.is_empty() {
-            // In a fair queue these are met first, in an unfair one those that come later.
+            // A fair queue meets these requests first. An unfair queue meets the ones that come later.
             others.extend((0..COMINGS).map(|_| reserve()));
         } else {
             others.push(reserve());
@@ -332,7 +333,7 @@ fn follow_ups<T: Send>(
             0
         })
     }));
-    // In the first round all tickets are taken.
+    // In the first round every ticket is made.
     in_turns(actors, Rounds { warm: 1, counted: COMINGS });
     tickets as u64
 }
@@ -349,7 +350,7 @@ fn follow_ups_of_puts(fairness: Fairness, shape: [usize; 2]) -> u64 {
     follow_ups(|| queue.reserve_put(7), |ticket| ticket.try_followup().is_some(), meet, shape)
 }
 
-/// Words that one thread writes and another reads, in turns: what the directory has to say of them is known.
+/// Words that one thread writes and another reads, in turns. The directory's counts for them are known in advance.
 fn bare_words(words: usize) -> u64 {
     let words: &[AtomicU64] = &made(|| (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
     let put = || words.iter().for_each(|word| word.store(7, Relaxed));
@@ -357,7 +358,7 @@ fn bare_words(words: usize) -> u64 {
     in_turns(vec![puts(put), takes(take)], laps(CAPACITY, words.len()))
 }
 
-/// From one thread to several, with a queue to each: turns of so many items a queue.
+/// One thread to several, with a queue to each: turns of `a_turn` items a queue.
 fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize, rounds: Rounds) -> u64 {
     let (mut txs, mut actors) = (Vec::new(), Vec::new());
     for _ in 0..queues {
@@ -370,7 +371,7 @@ fn fan<P: Pair<u64>>(queues: usize, capacity: usize, a_turn: usize, rounds: Roun
     in_turns(actors, rounds)
 }
 
-/// Both threads at once, as the papers measure.
+/// Both threads run at once, as the papers measure.
 fn free<P: Pair<u64>>(capacity: usize, items: u64) -> u64 {
     let (tx, rx) = pair::<P, u64>(capacity);
     let (mut tx, mut rx) = (Numbered::new(tx, ()), Numbered::new(rx, ()));
@@ -380,7 +381,7 @@ fn free<P: Pair<u64>>(capacity: usize, items: u64) -> u64 {
         }
     };
     let take = || {
-        // What a form that shows batches only never shows is less than one.
+        // A form that publishes only whole batches leaves an incomplete batch invisible.
         while rx.next < items / P::GRAIN * P::GRAIN {
             take::<P, u64>(&mut rx, 1);
         }
@@ -389,14 +390,14 @@ fn free<P: Pair<u64>>(capacity: usize, items: u64) -> u64 {
     at_once([puts(put), takes(take)])
 }
 
-/// Turns of the figures.
+/// Items a turn in the figures.
 pub(crate) const TURNS: [usize; 5] = [1, 10, 50, 200, 2000];
-/// The run of a figure that has no turns.
+/// The name of the run of a figure that has no turns.
 pub(crate) const FREE: &str = "at once";
 
-/// Rounds of a figure's turns.
+/// The rounds for a figure's turns.
 fn rounds(capacity: usize, a_turn: usize, amount: Amount) -> Rounds {
-    /// More than the largest batch, so something moves.
+    /// More than the largest batch, so that some items become visible.
     const ITEMS: usize = 600;
     let few = ITEMS.div_ceil(a_turn) as u64;
     match amount {
@@ -426,7 +427,7 @@ fn figure<P: Pair<u64>>(cases: &mut Vec<Case>, part: Part) {
     }
 }
 
-/// Every case there is. Their numbers are what this program and its copy in the emulator agree upon.
+/// All cases. This program and its copy in the emulator identify a case by its position here.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = table();
     for (name, fairness) in [("handoff, fair", Fairness::Fair), ("handoff, unfair", Fairness::Unfair)] {
@@ -451,7 +452,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// All that the table has.
+/// All cases of the table.
 fn table() -> Vec<Case> {
     let mut cases = Vec::new();
     for (words, run) in [(CAPACITY, FILL), (1, ONE)] {
@@ -497,7 +498,7 @@ fn table() -> Vec<Case> {
     cases
 }
 
-/// A safe design: items of 8 bytes in all runs, larger ones in one.
+/// The cases of a safe design: items of 8 bytes in all runs, larger items in one run.
 fn spsc<P>(cases: &mut Vec<Case>)
 where
     P: Batches<u64>
@@ -555,7 +556,7 @@ where
 }
 
 fn size<P: Pair<Block<WORDS>>, const WORDS: usize>(cases: &mut Vec<Case>) {
-    // One at a time a larger item is its own line, at least, beside what tells of it.
+    // One at a time, a larger item moves at least its own line, apart from the line that announces it.
     let runs: &[_] = if WORDS == 8 { &[(CAPACITY, FILL), (1, ONE)] } else { &[(CAPACITY, FILL)] };
     for &(a_turn, run) in runs {
         let play = move || one_by_one::<P, Block<WORDS>>(CAPACITY, a_turn, laps(CAPACITY, a_turn));

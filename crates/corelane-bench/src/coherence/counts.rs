@@ -1,12 +1,12 @@
-//! What the directory wrote.
+//! The counts that the directory wrote.
 
 use std::collections::BTreeMap;
 
-/// One case as it was counted.
+/// The counts of one case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) items: u64,
-    /// On the clocks of a crowd, in picoseconds.
+    /// Time on the clocks of a crowd, in picoseconds.
     pub(crate) time: u64,
     /// Compare-and-swaps of a crowd that failed.
     pub(crate) failed: u64,
@@ -14,28 +14,28 @@ pub(crate) struct Reading {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What a thread did in the regions of one length; 0: in none.
+/// The accesses of one thread in the regions of one length; length 0 stands for memory outside regions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Count {
     pub(crate) thread: usize,
     pub(crate) region: u64,
     pub(crate) accesses: u64,
-    /// Reads of lines that another thread wrote and this one did not hold.
+    /// Reads of lines that another thread wrote and this thread did not hold.
     pub(crate) reads: u64,
-    /// Writes to lines that others held and this one did not.
+    /// Writes to lines that other threads held and this thread did not.
     pub(crate) writes: u64,
-    /// Writes to lines that this one held and others too.
+    /// Writes to lines that this thread and other threads held.
     pub(crate) upgrades: u64,
 }
 
 impl Count {
-    /// Lines that came to this thread.
+    /// How many lines came to this thread.
     pub(crate) fn moved(&self) -> u64 {
         self.reads + self.writes
     }
 }
 
-/// A line of a small region, or of none.
+/// A line of a small region, or of no region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) region: u64,
@@ -43,14 +43,14 @@ pub(crate) struct Line {
     pub(crate) moved: u64,
 }
 
-/// Lines of cache that moved, an item.
+/// Cache lines moved an item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PerItem {
-    /// To the threads that take.
+    /// Lines that moved to the taking threads.
     pub(crate) out: f64,
-    /// To the threads that put.
+    /// Lines that moved to the putting threads.
     pub(crate) back: f64,
-    /// Copies that others lost, though nothing moved.
+    /// Copies that other threads lost although no line moved.
     pub(crate) upgrades: f64,
 }
 
@@ -64,7 +64,7 @@ impl Reading {
         }
     }
 
-    /// The remote accesses of the taking thread that made most of them, as `out`.
+    /// The remote accesses of the taking thread that made the most of them; `out` in the result.
     pub(crate) fn worst(&self, putters: usize) -> PerItem {
         let mut threads: BTreeMap<usize, u64> = BTreeMap::new();
         for count in self.counts.iter().filter(|count| count.thread >= putters) {
@@ -74,7 +74,7 @@ impl Reading {
         PerItem { out, back: 0.0, upgrades: 0.0 }
     }
 
-    /// Lines that moved to any thread.
+    /// How many lines moved to any thread.
     pub(crate) fn moved(&self) -> u64 {
         self.counts.iter().map(Count::moved).sum()
     }

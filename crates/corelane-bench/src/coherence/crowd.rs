@@ -1,8 +1,8 @@
 //! Queues between any number of threads, on the clocks of the directory.
 //!
-//! One thread alone fills a queue by half and drains it: its accesses. Then, after a lap of each putter's that is not
-//! counted, threads of either side go on until a number of items has gone through; how they are switched inside their
-//! calls is drawn by a seed.
+//! First one thread alone fills a queue by half and drains it; this counts the thread's accesses. Then threads of both
+//! sides go on until a number of items has gone through, after one lap of each putting thread that is not counted. A
+//! seed draws where the threads are switched inside their calls.
 
 use super::counts::Reading;
 use super::emulator::Emulator;
@@ -15,7 +15,7 @@ use crate::raw::directory::Costs;
 use crate::topology;
 use std::collections::BTreeMap;
 
-/// Threads that put, and that take.
+/// How many threads put, and how many take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) putters: usize,
@@ -28,20 +28,20 @@ const fn shape(putters: usize, takers: usize) -> Shape {
 
 pub(crate) const SHAPES: [Shape; 7] =
     [shape(1, 1), shape(2, 2), shape(4, 4), shape(8, 8), shape(16, 16), shape(1, 4), shape(4, 1)];
-/// How often each shape is played, with other seeds.
+/// How many seeds each shape is played with.
 const SEEDS: usize = 3;
-/// Items of a play: a multiple of each number of threads.
+/// Items of one play: a multiple of each number of threads.
 const ITEMS: u64 = 1600;
 
 /// As many items as a queue holds.
 const LAP: u64 = 1024;
 
-/// Shapes, seeds and items.
+/// The shapes, seeds and items to play.
 fn amount(quick: bool) -> (&'static [Shape], usize, u64) {
     if quick { (&SHAPES[..3], 1, ITEMS / 4) } else { (&SHAPES, SEEDS, ITEMS) }
 }
 
-/// A queue, and what is played with it: a shape and a seed; without a shape, one thread alone.
+/// A queue and its play. The play gets a shape and a seed; without a shape, one thread plays alone.
 struct Queue {
     name: String,
     play: fn(Option<Shape>, u64, u64, &Costs) -> u64,
@@ -64,7 +64,7 @@ fn play<M: ManyToMany>(shape: Option<Shape>, items: u64, seed: u64, costs: &Cost
         });
         return on_clocks(vec![both], seed, costs);
     }
-    // Each slot has been a putter's, and a taker's after it: what a first lap meets has not to be brought.
+    // After this lap each slot was used by a putting and then by a taking thread, so no first touch is counted.
     for (putter, tx) in txs.iter_mut().enumerate() {
         for _ in 0..LAP / RUN {
             before(putter, || assert!((0..RUN).all(|item| M::put(tx, item)), "{}", M::name()));
@@ -88,10 +88,10 @@ fn play<M: ManyToMany>(shape: Option<Shape>, items: u64, seed: u64, costs: &Cost
     on_clocks(actors, seed, costs)
 }
 
-/// Inside the emulator: all that is played of a queue, or one thread alone. A case's number is that of its shape times
-/// [`SEEDS`], and its seed's.
+/// Inside the emulator: plays every shape and seed of a queue, or one thread alone. The number of a case is the number
+/// of its shape times [`SEEDS`], plus the number of its seed.
 pub(crate) fn guest(arguments: &CrowdArguments) {
-    // One thread runs at a time, and the next is woken sooner on the CPU of the last one.
+    // One thread runs at a time, and a thread wakes sooner on the CPU of the thread before it.
     let cpus = topology::cpus();
     if let Some(&cpu) = cpus.get(arguments.queue % cpus.len().max(1)) {
         topology::pin(cpu);
@@ -111,11 +111,11 @@ pub(crate) fn guest(arguments: &CrowdArguments) {
     }
 }
 
-/// What was counted of a queue.
+/// The counts of a queue.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) name: String,
-    /// Of each shape, in their order: a reading a seed.
+    /// The readings by shape, in the order of [`SHAPES`], one for each seed.
     pub(crate) plays: Vec<Vec<Reading>>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn accesses(emulator: &Emulator) -> Result<BTreeMap<String, f64>, Str
     queues.into_iter().zip(&readings).map(|(queue, readings)| Ok((queue.name, of(readings)?))).collect()
 }
 
-/// Plays every queue that has costs.
+/// Plays every queue for which `costs` returns costs.
 pub(crate) fn count(
     emulator: &Emulator,
     quick: bool,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const PLUGIN: &str = include_str!("../../coherence/directory.c");
 
-/// In an unpacked package.
+/// The path inside an unpacked package.
 const PROGRAM: &str = "usr/bin/qemu-x86_64";
 
 /// Why there is no emulator.
@@ -25,10 +25,10 @@ pub(crate) struct Missing(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Emulator {
     program: PathBuf,
-    /// Where an unpacked package has the libraries that the system has not.
+    /// Where an unpacked package has the libraries that the system lacks.
     libraries: Option<PathBuf>,
     plugin: PathBuf,
-    /// Of this process; removed at the end.
+    /// A directory of this process, removed at the end.
     scratch: PathBuf,
 }
 
@@ -38,14 +38,14 @@ impl Drop for Emulator {
     }
 }
 
-/// Where `fetch-emulator` has put it: `target/emulator`, above this program.
+/// The directory `target/emulator`, above this program, into which `fetch-emulator` unpacks.
 fn fetched() -> Option<PathBuf> {
     let exe = env::current_exe().ok()?;
     exe.ancestors().map(|directory| directory.join("emulator")).find(|root| root.join(PROGRAM).exists())
 }
 
 impl Emulator {
-    /// The emulator that was fetched, or the system's; its plugin is compiled.
+    /// Finds the fetched emulator, or the system's, and compiles its plugin.
     pub(crate) fn prepare() -> Result<Self, Missing> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(Missing("cache lines are counted on Linux and x86-64 only".to_owned()));
@@ -64,7 +64,7 @@ impl Emulator {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        // Nothing of this process's surroundings: what a program has on its stack at its start must not matter.
+        // The environment is cleared: it would lie on the program's stack at its start and change the counts.
         command.env_clear();
         if let Some(libraries) = &self.libraries {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -109,8 +109,8 @@ impl Emulator {
         Ok(())
     }
 
-    /// Counts the chosen cases: those of a queue in one process, as many processes at once as there are CPUs. Where it
-    /// is only to be seen that they run, in no more processes than that.
+    /// Counts the chosen cases. The cases of one queue run in one process, and as many processes run at once as there
+    /// are CPUs. A check that the cases only run uses no more processes than that.
     pub(crate) fn count(
         &self,
         cases: &[Case],
@@ -143,8 +143,8 @@ impl Emulator {
         }
     }
 
-    /// Has this very program run with each of these arguments in the emulator, as many processes at once as there are
-    /// CPUs; what the directory counted of each, in their order.
+    /// Runs this very program in the emulator with each of these arguments, as many processes at once as there are
+    /// CPUs. Returns the directory's counts of each, in the order of the arguments.
     pub(crate) fn each(&self, guests: Vec<Vec<String>>) -> Result<Vec<BTreeMap<usize, Reading>>, String> {
         let processes = thread::available_parallelism().map_or(1, usize::from).min(guests.len());
         let next = AtomicUsize::new(0);
@@ -187,7 +187,7 @@ impl Emulator {
     }
 }
 
-/// Waits for a child that writes a few lines at most, but not for ever: a queue may hang.
+/// Waits for a child that writes a few lines at most. The wait has a limit, because a queue may hang.
 fn finish(mut child: Child) -> Result<(), String> {
     const BOUND: Duration = Duration::from_secs(180);
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The papers' figures that a directory can repeat, as the experiment `cache-lines` asks for them.
+//! The papers' figures that a directory of cache lines can repeat, for the experiment `cache-lines`.
 
 use super::cases::{self, Amount, Case, FREE, Part};
 use super::counts;
@@ -9,10 +9,10 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What was counted, and how long that took.
+/// The counts, and how long counting took.
 type Counted = (counts::Reading, Duration);
 
-/// Counts the figures' cases, in an emulator that is started when the first of them is asked for.
+/// Counts the figures' cases, in an emulator that is started for the first of them.
 pub(crate) struct Figures {
     cases: Vec<Case>,
     emulator: OnceCell<Result<Emulator, Unable>>,
@@ -32,18 +32,18 @@ impl Figures {
         queues
     }
 
-    /// A queue in turns: a value for each of `TURNS`. Counted once, as it repeats exactly.
+    /// Counts a queue in turns: a value for each of `TURNS`. Counted once, because the counts repeat exactly.
     pub(crate) fn in_turns(&self, part: Part, queue: &str, quick: bool) -> Outcome {
         self.reading(|case| case.part == part && case.run != FREE, queue, quick, false)
     }
 
-    /// Both threads of a queue at once. Counted each time, as it depends on time; but once where it is only to be seen
-    /// that it runs.
+    /// Counts both threads of a queue at once. These counts depend on time, so they are counted in each round, or once
+    /// if the run only checks that the case works.
     pub(crate) fn at_once(&self, part: Part, queue: &str, quick: bool) -> Outcome {
         self.reading(|case| case.part == part && case.run == FREE, queue, quick, !quick)
     }
 
-    /// What was counted of a queue. What is counted once is counted of all queues, as several are at a time.
+    /// The counts of a queue. Counts that repeat exactly are taken for all queues together, several at a time.
     fn reading(&self, of_figure: impl Fn(&Case) -> bool, queue: &str, quick: bool, anew: bool) -> Outcome {
         let numbers = |is_wanted: &dyn Fn(&Case) -> bool| -> Vec<usize> {
             (0..self.cases.len()).filter(|&case| of_figure(&self.cases[case]) && is_wanted(&self.cases[case])).collect()
@@ -79,8 +79,8 @@ impl Figures {
     }
 }
 
-/// Figure 11: lines an item, and what else makes others lose theirs. The tables: of 100 accesses, those that another
-/// thread's cache serves.
+/// Figure 11 shows lines moved an item, and the writes by which other threads lose a copy. The tables show how many of
+/// 100 accesses another thread's cache serves.
 fn value(case: &Case, counted: &counts::Reading) -> f64 {
     match case.part {
         Part::Table2 | Part::Table3 => 100.0 * counted.moved() as f64 / counted.accesses() as f64,

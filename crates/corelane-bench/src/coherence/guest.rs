@@ -1,4 +1,4 @@
-//! What runs inside the emulator: threads that take turns at a queue, so that what moves does not depend on time.
+//! The part that runs inside the emulator. Threads take turns at a queue, so that the counts do not depend on time.
 
 use crate::raw;
 use crate::raw::directory::{self, Costs};
@@ -6,21 +6,21 @@ use std::process;
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-/// Counts one case: its number, and what it plays, which returns how many items went through.
+/// Counts one case. Gets its number and a function that plays it and returns how many items went through.
 pub(super) fn count(case: usize, play: impl FnOnce() -> u64) {
     directory::begin();
     let items = play();
     directory::end(case, items);
 }
 
-/// Makes a queue, whose memory are regions then.
+/// Makes a queue whose memory lies in counted regions.
 pub(super) fn made<Q>(make: impl FnOnce() -> Q) -> Q {
     raw::apart(make)
 }
 
-/// What a thread does here is seen, and counted or only remembered.
+/// Shows the directory what a thread does in `f`. The directory counts it or only remembers it.
 fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
-    /// The others would wait for the turns of a thread that panics. Its message is out by then.
+    /// Aborts if the thread panics: the others would wait for its turns for ever. The panic's message is out by then.
     struct AbortOnPanic;
     impl Drop for AbortOnPanic {
         fn drop(&mut self) {
@@ -38,8 +38,8 @@ fn seen<R>(thread: usize, counted: bool, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Whose turn it is: turns are numbered, and thread `i` of `n` has number `i`, `i + n` and so on. The threads meet here
-/// between their turns, when nothing is counted.
+/// The order of turns. Turns are numbered, and thread `i` of `n` has the turns `i`, `i + n` and so on. The threads
+/// synchronize here between their turns, where nothing is counted.
 #[derive(Debug, Default)]
 struct Turns {
     now: Mutex<u64>,
@@ -50,7 +50,7 @@ impl Turns {
     fn take<R>(&self, number: u64, f: impl FnOnce() -> R) -> R {
         let now = self.now.lock().expect("no panic with it locked");
         drop(self.changed.wait_while(now, |now| *now != number).expect("no panic with it locked"));
-        // The others would wait for the further turns of a thread that panics. Its message is out by then.
+        // If the thread panics, the others would wait for its turns for ever. The panic's message is out by then.
         struct Next<'a>(&'a Turns);
         impl Drop for Next<'_> {
             fn drop(&mut self) {
@@ -66,17 +66,17 @@ impl Turns {
     }
 }
 
-/// Rounds in which each thread has one turn. The first ones warm up.
+/// How many rounds are played. Each thread has one turn a round. The first rounds warm up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
     pub(super) warm: u64,
     pub(super) counted: u64,
 }
 
-/// What a thread does in one of its turns, with the end of a queue that it has; how many items it took.
+/// One turn of a thread, with its end of the queue. Returns how many items it took.
 pub(super) type Actor<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
 
-/// One that puts. The end lies on lines of its own.
+/// A thread that puts. Its end lies on lines of its own.
 pub(super) fn puts<'a>(mut turn: impl FnMut() + Send + 'a) -> Actor<'a> {
     takes(move || {
         turn();
@@ -84,13 +84,13 @@ pub(super) fn puts<'a>(mut turn: impl FnMut() + Send + 'a) -> Actor<'a> {
     })
 }
 
-/// One that takes. The end lies on lines of its own.
+/// A thread that takes. Its end lies on lines of its own.
 pub(super) fn takes<'a>(turn: impl FnMut() -> u64 + Send + 'a) -> Actor<'a> {
     made(|| Box::new(turn))
 }
 
-/// The actors play in turns, each in a thread of its own, in this order. Returns how many items were taken in the turns
-/// that were counted.
+/// The actors play in turns, each in a thread of its own, in this order. Returns how many items were taken in the
+/// counted turns.
 pub(super) fn in_turns(mut actors: Vec<Actor<'_>>, rounds: Rounds) -> u64 {
     let turns = &Turns::default();
     let threads = actors.len() as u64;
@@ -104,7 +104,7 @@ pub(super) fn in_turns(mut actors: Vec<Actor<'_>>, rounds: Rounds) -> u64 {
         }
         sum
     };
-    // An end outlives the last turn: what its drop tells the others is not for them to see before.
+    // An end outlives the last turn, so that no other thread sees the effects of its drop.
     thread::scope(|scope| {
         let play = &play;
         let actors = actors.iter_mut().enumerate();
@@ -113,7 +113,7 @@ pub(super) fn in_turns(mut actors: Vec<Actor<'_>>, rounds: Rounds) -> u64 {
     })
 }
 
-/// Both as fast as they go, as the papers measure. What moves then depends on time.
+/// Both actors run as fast as they can, as the papers measure. The counts then depend on time.
 pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
     thread::scope(|scope| {
         let putter = scope.spawn(|| seen(0, true, &mut putter));
@@ -123,13 +123,13 @@ pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
     })
 }
 
-/// Has a thread of this number do something before the others come, which is remembered.
+/// Runs `f` as the thread of this number, before the others come. The directory remembers it and does not count it.
 pub(super) fn before<R>(thread: usize, f: impl FnOnce() -> R) -> R {
     seen(thread, false, f)
 }
 
-/// The actors play at once, each in a thread of its own, on the directory's clocks: how they are switched depends on
-/// the seed, and on nothing else but them. Returns how many items were taken.
+/// The actors play at once, each in a thread of its own, on the directory's clocks. The actors and the seed alone
+/// decide where the threads are switched. Returns how many items were taken.
 pub(super) fn on_clocks(mut actors: Vec<Actor<'_>>, seed: u64, costs: &Costs) -> u64 {
     directory::crowd(actors.len(), seed, costs);
     thread::scope(|scope| {

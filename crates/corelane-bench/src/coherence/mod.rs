@@ -1,9 +1,9 @@
 //! Cache lines that move from thread to thread, counted in an emulator whose plugin keeps a directory of them.
 //!
 //! This program starts a copy of itself in the emulator (`emulator.rs`). There, threads take turns at a queue
-//! (`guest.rs`, `cases.rs`), and tell the plugin, `coherence/directory.c`, when to look. So the counts are a matter of
-//! the algorithm and the layout of its memory alone: they repeat exactly, and a queue that touches one more line is
-//! found out (`stored.rs`).
+//! (`guest.rs`, `cases.rs`), and tell the plugin, `coherence/directory.c`, when to look. So only the algorithm and the
+//! layout of its memory decide the counts. They repeat exactly, and a queue that touches one more line is found out
+//! (`stored.rs`).
 
 mod cases;
 mod counts;
@@ -28,22 +28,22 @@ pub(crate) use crowd::{Counted, SHAPES, accesses, count, guest as crowd_guest};
 pub(crate) use emulator::Emulator;
 pub(crate) use figures::Figures;
 
-/// There is no emulator.
+/// The exit code if there is no emulator.
 pub(crate) const NO_EMULATOR: u8 = 3;
 
-/// Lines that the lane may move for a line of payload, in either direction, when it is filled and drained with items of
-/// this size.
+/// The lines that the lane may move for a line of payload, in either direction, when it is filled and drained with
+/// items of this size.
 fn lane_may_move(bytes: usize) -> f64 {
     match bytes {
-        // In a line of their own with its header, of which they fill 48 bytes, or 40: `Block::ITEMS` says why they stay
-        // there.
+        // These items lie in a line of their own with the block's header, and fill 48 or 40 bytes of it. `Block::ITEMS`
+        // says why they stay there.
         16 | 24 | 48 => 1.34,
         40 => 1.61,
         _ => 1.25,
     }
 }
 
-/// What is to be printed, and how the program ends.
+/// Counts the chosen cases. Returns the text to print and the exit code.
 pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), String> {
     let cases = cases::all();
     let wanted = |case: &Case| match case.part {
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), 
             let kept = !(arguments.check || arguments.write.is_some()) || case.is_kept();
             named && kept
         }
-        // The experiment `cache-lines` has them.
+        // The experiment `cache-lines` has these cases.
         Part::Figure11 | Part::Table2 | Part::Table3 => false,
     };
     if let Some(name) = arguments.names.iter().find(|name| cases.iter().all(|case| case.queue != **name)) {
@@ -83,14 +83,14 @@ pub(crate) fn run(arguments: &CoherenceArguments) -> Result<(String, ExitCode), 
     }
 }
 
-/// Inside the emulator.
+/// Plays the cases, inside the emulator.
 pub(crate) fn guest(arguments: &GuestArguments) -> Result<(), String> {
     let amount = if arguments.quick { Amount::Quick } else { Amount::Full };
     cases::play(&cases::all(), &arguments.cases, amount);
     Ok(())
 }
 
-/// What is shown and kept of a case.
+/// The counts of a case as they are shown and kept.
 fn figure(case: &Case, reading: &Reading) -> PerItem {
     match case.part {
         Part::FollowUps => reading.worst(case.putters),
@@ -98,7 +98,7 @@ fn figure(case: &Case, reading: &Reading) -> PerItem {
     }
 }
 
-/// Lines that moved for a line of payload, where that means something, and how many may.
+/// Lines moved for a line of payload, for cases where this has a meaning, and how many may move.
 fn for_payload(case: &Case, per: &PerItem) -> Option<(f64, f64)> {
     let lines = per.out.max(per.back) * 64.0 / case.bytes as f64;
     (case.part == Part::Table && case.run == FILL).then_some((lines, lane_may_move(case.bytes)))
@@ -118,7 +118,7 @@ fn check(per_item: &[(&Case, PerItem)]) -> (String, ExitCode) {
             }
         }
     }
-    // However often a request asks, and however many others wait.
+    // The limit holds however often a request asks and however many others wait.
     for (case, per) in per_item.iter().filter(|(case, _)| case.part == Part::FollowUps) {
         if per.out > cases::MOST_REMOTE {
             wrong.push(format!("{}, {}: {} remote accesses", case.queue, case.run, per.out));
@@ -135,7 +135,7 @@ fn check(per_item: &[(&Case, PerItem)]) -> (String, ExitCode) {
     (report, if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A block for each run, a line for each queue.
+/// A block for each run, with a line for each queue.
 fn table(counted: &[(&Case, Reading)], regions: bool) -> String {
     let mut out = "\
 Cache lines of 64 bytes that move, an item. out: to the threads that take; back: to those that put; upgrades: writes to a line that the thread
@@ -175,7 +175,7 @@ has and others have, too, so that they lose it. In turns; x86-64, emulated; cach
     out
 }
 
-/// Which thread did what where, and the lines of small regions that moved most.
+/// The accesses of each thread by region, and the most moved lines of small regions.
 fn by_region(out: &mut String, case: &Case, reading: &Reading) {
     const MOST: usize = 8;
     let name = |region: u64| if region == 0 { "elsewhere".to_owned() } else { format!("{region} bytes") };

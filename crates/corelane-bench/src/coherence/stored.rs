@@ -1,4 +1,4 @@
-//! The counts that are kept, `data/coherence.toml`, and what is not as it is kept.
+//! The kept counts, `data/coherence.toml`, and the differences from them.
 
 use super::cases::Case;
 use super::counts::PerItem;
@@ -6,14 +6,14 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// By how many lines an item a count may be off. The counts repeat exactly; this is less than one line in a lap of the
+/// How many lines an item a count may be off. The counts repeat exactly, so this is less than one line in a lap of the
 /// ring.
 const TOLERANCE: f64 = 0.0006;
 
 /// A queue's runs by their names: out, back, upgrades.
 type Runs = BTreeMap<String, [f64; 3]>;
 
-/// Everything in `data/coherence.toml`.
+/// The contents of `data/coherence.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Stored(BTreeMap<String, Runs>);
 
@@ -22,12 +22,12 @@ fn run(case: &Case) -> String {
 }
 
 impl Stored {
-    /// The data file, which is part of the program.
+    /// Reads the data file, which is part of the program.
     pub(crate) fn load() -> Self {
         toml::from_str(include_str!("../../data/coherence.toml")).expect("data/coherence.toml is checked by a test")
     }
 
-    /// What differs from the file, a line each.
+    /// The differences from the file, a line for each.
     pub(crate) fn differences(&self, counted: &[(&Case, PerItem)]) -> Vec<String> {
         let mut differences = Vec::new();
         let mut rest = self.clone();
@@ -41,7 +41,7 @@ impl Stored {
             for (what, kept, now) in
                 [("out", kept[0], now.out), ("back", kept[1], now.back), ("upgrades", kept[2], now.upgrades)]
             {
-                // A count of nothing is not a number, and differs.
+                // The count of no items is not a number, so it differs.
                 if now.is_nan() || (kept - now).abs() > TOLERANCE {
                     differences.push(format!("{name}: {what} {kept:.4} lines an item, now {now:.4}"));
                 }
@@ -52,7 +52,7 @@ impl Stored {
         differences
     }
 
-    /// The file that keeps these.
+    /// Writes these counts in the format of the file.
     pub(crate) fn render(counted: &[(&Case, PerItem)]) -> String {
         let mut out = "\
 # Cache lines that move, an item: out to the threads that take, back to those that put, and upgrades, writes to a line that others hold too. Of
@@ -87,7 +87,7 @@ mod tests {
         let kept = PerItem { out: 1.0, back: 0.25, upgrades: 0.0 };
         let stored: Stored = toml::from_str(&Stored::render(&[(case, kept)])).unwrap();
         assert!(stored.differences(&[(case, kept)]).is_empty());
-        // One a lap of 1024 items is enough.
+        // One line a lap of 1024 items is enough to differ.
         for more in [1.0, 1.0 / 1024.0] {
             for now in [
                 PerItem { out: kept.out + more, ..kept },

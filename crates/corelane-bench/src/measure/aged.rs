@@ -1,4 +1,4 @@
-//! How old items are when they arrive, at a rate.
+//! The age of items when they arrive, at a given rate.
 
 use super::pair::{pair_on, whole};
 use super::reading::{Outcome, Reading};
@@ -10,21 +10,21 @@ use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 
-/// The percentiles that are looked at: of one item in a thousand, so none beyond the 99th.
+/// The percentiles to report. One item in a thousand is stamped, so none lies beyond the 99th.
 pub(crate) const AGES: [f64; 2] = [50.0, 99.0];
 
 /// How many items come in a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rate {
-    /// This share of what the contender reaches without a pace.
+    /// This share of the rate that the contender reaches without a pace.
     OfItsPeak(f64),
     Of(f64),
 }
 
-/// One item in so many holds the time at which it was pushed; the others hold 0.
+/// One item in this many holds the time of its push. The others hold 0.
 const STAMPED: u64 = 1000;
-/// Items come in groups that are so far apart at least: a look at the clock takes some 10 ns, and so many are not what
-/// is measured.
+/// The least distance between two groups of items. A clock read takes some 10 ns, and too many of them would be part of
+/// the result.
 const APART: f64 = 20e-9;
 
 /// Sends items evenly, in small groups. The values are nanoseconds at [`AGES`], from the push of an item to its pop.
@@ -40,7 +40,7 @@ pub(crate) fn aged<P: Pair<u64>>(setting: &Setting, capacity: usize, rate: Rate)
     let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
     let group = (rate * APART).ceil().max(1.0);
     let every = group / rate * tick_rate();
-    // As long as the sample should be, but with stamps enough.
+    // The time of a sample, but long enough for a number of stamps.
     let count = whole::<P, u64>(if setting.quick { STAMPED / 4 } else { setting.count.max(100 * STAMPED) });
     let produce: Work<Option<Histogram>> = Box::new(move |side| {
         let mut tx = tx;
@@ -102,7 +102,7 @@ fn receive<P: Pair<u64>>(rx: &mut P::Rx, count: u64, side: &Side, ages: &mut His
         if stamp != 0 {
             ages.add(ticks().saturating_sub(stamp));
         }
-        // A stamp is where one is due and nowhere else.
+        // An item has a stamp exactly where one is due.
         if (stamp != 0) != number.is_multiple_of(STAMPED) {
             side.check(stamp, 0)?;
         }

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 const CAPACITY: usize = 1024;
 
-/// Sends items through a lane, `gap` nanoseconds apart in the mean and independent of each other, so that no fixed time
-/// of spinning fits them all. The sender spins until an item is due. Latency counts from when it was due, and CPU time
-/// is the consumer's alone.
+/// Sends items through a lane. The gaps between items are independent and `gap` nanoseconds in the mean, so no fixed
+/// time of spinning fits them all. The sender spins until an item is due. Latency counts from the due time, and CPU
+/// time is the consumer's alone.
 ///
-/// With a `rival` a thread that only computes wants the consumer's CPU as well.
+/// With a `rival`, a thread that only computes competes for the consumer's CPU.
 ///
 /// The values are the median of the latency and its 99th percentile, in microseconds.
 pub(crate) fn arrivals<W: Strategy + Sync>(setting: &Setting, wait: W, gap: f64, rival: bool) -> Outcome {
@@ -86,7 +86,7 @@ pub(crate) fn arrivals<W: Strategy + Sync>(setting: &Setting, wait: W, gap: f64,
 struct Random(u64);
 
 impl Random {
-    /// Distributed exponentially, with the mean 1.
+    /// An exponentially distributed number with the mean 1.
     fn exponential(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

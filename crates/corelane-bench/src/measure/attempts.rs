@@ -1,4 +1,4 @@
-//! How often a dispatcher and its workers try to put and to take, and what that takes of the CPU.
+//! How often a dispatcher and its workers try to put and to take, and the CPU time of these calls.
 
 use super::client_server::{Clients, serve};
 use super::reading::{Outcome, Reading};
@@ -12,10 +12,10 @@ use cpu_time::ThreadTime;
 use std::time::Duration;
 use values::*;
 
-/// Batches where it is only to be seen that it runs.
+/// How many batches a quick run hands out.
 const QUICK_BATCHES: u64 = 6;
 
-/// The places of the values of a reading.
+/// The positions of the values in a reading.
 pub(crate) mod values {
     pub(crate) const ATTEMPTS: usize = 0;
     pub(crate) const ENQUEUE: usize = 1;
@@ -27,7 +27,7 @@ pub(crate) mod values {
     pub(super) const COUNT: usize = 7;
 }
 
-/// What the queues have counted, and CPU time in microseconds, of a dispatcher and its workers in this order.
+/// Counts of the queues, and CPU time in microseconds. The parts are the dispatcher's and then its workers'.
 fn count_up(parts: &[Part]) -> Vec<f64> {
     let sum = |count: fn(&Stats) -> u64| parts.iter().map(|part| count(&part.stats)).sum::<u64>() as f64;
     let (push, pop) = (sum(|stats| stats.push.attempts), sum(|stats| stats.pop.attempts));
@@ -42,8 +42,8 @@ fn count_up(parts: &[Part]) -> Vec<f64> {
     values
 }
 
-/// Hands out so many batches of jobs, whatever time that takes. The arrangement has a queue for each worker, or what a
-/// queue has counted would be added up for each of them.
+/// Hands out a fixed number of batches of jobs, whatever time that takes. The arrangement needs a queue for each
+/// worker: the counts of one shared queue would be added up for each of them.
 pub(crate) fn attempts<D: Counted>(
     setting: &Setting,
     arrangement: Arrangement,
@@ -95,7 +95,7 @@ pub(crate) fn attempts<D: Counted>(
     Ok(Reading { values: count_up(&parts), ..Reading::new(jobs.into(), took) })
 }
 
-/// The same of a server of these clients.
+/// The same measurement, of a server of these clients.
 pub(crate) fn attempts_of_a_server<D: Counted>(
     setting: &Setting,
     arrangement: Arrangement,
@@ -121,10 +121,10 @@ mod tests {
         let name = D::name(batched);
         let values = reading.values;
         assert_eq!(reading.items, 2000, "{name}");
-        // Each batch or job was put once, whatever was tried in vain. A batch that did not fit was put in parts.
+        // Each batch or job was put once, however many attempts failed. A batch that did not fit was put in parts.
         let put = values[ENQUEUE] - values[ENQUEUE_FAILED];
         assert!(if batched { put >= puts } else { put == puts }, "{name}: {values:?}");
-        // Each worker was told at the end that there is nothing more.
+        // Each worker learned at the end that no more jobs come.
         assert!(values[DEQUEUE] - values[DEQUEUE_FAILED] >= 1.0 && values[DEQUEUE_FAILED] >= 3.0, "{name}: {values:?}");
         assert_eq!(values[ATTEMPTS], values[ENQUEUE] + values[DEQUEUE], "{name}");
         assert!(values[ENQUEUE_CPU] >= 0.0 && values[DEQUEUE_CPU] >= 0.0, "{name}: {values:?}");

@@ -1,4 +1,4 @@
-//! Items through one queue as fast as they go, a slice a call on both sides.
+//! Items through one queue at full speed, a slice a call on both sides.
 
 use super::pair::pair_on;
 use super::reading::{Outcome, Reading};
@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::hint::spin_loop;
 use std::ops::Range;
 
-/// Streams numbered items in slices of `BATCH`. The cost of filling a slice and of checking every item of one is the
-/// same for all contenders and counted.
+/// Streams numbered items in slices of `BATCH`. Filling a slice and checking every item cost the same for all
+/// contenders, and are part of the result.
 pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &Setting, capacity: usize) -> Outcome {
     let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let round = |count: u64| count.next_multiple_of(P::GRAIN * BATCH as u64);
@@ -40,13 +40,12 @@ pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(setting: &S
     Ok(Reading { full: tries[0], empty: tries[1], ..Reading::new(count, took) })
 }
 
-/// The bytes after which two addresses look alike to a processor that has not compared them whole.
+/// The distance in bytes at which two addresses look alike to a processor that has not compared them whole.
 const PAGE: usize = 4096;
 const LINE: usize = 128;
 
-/// Memory for a slice, and where in it the slice begins: on a line of its own, drawn anew in each round. Copies between
-/// places that look alike are slow, so where the slice happens to lie beside the queue must not be a part of the
-/// result.
+/// Memory for a slice, and the slice's place in it: on a line of its own, drawn anew in each round. Copies between
+/// places that look alike are slow, so the distance of the slice from the queue must not decide the result.
 fn somewhere<T: Item>(len: usize) -> (Vec<T>, usize) {
     let items = |bytes: usize| bytes.div_ceil(T::BYTES);
     let memory = vec![T::default(); items(PAGE + LINE) + len];
@@ -55,8 +54,8 @@ fn somewhere<T: Item>(len: usize) -> (Vec<T>, usize) {
     (memory, start)
 }
 
-/// Numbers the items of a slice. One function for all contenders, as is [`check`]: the same loop between the calls of
-/// one and of another takes up to a third more or less, by where it lies and what registers are left.
+/// Numbers the items of a slice. All contenders use this one function, and [`check`]. Compiled into each contender's
+/// calls, the same loop takes up to a third more or less time, depending on its place and its registers.
 #[inline(never)]
 fn fill<T: Item>(batch: &mut [T], stock: &T::Stock, first: u64) {
     for (item, number) in batch.iter_mut().zip(first..) {
@@ -111,7 +110,7 @@ fn pop<P: Batches<T>, T: Item, const BATCH: usize>(
     let mut empty = 0_u64;
     let mut next = numbers.start;
     while next < numbers.end {
-        // The last slices may be cut short by the end of the range.
+        // The end of the range may cut the last slices short.
         let due = (numbers.end - next).min(BATCH as u64) as usize;
         let popped = P::pop_slice(rx, &mut batch[..due]);
         check(&batch[..popped], next, side)?;

@@ -1,8 +1,8 @@
-//! Jobs that come from clients over TCP: a dispatcher, workers, an acknowledgement for each request.
+//! Jobs that clients send over TCP: a dispatcher, workers, and an acknowledgement for each request.
 //!
-//! Protocol and load are those of the example `job_server`. The server is not: its dispatcher has a fan-out, and here
-//! that is what varies. As there, a thread for each client reads its requests and passes them to the dispatcher through
-//! one queue, the same for all contenders.
+//! Protocol and load are those of the example `job_server`. The server differs: the example's dispatcher has a fan-out,
+//! and here the queues vary. As in the example, a thread for each client reads its requests and passes them to the
+//! dispatcher through one queue, the same for all contenders.
 
 #[path = "../../../corelane/examples/jobs/mod.rs"]
 mod jobs;
@@ -25,48 +25,48 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How many clients there are, and what each sends.
+/// How many clients there are, and what each of them sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients {
     pub(crate) clients: usize,
-    /// Requests of each.
+    /// Requests of each client.
     pub(crate) requests: usize,
     /// Jobs in a request.
     pub(crate) batch: usize,
     pub(crate) turns: u32,
 }
 
-/// Where it is only to be seen that it runs.
+/// The load of a quick run.
 const QUICK_CLIENTS: usize = 6;
 const QUICK_REQUESTS: usize = 2;
-/// Files beside two for each client.
+/// Open files beyond two for each client.
 const OTHER_FILES: usize = 64;
-/// Until all clients are there.
+/// How long all clients may take to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A thread that reads requests needs no more.
+/// The stack of a thread that reads requests.
 const STACK: usize = 128 * 1024;
 
 /// A client, as the server sees it. It has one request at a time.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// The number of its request, and the jobs of it that are not done.
+    /// The number of the client's request, and how many of its jobs are not done.
     number: AtomicU64,
     left: AtomicU32,
     jobs: AtomicU32,
 }
 
 impl Client {
-    /// A job of its request is done. The last one is followed by the acknowledgement.
+    /// Counts a job of the client's request as done. After the last one, sends the acknowledgement.
     #[inline(always)]
     fn is_done(&self) -> bool {
-        // The worker that does the last one has seen the others done, and the request.
+        // The worker that does the last job has seen the others done, and the request.
         self.left.fetch_sub(1, AcqRel) == 1
     }
 
     fn acknowledge(&self) {
         let answer = Answer::Done { number: self.number.load(Relaxed), jobs: self.jobs.load(Relaxed) };
-        // A client that is gone has told the load so.
+        // If the client is gone, the load reports that itself.
         let _ = write_answer(&mut &self.stream, &answer);
     }
 }
@@ -74,10 +74,10 @@ impl Client {
 /// The requests on their way to the dispatcher: the client's place, and the turns of each job.
 type Requests = mpmc::Queue<(u32, Vec<u32>)>;
 
-/// The threads that read them.
+/// The threads that read requests.
 type Readers = Vec<JoinHandle<()>>;
 
-/// Closes the queue when the last handle to it is gone.
+/// Closes the queue when its last handle is dropped.
 #[derive(Debug)]
 struct Closing(Arc<Requests>);
 
@@ -87,19 +87,20 @@ impl Drop for Closing {
     }
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) took: Took,
     pub(super) requests: u64,
     /// The average time of a request, as its client sees it.
     latency: Duration,
-    /// Of the dispatcher and the workers, in this order.
+    /// CPU time of the dispatcher and the workers, in this order.
     pub(super) parts: Vec<Part>,
 }
 
-/// Has clients send requests. Each sends the next when the last one is acknowledged. The value is the average time of a
-/// request in milliseconds; CPU time and context switches are those of the dispatcher and the workers.
+/// Lets clients send requests. Each client sends its next request when the last one is acknowledged. The value is the
+/// average time of a request in milliseconds. CPU time and context switches are those of the dispatcher and the
+/// workers.
 pub(crate) fn client_server<D: Dispatch>(
     setting: &Setting,
     arrangement: Arrangement,
@@ -197,7 +198,7 @@ pub(super) fn serve<D: Dispatch>(
     })
 }
 
-/// Takes all clients, and starts a thread for each that reads its requests. The queue is closed when all clients are
+/// Accepts all clients, and starts a thread for each that reads its requests. The queue is closed when all clients are
 /// gone.
 fn accept<R>(
     listener: &TcpListener,
@@ -222,7 +223,7 @@ fn accept<R>(
                 readers.push(thread::Builder::new().stack_size(STACK).spawn(read)?);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // One that the load could not connect does not come.
+                // A client that the load could not connect never comes.
                 if load.is_finished() || start.elapsed() > PATIENCE {
                     return Err(io::Error::other(format!("only {} of them connected", table.len())));
                 }
@@ -234,27 +235,27 @@ fn accept<R>(
     Ok((table, readers))
 }
 
-/// Passes a client's requests on, until it is gone.
+/// Passes a client's requests on until the client is gone.
 fn read(client: &Client, place: u32, queue: &Requests) {
     let mut frames = Frames::new(BufReader::with_capacity(4096, &client.stream));
     while let Ok(Request::Batch { number, jobs }) = frames.request() {
         client.number.store(number, Relaxed);
         client.jobs.store(jobs.len() as u32, Relaxed);
         client.left.store(jobs.len() as u32, Relaxed);
-        // The queue hands these stores on with the request.
+        // The queue's synchronization publishes these stores together with the request.
         if queue.push((place, jobs)).is_err() {
             break;
         }
     }
 }
 
-/// Why so many clients cannot be served, if the limit of open files is too low for them.
+/// Why this many clients cannot be served, if the limit of open files is too low.
 fn too_few_files(clients: usize) -> Option<String> {
     let limits = topology::read("/proc/self/limits")?;
     lacks(&limits, 2 * clients + OTHER_FILES)
 }
 
-/// What is wrong with these limits, as Linux writes them, for a process that needs so many files.
+/// The fault of these limits, in Linux's format, for a process that needs this many files.
 fn lacks(limits: &str, files: usize) -> Option<String> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let limit: usize = line.split_whitespace().next()?.parse().ok()?;
@@ -276,7 +277,7 @@ mod tests {
         let arrangement = Arrangement { per_worker: true, batched: true, batch: 30 };
         let reading = client_server::<LanesAdapt>(&SETTING, arrangement, 3, CLIENTS).expect("it comes to its end");
         assert_eq!(reading.items, 20 * 3);
-        // The jobs of a request may be done by all workers.
+        // All workers may do jobs of one request.
         let arrangement = Arrangement { per_worker: false, batched: false, batch: 30 };
         let served =
             serve::<CrossbeamJobs>(&SETTING, arrangement, 3, Clients { requests: 4, ..CLIENTS }, |_| Stats::default());

@@ -1,4 +1,4 @@
-//! One thread alone that does what a queue's threads do, and the pauses of those that wait.
+//! One thread alone that makes the calls of all of a queue's threads, and the pauses of waiting threads.
 
 use super::reading::{Outcome, Reading};
 use crate::contender::ManyToMany;
@@ -7,16 +7,16 @@ use crate::setting::Setting;
 use crate::topology::Cpu;
 use std::hint::spin_loop;
 
-/// What one thread puts in before it takes it out: less than any queue holds.
+/// How many items one thread puts before it takes them out: fewer than any queue holds.
 pub(crate) const RUN: u64 = 512;
 
-/// Puts a run of items and takes them out again. False if the queue does not give them.
+/// Puts a run of items and takes them out again. False if the queue does not return them.
 #[inline(always)]
 pub(crate) fn there_and_back<M: ManyToMany>(tx: &mut M::Tx, rx: &mut M::Rx) -> bool {
     (0..RUN).all(|item| M::put(tx, item)) && (0..RUN).all(|_| M::take(rx).is_some())
 }
 
-/// What the calls cost when nothing moves between caches, and none waits.
+/// The cost of the calls when no line moves between caches and no thread waits.
 pub(crate) fn alone<M: ManyToMany>(setting: &Setting) -> Outcome {
     let (mut txs, mut rxs) = M::ends(1, 1);
     let (mut tx, mut rx) = (txs.remove(0), rxs.remove(0));
@@ -38,7 +38,7 @@ pub(crate) fn alone<M: ManyToMany>(setting: &Setting) -> Outcome {
     Ok(Reading::new(runs * RUN, took))
 }
 
-/// Pauses, one after the other.
+/// Measures pauses, one after the other.
 pub(crate) fn pauses(setting: &Setting) -> Outcome {
     let count = setting.count;
     let pause: Work<()> = Box::new(move |side| {

@@ -7,8 +7,8 @@ use crate::rig::{self, Stop, Work};
 use crate::setting::Setting;
 use crate::topology::Cpu;
 
-/// Hands out batches of jobs of so many turns, as fast as they are taken. It is over when all of them have been done.
-/// That no job is lost and none comes twice is checked.
+/// Hands out batches of jobs, each of `turns` turns, as fast as the workers take them. The measurement ends when all
+/// jobs have been done. It checks that no job is lost and none comes twice.
 pub(crate) fn dispatch<D: Dispatch>(
     setting: &Setting,
     arrangement: Arrangement,
@@ -17,7 +17,7 @@ pub(crate) fn dispatch<D: Dispatch>(
 ) -> Outcome {
     let (dispatcher, workers) = D::start(arrangement, workers)?;
     let batch = arrangement.batch as u32;
-    // What the runner asks for is far below what the numbers of jobs reach.
+    // The runner asks for far fewer jobs than the numbers of jobs can count.
     let jobs = setting.count_up_to(D::MOST).next_multiple_of(u64::from(batch)) as u32;
     let mut work: Vec<(Option<Cpu>, Work<Tally>)> = Vec::new();
     let hand_out: Work<Tally> = Box::new(move |side| {
@@ -66,7 +66,7 @@ mod tests {
         Setting { cpus: [None; 2], bound: Duration::from_secs(1), count: 1001, counting: false, quick: false };
     const SINGLE: Arrangement = Arrangement { per_worker: true, batched: false, batch: 50 };
 
-    /// What becomes of the jobs of a batch.
+    /// The fault that a bad contender makes in the jobs of a batch.
     trait Mischief: 'static {
         fn to(batch: &mut Vec<Job>);
     }

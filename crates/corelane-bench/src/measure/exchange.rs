@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A thread counts for all to see after so many swaps of its own.
+/// How many swaps a thread makes before it adds them to the shared count.
 const GRAIN: u64 = 32;
 
-/// What a thread gave, what it got, and how often.
+/// The sum a thread gave, the sum it got, and how many swaps it made.
 #[derive(Clone, Copy, Debug, Default)]
 struct Swaps {
     given: u64,
@@ -20,9 +20,8 @@ struct Swaps {
     count: u64,
 }
 
-/// Has threads swap numbers with any partner that they meet. The one that sees that enough swaps were made closes the
-/// exchanger: no thread can be left with a swap to make and no partner for it. What counts is meetings, of two swaps
-/// each.
+/// Lets threads swap numbers with any partner they meet. The thread that sees enough swaps closes the exchanger, so
+/// that no thread waits for a partner that never comes. The count is of meetings, of two swaps each.
 pub(crate) fn exchange(setting: &Setting, threads: usize) -> Outcome {
     let exchanger = Arc::new(Exchanger::new());
     let enough = 2 * setting.count_up_to(u64::MAX);

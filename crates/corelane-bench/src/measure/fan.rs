@@ -8,19 +8,19 @@ use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 
-/// How many threads drain the queues, and how.
+/// How many threads drain the queues, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
-    /// One thread, queue by queue in turn, an item at a time.
+    /// One thread drains queue by queue in turn, an item at a time.
     OneThread,
-    /// A thread a queue.
+    /// One thread for each queue.
     ThreadEach,
 }
 
 /// Deals items out to `queues` queues in turn.
 pub(crate) fn fan<P: Pair<u64>>(setting: &Setting, capacity: usize, queues: usize, drain: Drain) -> Outcome {
     let (mut txs, rxs): (Vec<_>, Vec<_>) = P::pairs(queues, capacity)?.into_iter().unzip();
-    // Of each queue.
+    // The number of items of each queue.
     let warm = whole::<P, u64>(2 * capacity as u64);
     let rounds = whole::<P, u64>(setting.count / queues as u64);
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn fan<P: Pair<u64>>(setting: &Setting, capacity: usize, queues: usiz
     Ok(Reading { full, empty, ..Reading::new(rounds * queues as u64, took) })
 }
 
-/// Pushes the numbers from `first` on into every queue, a number into all of them before the next.
+/// Pushes the numbers from `first` on into every queue: each number into all queues before the next number.
 #[inline(always)]
 fn deal<P: Pair<u64>>(txs: &mut [P::Tx], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
     let mut full = 0_u64;
@@ -102,7 +102,7 @@ fn gather<P: Pair<u64>>(rxs: &mut [P::Rx], first: u64, rounds: u64, side: &Side)
                 None => {
                     empty += 1;
                     if empty.is_multiple_of(PATIENCE) {
-                        // Items only ever become fewer, positions more.
+                        // The number of items only falls, and positions only rise.
                         side.stuck(u64::MAX - 1 - left)?;
                     }
                 }

@@ -1,4 +1,4 @@
-//! One ready end among many: what it takes to find it, in one thread, and to take its item.
+//! One ready end among many: the time in which one thread finds it and takes its item.
 
 use super::reading::{Outcome, Reading};
 use crate::rig::{self, Side, Stop, Work};
@@ -8,7 +8,7 @@ use corelane::wait::Select;
 
 const CAPACITY: usize = 64;
 
-/// Which queue gets the item of this number: an order without a pattern.
+/// The queue that gets the item of this number, in an order without a pattern.
 struct Places(u64);
 
 impl Places {
@@ -21,7 +21,7 @@ impl Places {
     }
 }
 
-/// Pushes `count` items, one at a time, to one of `queues` queues each, and finds and takes it there.
+/// Pushes `count` items, each to one of `queues` queues, and finds and takes each of them there.
 #[inline(always)]
 fn one_at_a_time(
     side: &mut Side,
@@ -55,7 +55,7 @@ fn run(setting: &Setting, work: impl FnOnce(&mut Side, u64) -> Result<(), Stop> 
     Ok(Reading::new(count, took))
 }
 
-/// A loop of `try_pop` over lanes, from behind the last that had an item.
+/// A loop of `try_pop` over lanes, which starts behind the last lane that had an item.
 pub(crate) fn by_hand(setting: &Setting, queues: usize) -> Outcome {
     run(setting, move |side, count| {
         let (mut tx, mut rx) = lanes(queues);
@@ -87,7 +87,7 @@ pub(crate) fn by_select(setting: &Setting, queues: usize) -> Outcome {
     })
 }
 
-/// crossbeam's `Select`, made once, over its bounded channels.
+/// crossbeam's `Select` over its bounded channels, made once.
 pub(crate) fn by_crossbeam(setting: &Setting, queues: usize) -> Outcome {
     run(setting, move |side, count| {
         let (tx, rx): (Vec<_>, Vec<_>) = (0..queues).map(|_| crossbeam_channel::bounded(CAPACITY)).unzip();

@@ -1,4 +1,4 @@
-//! Items from any number of threads to any number of others, and what the others cost while nothing comes.
+//! Items from any number of threads to any number of others, and the cost of waiting threads while no item comes.
 
 use super::reading::{Outcome, Reading};
 use crate::contender::ManyToMany;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 /// Items that each thread of the larger side passes before the clock starts.
 const WARM: u64 = 4;
-/// What a sample moves at most: a queue without a bound takes in all that its takers have not read yet.
+/// The most items a sample moves: a queue without a bound holds everything that its taking threads have not read yet.
 const MOST: u64 = 1_000_000;
 
-/// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many as its
-/// neighbours: counts end the run and nothing else does. The sum of what is taken has to be that of what was put.
+/// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many items as its
+/// neighbours. Only these counts end the run. The sum of the items taken must equal the sum of the items put.
 pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers: usize) -> Outcome {
     let threads = putters.max(takers) as u64;
     let (warm, count) = (WARM * threads, setting.count_up_to(MOST).next_multiple_of(threads));
-    // The smaller side has one thread, or both have the same number.
+    // Either the smaller side has one thread, or both sides have the same number.
     let share = |count: u64, threads: usize| count / threads as u64;
     let (txs, rxs) = M::ends(putters, takers);
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
@@ -65,7 +65,7 @@ fn put<M: ManyToMany>(tx: &mut M::Tx, items: Range<u64>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Takes items; their sum.
+/// Takes items, and returns their sum.
 #[inline(always)]
 fn take<M: ManyToMany>(rx: &mut M::Rx, count: u64) -> Result<u64, Stop> {
     let mut sum = 0;
@@ -75,11 +75,11 @@ fn take<M: ManyToMany>(rx: &mut M::Rx, count: u64) -> Result<u64, Stop> {
     Ok(sum)
 }
 
-/// Until every thread that waits sleeps, if it ever does.
+/// How long to wait until every waiting thread sleeps, if it ever does.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Has `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value is
-/// the share of one core that they take meanwhile, in percent.
+/// Lets `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value
+/// is the share of one core that they use in this time, in percent.
 pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
     let (mut txs, rxs) = M::ends(1, takers);
     let mut work: Vec<(Option<Cpu>, Work<f64>)> = Vec::new();
@@ -108,7 +108,7 @@ pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
     Ok(Reading { values: vec![percents[0]], ..Reading::new(count, took) })
 }
 
-/// Sleeps; the share of one core, in percent, that this process takes meanwhile.
+/// Sleeps, and returns the share of one core, in percent, that this process used in this time.
 pub(super) fn busy(time: Duration) -> f64 {
     sleep(SETTLE);
     let (start, cpu) = (Instant::now(), ProcessTime::now());
@@ -171,7 +171,7 @@ mod tests {
         );
     }
 
-    /// A taker that never gives way: beside other programs it gets its share, too.
+    /// A taker that never gives way. Beside other programs it gets its share of the CPU, too.
     #[derive(Debug)]
     struct Awake;
 

@@ -1,4 +1,4 @@
-//! Items one by one to a consumer that works on each.
+//! Single items to a consumer that works on each of them.
 
 use super::pair::{pair_on, whole};
 use super::reading::{Outcome, Reading};
@@ -9,8 +9,8 @@ use crate::rig::{self, PATIENCE, Work, tick_rate};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 
-/// The consumer waits for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is
-/// cycles an item, less the workload; reading the counter that says when the workload is over is part of it.
+/// The consumer works for `workload` cycles after each item, as in section 5.4 of the B-Queue paper. The value is
+/// cycles an item, minus the workload. It includes the reads of the counter that ends the workload.
 pub(crate) fn loaded<P: Pair<u64>>(setting: &Setting, capacity: usize, workload: u64) -> Outcome {
     let (tx, rx) = pair_on::<P, u64>(setting.cpus[0], capacity)?;
     let warm = whole::<P, u64>(2 * capacity as u64);

@@ -8,23 +8,23 @@ use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 use std::thread;
 
-/// Every message begins with its length, as the case study's do.
+/// Every message begins with its length, as the case study's messages do.
 const PREFIX: usize = 4;
-/// Messages made before anything is measured: one that was written just before it is copied would make the copy wait.
+/// How many messages are made before the measurement: a message written just before its copy would delay the copy.
 const MOST: usize = 1024;
-/// What a sample moves at most: a queue without a bound takes in all that its consumer has not read yet.
+/// The most messages a sample moves: a queue without a bound holds everything that its consumer has not read yet.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A stock of messages, side by side.
+/// A stock of messages, side by side in memory.
 struct Stock {
     bytes: Vec<u8>,
-    /// Where each starts, and the end of the last.
+    /// Where each message starts, and where the last one ends.
     starts: Vec<u32>,
     mask: usize,
 }
 
 impl Stock {
-    /// Messages of `least` to `longest` bytes, in an order without a pattern.
+    /// Makes messages of `least` to `longest` bytes, in an order without a pattern.
     fn new(least: usize, longest: usize) -> Self {
         let count = (MOST * 32 / longest.max(32)).next_power_of_two();
         let mut stock = Stock { bytes: Vec::new(), starts: vec![0], mask: count - 1 };
@@ -47,7 +47,7 @@ impl Stock {
         &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
     }
 
-    /// What `sign` says of the message of this number.
+    /// The expected result of `sign` for the message of this number.
     #[inline(always)]
     fn due(&self, number: u64) -> u64 {
         let index = number as usize & self.mask;
@@ -56,7 +56,7 @@ impl Stock {
     }
 }
 
-/// Length and contents of a message, if what it says of its length is true and its payload is whole at both ends.
+/// Length and contents of a message, if its length is true and its payload is whole at both ends.
 #[inline(always)]
 fn sign(message: &[u8]) -> u64 {
     let &[a, b, c, d, first, ..] = message else { return u64::MAX };
@@ -134,18 +134,19 @@ fn pop<M: Messages>(rx: &mut M::Rx, stock: &Stock, numbers: std::ops::Range<u64>
     Ok(empty)
 }
 
-/// The last message: the shortest there is. One of the stock may look like it, so that it ends also tells its number.
+/// The last message, of the least length. A message of the stock may look like it, so the end of a stream also tells
+/// the number of the last message.
 const END: [u8; 5] = [5, 0, 0, 0, 255];
-/// Messages that the main thread emits before it takes what is back.
+/// How many messages the main thread emits before it takes back those that have come round.
 const BURST: u64 = 1024;
 
-/// A main thread and `workers` others in a ring: the main thread emits messages of 5 to 20 bytes and takes them back,
-/// the workers check and pass on, END ends. A message goes round once.
+/// A main thread and `workers` other threads in a ring. The main thread emits messages of 5 to 20 bytes and takes them
+/// back, and the workers check them and pass them on. A message goes round once. The message END ends the run.
 pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Outcome {
     const LONGEST: usize = 20;
     let mut pairs = (0..=workers).map(|_| M::pair(LONGEST)).collect::<Result<Vec<_>, _>>()?;
     let count = enough(setting, LONGEST);
-    // Thread i pushes into queue i and pops from the one before.
+    // Thread i pushes into queue i and pops from the queue before it.
     let mut rxs = Vec::new();
     let mut txs = Vec::new();
     for (tx, rx) in pairs.drain(..) {
@@ -155,7 +156,7 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
     rxs.rotate_right(1);
     let crowded = workers + 1 > cpus().len();
     let pause = move |tries: u64| {
-        // Where threads share a CPU, waiting at full speed keeps the others from what is waited for.
+        // Where threads share a CPU, a thread that spins keeps the CPU from the thread it waits for.
         if crowded && tries.is_multiple_of(32) { thread::yield_now() } else { spin_loop() }
     };
     let mut ends = txs.into_iter().zip(rxs);
@@ -184,7 +185,8 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
                 }
                 pause(tries);
             }
-            // What is back is taken now and then, so that memory holds not much more than what is on its way.
+            // Messages that have come round are taken now and then, so that memory holds little more than those on
+            // their way.
             if number < count && number % BURST == BURST - 1 {
                 while take(&mut back, side)? {}
             }
@@ -208,7 +210,7 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
     });
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = vec![(setting.cpus[0], main)];
     for (worker, handles) in ends.enumerate() {
-        // The first beside the main thread, the others where the system puts them.
+        // The first worker runs beside the main thread, the others where the system puts them.
         let cpu = if worker == 0 { setting.cpus[1] } else { None };
         let pass: Work<u64> = Box::new(move |side| {
             let (mut tx, mut rx) = handles;

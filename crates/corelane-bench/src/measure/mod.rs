@@ -1,7 +1,7 @@
 //! The measured loops, each compiled anew for every contender.
 //!
-//! In each of them a thread has its handles in local variables, as a thread of a user's would: not behind the box that
-//! brought its work.
+//! In each loop a thread has its handles in local variables, as a user's thread would. They do not stay behind the box
+//! that brought the thread its work.
 //!
 //! # Where things are
 //!

@@ -1,4 +1,4 @@
-//! One-way latency of items that come at set times.
+//! One-way latency of items that are due at set times.
 
 use super::pair::{pair_on, whole};
 use super::reading::{Failure, Outcome, Reading};
@@ -9,7 +9,7 @@ use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 
-/// The percentiles that are looked at.
+/// The percentiles to report.
 pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// When items are due.
@@ -17,22 +17,22 @@ pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 pub(crate) enum Pace {
     /// Evenly, at this share of the rate that the same loop reaches without a pace.
     Share(f64),
-    /// So many at once, every so many microseconds.
+    /// In bursts: this many items at once, every so many microseconds.
     Bursts { items: u64, every_us: u64 },
 }
 
-/// Sends each item at its time, or as soon after it as there is room, and counts from when it was *due* to when it was
-/// popped: an item that had to wait its turn is late, not forgiven. The item is that time.
+/// Sends each item at its time, or as soon after it as there is room. Latency counts from the time the item was *due*
+/// to its pop, so an item that had to wait its turn counts as late. The item holds its due time.
 ///
-/// The values are nanoseconds at [`PERCENTILES`]. They hold a read of the clock at each end, and whatever the two CPUs'
-/// counters differ by.
+/// The values are nanoseconds at [`PERCENTILES`]. They include a read of the clock at each end, and any difference
+/// between the counters of the two CPUs.
 pub(crate) fn paced<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Outcome {
     let (histogram, reading) = run::<P>(setting, capacity, pace)?;
     let values = PERCENTILES.map(|percent| histogram.percentile(percent) as f64 * 1e9 / tick_rate()).to_vec();
     Ok(Reading { values, ..reading })
 }
 
-/// One item at a time, 20 µs apart, to a consumer that has been polling an empty queue: the median latency in cycles.
+/// Sends single items, 20 µs apart, to a consumer that polls an empty queue. The value is the median latency in cycles.
 pub(crate) fn lone<P: Pair<u64>>(setting: &Setting, capacity: usize) -> Outcome {
     let (histogram, reading) = run::<P>(setting, capacity, Pace::Bursts { items: 1, every_us: 20 })?;
     Ok(Reading { values: vec![histogram.percentile(50.0) as f64], ..reading })
@@ -46,14 +46,14 @@ fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(
         Pace::Share(_) => 1,
         Pace::Bursts { items, .. } => items,
     };
-    // A burst begun is sent whole.
+    // A burst that has begun is sent whole.
     let due = count.next_multiple_of(at_once);
     let produce: Work<Option<Histogram>> = Box::new(move |side| {
         let mut tx = tx;
         send::<P>(&mut tx, warm, 0, 1, side)?;
         side.start()?;
         let every = match pace {
-            // As fast as it goes, which says how fast that is.
+            // The same loop at full speed, which tells its rate.
             Pace::Share(share) => {
                 let start = ticks();
                 send::<P>(&mut tx, count, 0, 1, side)?;
@@ -71,7 +71,7 @@ fn run<P: Pair<u64>>(setting: &Setting, capacity: usize, pace: Pace) -> Result<(
         receive::<P>(&mut rx, warm, side, |_| {})?;
         side.start()?;
         if let Pace::Share(_) = pace {
-            // Counted as well, so that the loop is the same.
+            // Latencies are stored here as well, so that the loop is the same.
             receive::<P>(&mut rx, count, side, |late| histogram.add(late))?;
             histogram = Histogram::new();
         }
@@ -98,7 +98,7 @@ fn send<P: Pair<u64>>(tx: &mut P::Tx, count: u64, every: u64, at_once: u64, side
             spin_loop();
             now = ticks();
         }
-        // Without a pace an item is due now.
+        // Without a pace an item is due at once.
         let stamp = if every == 0 { now } else { due };
         while !P::try_push(tx, stamp) {
             full += 1;
@@ -125,7 +125,7 @@ fn receive<P: Pair<u64>>(rx: &mut P::Rx, count: u64, side: &Side, mut late: impl
             }
             spin_loop();
         };
-        // Times are never sent backwards.
+        // Due times never run backwards.
         if stamp < last {
             side.check(stamp, last)?;
         }

@@ -1,4 +1,4 @@
-//! Tasks to a pool of threads from any number of others, and what a pool costs while it has none.
+//! Tasks from any number of threads to a pool of threads, and the cost of a pool that has no task.
 
 use super::handoff::busy;
 use super::reading::{Outcome, Reading};
@@ -18,10 +18,10 @@ use std::time::Duration;
 
 /// Tasks of each submitter before the clock starts.
 const WARM: u64 = 64;
-/// What a sample runs at most: a pool without a bound takes in all that its threads have not run yet.
+/// The most tasks a sample runs: a pool without a bound holds everything that its threads have not run yet.
 const MOST: u64 = 1_000_000;
 
-/// The tasks of one submitter that are not done, and the thread that waits for them.
+/// How many tasks of one submitter are not done, and the thread that waits for them.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Pending {
@@ -30,8 +30,8 @@ struct Pending {
 }
 
 impl Pending {
-    /// Of the calling thread. It is never freed: a task may outlive a measurement that was given up, and counting
-    /// references would be part of every task.
+    /// Makes the state of the calling thread. It is never freed: a task may outlive a measurement that was given up,
+    /// and reference counts would add their cost to every task.
     fn new() -> &'static Self {
         Box::leak(Box::new(Self { tasks: AtomicU64::new(0), submitter: thread::current() }))
     }
@@ -43,7 +43,7 @@ impl Pending {
         }
     }
 
-    /// Sleeps until all are done.
+    /// Sleeps until all tasks are done.
     fn wait(&self, side: &Side) -> Result<(), Stop> {
         loop {
             let left = self.tasks.load(Acquire);
@@ -59,9 +59,9 @@ impl Pending {
 /// The process's CPU time when a thread started its clock, and when it stopped it.
 type Span = Range<Duration>;
 
-/// Has tasks run that each take about `nanoseconds` of work, handed in by `submitters` threads as fast as they can. It
-/// is over when all of them have been run; each counts itself done. CPU time is that of the process: the pool's threads
-/// do the most.
+/// Runs tasks of about `nanoseconds` of work each. `submitters` threads hand them in as fast as they can. The
+/// measurement ends when all tasks have run; each task counts itself as done. CPU time is that of the process, because
+/// the pool's threads do most of the work.
 pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: u64) -> Outcome {
     let pool = Arc::new(P::start(cpus().len().max(1))?);
     let each = setting.count_up_to(MOST).div_ceil(submitters as u64);
@@ -108,8 +108,8 @@ fn submit<P: Pool>(pool: &P, pending: &'static Pending, count: u64, work_ticks: 
     pending.wait(side)
 }
 
-/// Starts `threads` threads of a pool by as many tasks that wait for each other, then leaves it alone, for as many
-/// milliseconds as the setting says. The value is the share of one core that it takes meanwhile, in percent.
+/// Starts `threads` threads of a pool by as many tasks that wait for each other. Then leaves the pool alone, for as
+/// many milliseconds as the setting says. The value is the share of one core that it uses in this time, in percent.
 pub(crate) fn idle_pool<P: Pool>(setting: &Setting, threads: usize) -> Outcome {
     let pool = P::start(threads)?;
     let count = if setting.quick { 1 } else { setting.count };

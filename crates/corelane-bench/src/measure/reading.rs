@@ -1,4 +1,4 @@
-//! What a measurement gives, or why it gives nothing, and what is made of it.
+//! The result of a measurement, or why there is none, and the values derived from it.
 
 use crate::contender::Unable;
 use crate::counters::Counts;
@@ -6,19 +6,19 @@ use crate::rig::{Stop, Took, tick_rate};
 use std::fmt;
 use std::time::Duration;
 
-/// What one measurement gave.
+/// The result of one measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
-    /// Items, round trips, packets.
+    /// The number of items, round trips or packets.
     pub(crate) items: u64,
     pub(crate) wall: Duration,
     /// CPU time of all threads together.
     pub(crate) cpu: Duration,
-    /// How often a push found no room, or a pop nothing.
+    /// How often a push found no room, or a pop found nothing.
     pub(crate) full: u64,
     pub(crate) empty: u64,
     pub(crate) counts: Option<Counts>,
-    /// For measurements that are no rate: the values, one for each x of the case.
+    /// For measurements that are not rates: the values, one for each x of the case.
     pub(crate) values: Vec<f64>,
 }
 
@@ -28,12 +28,12 @@ impl Reading {
     }
 }
 
-/// Why a measurement gave nothing.
+/// Why a measurement has no result.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// The contender cannot be made like this.
+    /// The contender cannot be made with these settings.
     Unable(Unable),
-    /// It was run and did not come to its end.
+    /// The contender ran and did not finish.
     Stop(Stop),
 }
 
@@ -58,37 +58,37 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a measurement returns.
+/// The return type of a measurement.
 pub(crate) type Outcome = Result<Reading, Failure>;
 
-/// What is made of a reading.
+/// The value derived from a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     MillionPerSecond,
     NanosecondsEach,
-    /// By the constant-rate counter, as in the B-Queue paper.
+    /// Cycles of the constant-rate counter, as in the B-Queue paper.
     CyclesEach,
-    /// Reads of the level-1 data cache that missed it, of both threads, an item.
+    /// Reads an item that missed the level-1 data cache, of both threads.
     L1MissesEach,
-    /// Reads that missed the last level of cache, of both threads, an item.
+    /// Reads an item that missed the last level of cache, of both threads.
     LastLevelMissesEach,
-    /// Of 100 reads of the level-1 data cache, how many hit.
+    /// How many of 100 reads of the level-1 data cache hit it.
     L1HitPercent,
     /// CPU time of all threads an item.
     CpuNanosecondsEach,
-    /// Context switches of all threads together, by the clock on the wall.
+    /// Context switches of all threads together, by wall-clock time.
     SwitchesPerSecond,
-    /// Context switches of all threads together, of a kind.
+    /// Context switches of all threads together, of one kind.
     VoluntarySwitches,
     InvoluntarySwitches,
-    /// The values of the reading itself.
+    /// The values that the reading itself has.
     Values,
-    /// One of them, for a measurement that has several and one x.
+    /// One of these values, for a measurement that has several of them and one x.
     Value(usize),
 }
 
 impl Metric {
-    /// The values of a reading, one for each x; none if the machine does not count this.
+    /// The values of a reading, one for each x. None if the machine does not count this.
     pub(crate) fn of(self, reading: &Reading) -> Vec<f64> {
         let items = reading.items as f64;
         let seconds = reading.wall.as_secs_f64();

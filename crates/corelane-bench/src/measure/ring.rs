@@ -1,4 +1,4 @@
-//! Figure 5 of the B-Queue paper: two queues in a ring, two threads that pass on what they get.
+//! Figure 5 of the B-Queue paper: two queues in a ring, and two threads that pass on every item they get.
 
 use super::reading::{Outcome, Reading};
 use crate::contender::Pair;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Sends `in_flight` items round and round; what is counted is how often one is passed on.
+/// Sends `in_flight` items round and round. The count is of items passed on.
 pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: u64) -> Outcome {
     let mut pairs = P::pairs(2, capacity)?.into_iter();
     let (Some((to_second, from_first)), Some((to_first, from_second))) = (pairs.next(), pairs.next()) else {
@@ -76,7 +76,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
             };
             hops += 1;
             while !P::try_push(&mut to_first, item) {
-                // The first thread takes no more.
+                // The first thread takes no more items.
                 if is_over.load(Relaxed) {
                     break 'ring Ok(());
                 }

@@ -1,4 +1,4 @@
-//! Ping-pong: one item in flight, there by one queue and back by another.
+//! Ping-pong: one item in flight, sent by one queue and returned by another.
 
 use super::pair::pair_on;
 use super::reading::{Outcome, Reading};
@@ -11,7 +11,7 @@ use crate::setting::Setting;
 /// Trips before the clock starts.
 const WARM: u64 = 1000;
 
-/// Sends a number there and waits for it to come back. Both ends only try and spin: no contender gets to sleep.
+/// Sends a number and waits until it comes back. Both ends only try and spin, so no contender sleeps.
 pub(crate) fn round_trip<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
     let (ask, asked) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let (answer, answered) = pair_on::<P, T>(setting.cpus[1], capacity)?;

@@ -1,4 +1,4 @@
-//! Items through one queue as fast as they go, one call an item on both sides.
+//! Items through one queue at full speed, one call an item on both sides.
 
 use super::pair::{pair_on, whole};
 use super::reading::{Outcome, Reading};
@@ -9,8 +9,8 @@ use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::ops::Range;
 
-/// Streams numbered items. Before the clock starts, twice the capacity has gone through, so that all memory of the ring
-/// has been touched by both ends.
+/// Streams numbered items. Before the clock starts, twice the capacity goes through, so that both ends have touched all
+/// memory of the ring.
 pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize) -> Outcome {
     let (tx, rx) = pair_on::<P, T>(setting.cpus[0], capacity)?;
     let warm = whole::<P, T>(2 * capacity as u64);
@@ -37,7 +37,7 @@ pub(crate) fn one_by_one<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize
     Ok(Reading { full: tries[0], empty: tries[1], ..Reading::new(count, took) })
 }
 
-/// Pushes numbered items; how often there was no room.
+/// Pushes numbered items. Returns how often there was no room.
 #[inline(always)]
 pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, side: &Side) -> Result<u64, Stop> {
     let stock = T::stock();
@@ -55,7 +55,7 @@ pub(super) fn push<P: Pair<T>, T: Item>(tx: &mut P::Tx, numbers: Range<u64>, sid
     Ok(full)
 }
 
-/// Shows the last items, where a design has a call for that.
+/// Publishes the last items, if the design has a call for that.
 #[inline(always)]
 fn flush<P: Pair<T>, T: Item>(tx: &mut P::Tx, position: u64, side: &Side) -> Result<(), Stop> {
     let mut tries = 0_u64;
@@ -69,7 +69,7 @@ fn flush<P: Pair<T>, T: Item>(tx: &mut P::Tx, position: u64, side: &Side) -> Res
     Ok(())
 }
 
-/// Pops items and checks their numbers; how often there was none.
+/// Pops items and checks their numbers. Returns how often there was none.
 #[inline(always)]
 pub(super) fn pop<P: Pair<T>, T: Item>(rx: &mut P::Rx, numbers: Range<u64>, side: &Side) -> Result<u64, Stop> {
     let mut empty = 0_u64;

@@ -1,4 +1,4 @@
-//! What threads that hand out or do jobs keep about that: which jobs, and CPU time.
+//! The records of threads that hand out or do jobs: which jobs, and CPU time.
 
 use crate::contender::Job;
 use crate::rig::Stop;
@@ -7,8 +7,7 @@ use cpu_time::ThreadTime;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Jobs that were handed out or done, by count and by the sum of their numbers: one that is lost, or comes twice, is in
-/// both.
+/// Jobs that were handed out or done, by their count and the sum of their numbers. A lost or repeated job changes both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     jobs: u64,
@@ -22,7 +21,7 @@ impl Tally {
         self.sum += u64::from(job.number);
     }
 
-    /// Of one job of each number below this one.
+    /// The tally of one job of each number below `jobs`.
     pub(super) fn of_numbers(jobs: u32) -> Self {
         let jobs = u64::from(jobs);
         Tally { jobs, sum: jobs * jobs.saturating_sub(1) / 2 }
@@ -36,7 +35,7 @@ impl Tally {
         Tally { jobs: self.jobs + other.jobs, sum: self.sum + other.sum }
     }
 
-    /// Whether the workers have done what was handed out.
+    /// Whether the workers have done exactly the jobs that were handed out.
     pub(super) fn check(self, done: impl IntoIterator<Item = Tally>) -> Result<(), Stop> {
         let done = done.into_iter().fold(Tally::default(), Tally::plus);
         if self.jobs != done.jobs {
@@ -55,11 +54,11 @@ pub(super) struct Part {
     pub(super) tally: Tally,
     /// CPU time inside the queues' calls.
     pub(super) inside: Duration,
-    /// What a worker's queue has counted.
+    /// The counts of a worker's queue.
     pub(super) stats: Stats,
 }
 
-/// Adds up the calling thread's CPU time in calls, less what the clock itself takes.
+/// Adds up the calling thread's CPU time in calls, minus the cost of the clock itself.
 #[derive(Debug)]
 pub(super) struct Clock {
     a_look: Duration,
@@ -84,13 +83,13 @@ impl Clock {
         result
     }
 
-    /// What it has taken itself.
+    /// The cost of the clock itself.
     pub(super) fn cost(&self) -> Duration {
         self.a_look * 2 * self.looks
     }
 }
 
-/// What a job of so many turns takes of the calling thread's CPU time when it comes from nowhere, in seconds.
+/// The CPU time, in seconds, that a job of this many turns takes when it comes through no queue.
 pub(super) fn cpu_of_a_job(turns: u32) -> f64 {
     const JOBS: u32 = 10_000;
     let run = || {
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn the_clock_counts_work_and_no_sleep() {
         let mut clock = Clock::new();
-        // Around each call once more, as a thread may be charged with what it did not do.
+        // Each call is measured once more, because a thread may be charged for time it did not use.
         let start = ThreadTime::now();
         clock.time(|| spin(Duration::from_millis(3)));
         let work = start.elapsed();

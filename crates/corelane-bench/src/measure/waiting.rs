@@ -1,4 +1,4 @@
-//! Items one by one where the ends wait instead of spinning: what matters when threads share CPUs.
+//! Single items between ends that wait instead of spinning, for threads that share CPUs.
 
 use super::pair::pair_on;
 use super::reading::{Outcome, Reading};
@@ -8,8 +8,8 @@ use crate::rig::{self, PATIENCE, Stop, Work};
 use crate::setting::Setting;
 use std::thread::yield_now;
 
-/// Streams numbered items through `pairs` queues at once, each with two threads that wait as the contender does. Both
-/// ends of queue i run on the CPUs `cpus[i % n]`.
+/// Streams numbered items through `pairs` queues at once. Each queue has two threads, which wait as the contender does.
+/// Both ends of queue i run on the CPUs `cpus[i % n]`.
 pub(crate) fn waiting<P: Waits<T>, T: Item>(setting: &Setting, capacity: usize, pairs: usize) -> Outcome {
     stream::<P, T>(
         setting,
@@ -20,8 +20,8 @@ pub(crate) fn waiting<P: Waits<T>, T: Item>(setting: &Setting, capacity: usize, 
     )
 }
 
-/// The same for contenders that leave waiting to their user: a try, and if it fails the rest of the time slice is given
-/// up.
+/// The same for contenders that leave waiting to their user: if a try fails, the thread gives up the rest of its time
+/// slice.
 pub(crate) fn yielding<P: Pair<T>, T: Item>(setting: &Setting, capacity: usize, pairs: usize) -> Outcome {
     stream::<P, T>(
         setting,
