@@ -1,4 +1,4 @@
-//! Test binaries: how they are built, and what their runs come to.
+//! Test binaries: how they are built and run, and the outcomes of their runs.
 
 use crate::workspace::Result;
 use std::ffi::{OsStr, OsString};
@@ -15,9 +15,9 @@ pub(crate) struct Target {
     package: &'static str,
     test: &'static str,
     features: &'static str,
-    /// Holds loom's models, and nothing without `--cfg loom`.
+    /// The target holds loom's models, and is empty without `--cfg loom`.
     pub(crate) is_loom: bool,
-    /// Holds shuttle's scenarios, and nothing without `--cfg shuttle`.
+    /// The target holds shuttle's scenarios, and is empty without `--cfg shuttle`.
     pub(crate) is_shuttle: bool,
 }
 
@@ -29,7 +29,7 @@ const fn shuttle(name: &'static str, package: &'static str) -> Target {
     Target { name, package, test: "shuttle", features: "", is_loom: false, is_shuttle: true }
 }
 
-/// The test targets by the names that rows and mutants call them.
+/// The test targets, under the names that rows and mutants use.
 const TARGETS: &[Target] = &[
     target("contract", "corelane", "contract", false),
     target("deadlock", "corelane", "deadlock", false),
@@ -63,8 +63,8 @@ const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Whether a run may differ from the last one: loom's do not, nor do shuttle's, which draws its schedules from
-    /// fixed seeds.
+    /// Whether a run may differ from the last one. Loom's runs do not differ. Shuttle's do not, either, because it
+    /// draws its schedules from fixed seeds.
     pub(crate) fn is_on_real_threads(&self) -> bool {
         !self.is_loom && !self.is_shuttle
     }
@@ -75,8 +75,8 @@ impl Target {
     }
 }
 
-/// Tests of a target: all whose names start with one of the prefixes, if there are any, hold all of the words after a
-/// plus, and none of those after a minus. Written `target prefix prefix +word -word`.
+/// Tests of a target, written `target prefix prefix +word -word`. A test is chosen if its name starts with one of the
+/// prefixes, if there are any, and contains all of the words after a plus and none of the words after a minus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tests {
     pub(crate) target: Target,
@@ -93,7 +93,7 @@ impl Tests {
         Ok(Self { target, words: words.map(str::to_owned).collect() })
     }
 
-    /// The names of those among all that are there.
+    /// Chooses from all names of the target's tests.
     fn choose(&self, mut names: Vec<String>) -> Result<Vec<String>> {
         let marked = |mark: char| self.words.iter().filter_map(move |word| word.strip_prefix(mark));
         let prefixes: Vec<_> = self.words.iter().filter(|word| !word.starts_with(['+', '-'])).collect();
@@ -118,7 +118,7 @@ impl std::fmt::Display for Tests {
     }
 }
 
-/// How cargo is called: a toolchain, variables, arguments, and what starts the binary.
+/// How cargo is called: a toolchain, variables, arguments, and the command that starts the binary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct How {
     pub(crate) toolchain: Option<&'static str>,
@@ -126,22 +126,22 @@ pub(crate) struct How {
     pub(crate) arguments: Vec<String>,
     /// Words in front of the binary.
     pub(crate) runner: Vec<String>,
-    /// Words behind it.
+    /// Words after the binary.
     pub(crate) options: Vec<String>,
     /// Miri builds and interprets the binary.
     pub(crate) is_interpreted: bool,
 }
 
-/// Where mutants are built for real threads.
+/// The build directory of mutants for real threads.
 pub(crate) const REAL_THREADS: &str = "target/mutants/tests";
 
 impl How {
-    /// As the tests of every day.
+    /// For the everyday tests.
     pub(crate) fn plain(tree: &Path) -> Self {
         Self::default().with("CARGO_TARGET_DIR", tree.join("target").display())
     }
 
-    /// As loom's models. Optimized less than in a release: they are built anew for each fault.
+    /// For loom's models. They are optimized less than in a release, because they are built anew for each fault.
     pub(crate) fn loom(root: &Path) -> Self {
         let mut how = Self::default()
             .with("CARGO_TARGET_DIR", root.join("target/mutants/loom").display())
@@ -155,20 +155,21 @@ impl How {
         how
     }
 
-    /// As tests on real threads, for mutants: hardly optimized, as they are built anew for each fault. What counts
-    /// cache lines is as it always is. What is slow is no hang: that would be a kill.
+    /// For mutants on real threads. They are hardly optimized, because they are built anew for each fault; tests that
+    /// count cache lines are built as always. The time limit is long, because a slow test must not be taken for a hang:
+    /// that would be a kill.
     pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
         let how = Self::default()
             .with("CARGO_TARGET_DIR", root.join(REAL_THREADS).display())
             .with("CORELANE_TEST_PATIENCE", 5);
         if counts_lines {
-            // They are counted, or it is an error.
+            // Without an emulator, counting is an error here.
             return how.with("CORELANE_EMULATOR", "required");
         }
         how.with("CARGO_PROFILE_TEST_OPT_LEVEL", 0).with("CARGO_PROFILE_TEST_DEBUG", 0).with("CARGO_INCREMENTAL", 1)
     }
 
-    /// As shuttle's scenarios, `CORELANE_SCHEDULES` of either scheduler.
+    /// For shuttle's scenarios, with `CORELANE_SCHEDULES` schedules of either scheduler.
     pub(crate) fn shuttle(root: &Path) -> Self {
         let schedules = std::env::var("CORELANE_SCHEDULES").unwrap_or_else(|_| "500".to_owned());
         Self::default()
@@ -187,7 +188,7 @@ impl How {
 
     fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
-        // Set by the cargo that started this program, for another toolchain and another crate.
+        // These variables come from the cargo that started this program, for another toolchain and another crate.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if name.starts_with("CARGO_PKG_") || matches!(&*name, "CARGO" | "CARGO_MANIFEST_DIR" | "RUSTUP_TOOLCHAIN") {
@@ -198,7 +199,7 @@ impl How {
         command
     }
 
-    /// The words that have cargo build a target's tests, and run them.
+    /// The words with which cargo builds a target's tests and runs them.
     fn words(&self, target: Target) -> Vec<String> {
         let mut words = vec!["cargo".to_owned()];
         words.extend(self.toolchain.map(|toolchain| format!("+{toolchain}")));
@@ -214,7 +215,7 @@ impl How {
 
 /// A test binary.
 pub(crate) struct Binary {
-    /// What starts it.
+    /// The words that start the binary.
     words: Vec<OsString>,
     directory: PathBuf,
 }
@@ -264,26 +265,26 @@ pub(crate) enum End {
     Passed,
     /// The first test that failed.
     Failed(String),
-    /// The process ended without a word: by a signal, or an exit code.
+    /// The process ended without a report: by a signal, or with an exit code.
     Died(String),
     TimedOut,
 }
 
-/// What a run of a test binary came to.
+/// The outcome of a run of a test binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) end: End,
     pub(crate) passed: usize,
-    /// Executions that loom has explored.
+    /// How many executions loom explored.
     pub(crate) executions: u64,
     /// The most and the fewest preemptions that loom's models were allowed.
     pub(crate) preemptions: Option<(u64, u64)>,
-    /// Schedules that shuttle has run.
+    /// How many schedules shuttle ran.
     pub(crate) schedules: u64,
-    /// What the tests say that they have judged: histories, or sequences of calls.
+    /// How many histories, or sequences of calls, the tests report that they judged.
     pub(crate) judged: Option<u64>,
     pub(crate) time: Duration,
-    /// The end of what it wrote.
+    /// The end of the run's output.
     pub(crate) output: String,
 }
 
@@ -294,7 +295,7 @@ impl Binary {
         command
     }
 
-    /// The names of those of its tests that are chosen.
+    /// The names of the chosen tests.
     pub(crate) fn names(&self, how: &How, tests: &Tests) -> Result<Vec<String>> {
         let output = self.command(how).args(["--list", "--format=terse"]).output();
         let output = output.map_err(|error| format!("{:?}: cannot be started: {error}", self.words))?;
@@ -310,12 +311,12 @@ impl Binary {
     }
 }
 
-/// Runs tests of a binary, and stops at the first that fails.
+/// Runs tests of a binary, and stops at the first failure.
 pub(crate) fn run(binary: &Binary, how: &How, tests: &Tests, limit: Duration) -> Result<Outcome> {
     run_names(binary, how, &binary.names(how, tests)?, limit)
 }
 
-/// As [`run`], by their names.
+/// Like [`run`], for tests given by their names.
 pub(crate) fn run_names(binary: &Binary, how: &How, names: &[String], limit: Duration) -> Result<Outcome> {
     let mut command = binary.command(how);
     command.args(names).args(&how.options).args(["--exact", "--show-output"]);
@@ -374,7 +375,7 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
     }
     let complaints = complaints.join().unwrap_or_default();
     if let End::Died(how) = &mut outcome.end {
-        // Miri ends a program at its first error, in the test that a line has begun with.
+        // Miri ends a program at its first error. The last line then begins with the name of the test.
         let last = outcome.output.lines().last().unwrap_or_default();
         if let Some(test) = last.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ")) {
             let error = complaints.lines().find_map(|line| line.strip_prefix("error: "));
@@ -385,7 +386,7 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Ends a process and all below it: cargo's runs would go on without cargo.
+/// Ends a process and all processes below it, because the runs that cargo started would outlive cargo.
 fn kill(child: &mut Child) {
     let mut below = vec![child.id().to_string()];
     let mut at = 0;
@@ -404,13 +405,13 @@ fn kill(child: &mut Child) {
     }
 }
 
-/// What lies in a directory, if it is there.
+/// The entries of a directory, if it exists.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// What a line of a test binary says. Loom's models say `name (barrier, preemptions): count executions in time`,
-/// shuttle's scenarios `name (schedulers): count schedules in time`.
+/// Reads a line of a test binary's output. Loom's models print `name (barrier, preemptions): count executions in time`,
+/// and shuttle's scenarios print `name (schedulers): count schedules in time`.
 fn read_line(line: &str, outcome: &mut Outcome) {
     if let Some(test) = line.strip_prefix("test ") {
         if let Some(name) = test.strip_suffix(" ... FAILED") {
@@ -492,7 +493,7 @@ mod tests {
 
     #[test]
     fn a_run_that_hangs_leaves_no_process_behind() {
-        // As cargo, which waits for what it has started. The pipe is open for as long as that runs.
+        // This shell waits for its child, as cargo does. The pipe stays open while that child runs.
         let start = Instant::now();
         assert_eq!(sh("sh -c 'sleep 60; true'; true", Duration::from_millis(500)).end, End::TimedOut);
         assert!(start.elapsed() < Duration::from_secs(30));

@@ -1,7 +1,7 @@
-//! Hand-made faults: what one is, and where they are kept.
+//! Hand-made faults: their form, and where they are kept.
 //!
-//! A mutant is a text of a source file and what it is replaced by; `mutants/*.toml` holds them, a file for a queue. A
-//! text that is not there exactly once is an error: a test of this crate looks at that, so that mutants keep up with
+//! A mutant is a text of a source file and its replacement. `mutants/*.toml` holds the mutants, a file for each queue.
+//! A text that does not occur exactly once is an error. A test of this crate checks that, so that mutants keep up with
 //! the code.
 
 use crate::cargo::Tests;
@@ -14,9 +14,9 @@ use std::path::Path;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// The tests of those that name none.
+    /// The tests of mutants that name none.
     tests: Vec<String>,
-    /// The source file of those that name none.
+    /// The source file of mutants that name none.
     file: String,
     mutant: Vec<Entry>,
 }
@@ -25,10 +25,10 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     id: String,
-    /// One sentence: what is broken.
+    /// One sentence that says what is broken.
     fault: String,
     file: Option<String>,
-    /// A text that is there once; `find` is the first one behind it.
+    /// A text that occurs once. `find` is its first occurrence after this text.
     after: Option<String>,
     find: String,
     replace: String,
@@ -49,11 +49,11 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
-    /// Tells this fault from others, and from what it was before its text changed. Of one length and the same
-    /// everywhere, as it is kept: FNV-1a.
+    /// A digest of this fault, which changes when its text changes. It is stored, so its length and value are the same
+    /// everywhere: FNV-1a.
     pub(crate) fn digest(&self) -> String {
         let parts = [Some(&self.file), self.after.as_ref(), Some(&self.find), Some(&self.replace)];
-        // No text has a byte 0xff: it ends a part, and one that is not there has another in front.
+        // No text has a byte 0xff, so that byte ends a part. A part that is missing has another byte in front.
         let bytes = parts.into_iter().flat_map(|part| {
             let text = part.map_or(&[0xff][..], |part| part.as_bytes());
             text.iter().copied().chain([0xff])
@@ -63,7 +63,7 @@ impl Mutant {
         format!("{hash:016x}")
     }
 
-    /// The source with the fault.
+    /// Returns the source with the fault.
     pub(crate) fn apply(&self, source: &str) -> Result<String> {
         let from = match &self.after {
             None => 0,

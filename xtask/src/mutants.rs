@@ -1,8 +1,8 @@
 //! Hand-made faults, one at a time: the tests must find each of them.
 //!
-//! The command copies the sources, builds there and runs the tests that a mutant (`mutant.rs`) names until one
-//! fails. That one must pass without the fault, and on real threads fail a second time: a failure that comes by chance,
-//! with the fault or without, is no kill. A mutant that does not compile is an error, not a success.
+//! The command copies the sources and builds there. It runs the tests that a mutant (`mutant.rs`) names until one
+//! fails. That test must pass without the fault, and on real threads it must fail a second time: a failure by chance,
+//! with or without the fault, is no kill. A mutant that does not compile is an error, not a kill.
 
 use crate::cargo::{self, End, How, NotBuilt, Outcome, Tests};
 use crate::column::Column;
@@ -34,13 +34,13 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Every mutant, or those that are missing.
+    /// Every mutant, or only those not killed in the present sources.
     pub(crate) fn all(missing: bool) -> Self {
         Self { only: Vec::new(), queue: Vec::new(), missing, list: false }
     }
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 enum Fate {
     Killed(String),
     Survived,
@@ -50,23 +50,23 @@ enum Fate {
 struct Bench<'a> {
     root: &'a Path,
     tree: std::path::PathBuf,
-    /// Tells these sources from others.
+    /// A digest that tells these sources from others.
     sources: String,
-    /// The tests that passed without a fault, and how long that took.
+    /// The tests that passed without a fault, and their times.
     baseline: HashMap<String, Duration>,
-    /// Rows whose models have passed on the way.
+    /// Rows whose models have passed as part of a baseline.
     models: Vec<(&'static str, Run)>,
 }
 
-/// A test that takes longer than this many times what it takes without a fault hangs.
+/// A test hangs if it takes this many times as long as without a fault, and [`AT_LEAST`] in addition.
 const PATIENCE: u32 = 10;
 const AT_LEAST: Duration = Duration::from_secs(60);
 /// The longest that tests without a fault may take.
 const BASELINE: Duration = Duration::from_secs(900);
-/// How often what has failed once on real threads is run again, to fail a second time. More than once: a fault that
-/// shows by chance, in most runs, is found all the same.
+/// How often a failed test is run again on real threads, so that it can fail a second time. Several runs also find a
+/// fault that shows only by chance, in most runs.
 const AGAIN: usize = 3;
-/// What passed without a fault is kept here.
+/// The file that records the tests that passed without a fault.
 const KNOWN: &str = "target/mutants/baseline.toml";
 
 impl Bench<'_> {
@@ -80,7 +80,7 @@ impl Bench<'_> {
         How::loom(self.root)
     }
 
-    /// Whether these very sources have passed tests.
+    /// Whether these very sources have passed the tests.
     fn has_passed(&mut self, tests: &Tests) -> bool {
         let name = tests.to_string();
         if !self.baseline.contains_key(&name)
@@ -92,7 +92,7 @@ impl Bench<'_> {
         self.baseline.contains_key(&name)
     }
 
-    /// What passed earlier, of which sources, and in what time.
+    /// The tests that passed earlier, with the digest of their sources and their time.
     fn known(&self) -> BTreeMap<String, (String, f64)> {
         let text = fs::read_to_string(self.root.join(KNOWN)).unwrap_or_default();
         toml::from_str(&text).unwrap_or_default()
@@ -115,7 +115,7 @@ impl Bench<'_> {
             ));
         }
         println!("{:>8.1?}  {tests}: {} tests pass without a fault", outcome.time, outcome.passed);
-        // Where they are a row's models, this was as good a run of them as any.
+        // If these tests are a row's models, this run counts as a run of the models.
         for row in &ROWS {
             if row.tests(Kind::Models)?.is_some_and(|models| models == *tests) {
                 self.models.push((row.name, Run::new(&outcome, tests, &self.sources)));
@@ -127,8 +127,8 @@ impl Bench<'_> {
         tree::write(&self.root.join(KNOWN), toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
     }
 
-    /// Runs a mutant's tests with its fault: first the one that found it last time, if any did. What fails with the
-    /// fault must do so a second time where threads are real, and pass without it.
+    /// Runs a mutant's tests with its fault, first the test that found it last time, if any. A test that fails with the
+    /// fault must pass without it, and on real threads it must fail a second time.
     fn try_to_kill(&mut self, mutant: &Mutant, records: &Records) -> Result<Fate> {
         let last = records.killer(mutant).and_then(|last| Tests::parse(last).ok());
         for tests in last.iter().chain(&mutant.tests) {
@@ -141,7 +141,7 @@ impl Bench<'_> {
             let (killer, by) = match found {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
-                // The test that found it has another name now.
+                // The test that found the fault last time has another name now.
                 Err(error) if last.as_ref() == Some(tests) && error.contains("no test starts with") => continue,
                 Err(error) => return Err(error),
             };
@@ -153,7 +153,8 @@ impl Bench<'_> {
         Ok(Fate::Survived)
     }
 
-    /// Which of these tests finds the fault that the tree has, and how if it does not just fail.
+    /// Which of these tests finds the fault in the tree. If it does not simply fail, the second value tells how it
+    /// ended.
     fn find(&mut self, mutant: &Mutant, tests: &Tests) -> Result<Option<(Tests, Option<String>)>> {
         let limit =
             if self.has_passed(tests) { self.baseline[&tests.to_string()] * PATIENCE + AT_LEAST } else { BASELINE };
@@ -186,7 +187,7 @@ impl Bench<'_> {
     }
 }
 
-/// Whether what has failed once counts: `again` runs it again, and says if it has failed.
+/// Whether a first failure counts. `again` runs the test again and returns whether it failed.
 fn is_found_again(killer: &Tests, mut again: impl FnMut() -> Result<bool>) -> Result<bool> {
     if !killer.target.is_on_real_threads() {
         return Ok(true);
@@ -199,7 +200,7 @@ fn is_found_again(killer: &Tests, mut again: impl FnMut() -> Result<bool>) -> Re
     Ok(false)
 }
 
-/// The test whose panic was the last word of a process that died: threads have their tests' names.
+/// The test whose panic ended the process. A thread has the name of its test.
 fn test_of_death(output: &str) -> Option<&str> {
     let panics = output.lines().filter(|line| line.contains("panicked at"));
     let is_test = |name: &&str| *name != "main" && name.chars().all(|c| c.is_alphanumeric() || "_:".contains(c));
@@ -236,7 +237,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let count = mutants.len();
     let tree = root.join("target/mutants/tree");
     tree::copy(&root, &tree)?;
-    // Of what is built, whatever has changed at the root since.
+    // The digest of the built copy, whatever has changed at the root since then.
     let sources = tree::digest(&tree)?;
     if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.counts_lines()) {
         call("crates/corelane-bench/coherence/fetch-emulator", &[&format!("{}/emulator", cargo::REAL_THREADS)])?;
@@ -292,7 +293,8 @@ mod tests {
 
     #[test]
     fn one_failure_on_real_threads_is_no_kill() {
-        // Of runs that come to this one after the other: whether it counts, and how many there were.
+        // `fails` has the outcomes of the further runs, in order. Returns whether the failure counts, and how many runs
+        // there were.
         let found = |tests: &str, fails: &[bool]| {
             let mut runs = fails.iter();
             let is_found = is_found_again(&Tests::parse(tests).unwrap(), || Ok(*runs.next().unwrap()));

@@ -1,17 +1,17 @@
-//! The rows of the table: which tests are about which queue.
+//! The rows of the table: which tests belong to which queue.
 //!
 //! A new queue gets a row here and a file of [mutants](crate::mutant).
 
 use crate::cargo::Tests;
 use crate::workspace::Result;
 
-/// A queue, and its tests as [`Tests`] reads them; empty where there are none.
+/// A queue and its tests, in the form that [`Tests`] parses. A text is empty if there are no such tests.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) family: &'static str,
-    /// The contract, and whatever else runs on real threads.
+    /// The contract, and all other tests on real threads.
     contract: &'static str,
-    /// Random sequences of calls against a model.
+    /// Random sequences of calls, checked against a model.
     fuzzed: &'static str,
     /// Recorded histories of several threads, judged by a checker of linearizability.
     histories: &'static str,
@@ -23,7 +23,7 @@ const MPMC: &str = "any number of both";
 const HANDOFF: &str = "hand-off";
 const ABOVE: &str = "above the queues";
 
-/// In the table's order.
+/// The rows, in the order of the table.
 pub(crate) const ROWS: [Row; 27] = [
     spsc(
         "lane",
@@ -68,7 +68,7 @@ pub(crate) const ROWS: [Row; 27] = [
     ),
     spsc("mcring", ["contract mcring", "contract mcring +::model::", "contract mcring +::history::", "loom mcring::"]),
     spsc("bqueue", ["contract bqueue", "contract bqueue +::model::", "contract bqueue +::history::", "loom bqueue::"]),
-    // How both ends of all of these wait and close: the models are theirs.
+    // How both ends of all SPSC queues wait and close. The models of those queues cover it.
     spsc("handle", [""; 4]),
     mpmc("ticket", ["mpmc ticket::", "mpmc ticket::sequences::", "mpmc ticket::history::", "loom_mpmc ticket::"]),
     mpmc("scq", ["mpmc scq::", "mpmc scq::sequences::", "mpmc scq::history::", "loom_mpmc scq::"]),
@@ -90,11 +90,11 @@ pub(crate) const ROWS: [Row; 27] = [
         "busy_wait",
         ["mpmc busy_wait::", "mpmc busy_wait::sequences::", "mpmc busy_wait::history::", "loom_mpmc busy_wait::"],
     ),
-    // An order for each producer: its histories are judged lane by lane.
+    // Items have an order for each producer only, so the histories are judged lane by lane.
     mpmc("lanes", ["lanes", "", "lanes history::", "loom_lanes"]),
-    // How threads sleep at all of these.
+    // How threads sleep in all MPMC queues.
     mpmc("sleepers", [""; 4]),
-    // How the handles of all of these close them.
+    // How the handles of all MPMC queues close them.
     mpmc("senders", [""; 4]),
     handoff(
         "dual_queue",
@@ -113,19 +113,19 @@ pub(crate) const ROWS: [Row; 27] = [
         "transfer",
         ["handoff transfer::", "handoff sequences::a_transfer", "handoff history::transfer", "loom_handoff transfer::"],
     ),
-    // One thread alone exchanges nothing: no sequences.
+    // One thread alone exchanges nothing, so there are no sequences.
     handoff("exchanger", ["handoff exchanger::", "", "handoff history::exchanger", "loom_handoff exchanger::"]),
-    // Ends of all families.
+    // A select waits on ends of all families.
     above("select", ["select", "", "", "loom_select"]),
     above("dispatch", ["dispatch", "dispatch +sequences::random", "dispatch +::history::histories", "loom_dispatch"]),
-    // Its queue is called by its threads alone, and the callers of a pool see what becomes of tasks: no sequences, no
-    // histories.
+    // Only the pool's threads call its queue, and callers see only the results of tasks. So there are no sequences and
+    // no histories.
     above("pool", ["pool", "", "", "loom_pool"]),
 ];
 
-/// What Miri is not asked, by words in the names of a target's tests. It takes a thousand times as long as the machine:
-/// thousands of items, histories or races take minutes. And what a sleeping thread costs is no question to it. What is
-/// made smaller for Miri, by `cfg!(miri)`, leaves the list.
+/// Tests that Miri does not run, by words in the names of a target's tests. Miri takes a thousand times as long as the
+/// machine, so thousands of items, histories or races take minutes. The cost of a sleeping thread is no question for
+/// Miri, either. A test that is made smaller for Miri, by `cfg!(miri)`, leaves the list.
 const TOO_LONG: [(&str, &str); 9] = [
     (
         "contract",
@@ -164,7 +164,7 @@ const TOO_LONG: [(&str, &str); 9] = [
          -keys_are_spread -leave_moves",
     ),
     ("select", "-several_selects -both_directions -of_two_wake_ups"),
-    // One starts another program, which Miri cannot.
+    // One of these tests starts another program, and Miri cannot.
     (
         "pool",
         "-every_task -one_thread_runs -p19_ -p1_ -p8_ -p15_now -p11_a_pool_grows -p11_many -p13_ -p16_ -p22_ \
@@ -188,13 +188,13 @@ const fn above(name: &'static str, tests: [&'static str; 4]) -> Row {
     row(name, ABOVE, tests)
 }
 
-/// The tests in the order of the fields.
+/// Makes a row from its tests, in the order of the fields.
 const fn row(name: &'static str, family: &'static str, tests: [&'static str; 4]) -> Row {
     let [contract, fuzzed, histories, models] = tests;
     Row { name, family, contract, fuzzed, histories, models }
 }
 
-/// What tests are run for.
+/// The purpose of a row's tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Contract,
@@ -219,14 +219,14 @@ impl Row {
         if text.is_empty() { Ok(None) } else { Tests::parse(text).map(Some) }
     }
 
-    /// Shuttle's larger cases: the modules whose names begin with its own, of a row that has tests at all.
+    /// Shuttle's larger cases, for a row that has tests at all: the modules whose names begin with the row's name.
     fn scenarios(&self) -> Option<String> {
         match self.name {
             "fastflow" => Some("shuttle_papers fastflow".to_owned()),
             "pool" => Some("shuttle_pool".to_owned()),
-            // Loom has its models; shuttle's scenarios of hand-off have one with a select.
+            // Loom has models of select. One of shuttle's hand-off scenarios has a select.
             "select" => None,
-            // And not lanes.
+            // With `::`, so that the modules of `lanes` are not included.
             "lane" => Some("shuttle lane::".to_owned()),
             name => (!self.contract.is_empty()).then(|| format!("shuttle {name}")),
         }

@@ -54,7 +54,7 @@ fn run<Q: Queue<Item, Tuning: Default>>(episode: &mut Episode<'_>) -> u64 {
             at.now(Doing::Pauses);
             mood.pause();
             if dispatcher.workers() < MOST && mood.random.below(200) == 0 || dispatcher.workers() == 0 {
-                // It hears of those that have left by the way.
+                // On the way the dispatcher learns which workers have left.
                 dispatcher.flush();
                 if dispatcher.workers() < MOST {
                     all.push(hire(dispatcher.add_worker().expect("there is memory"), &mut mood.random));
@@ -129,13 +129,13 @@ fn run<Q: Queue<Item, Tuning: Default>>(episode: &mut Episode<'_>) -> u64 {
     done
 }
 
-/// Jobs done, the sum of their numbers, dropped here.
+/// Jobs done, the sum of their numbers, and jobs dropped by this thread.
 fn work<Q: Queue<Item>>(mut worker: Worker<Q>, random: Random, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("worker");
     let mut mood = Mood::new(random);
     let (mut done, mut sum) = (0, 0);
     let mut jobs = Vec::new();
-    // Some leave soon, most stay.
+    // Some workers leave soon, and most stay.
     let mut left = if mood.random.below(3) == 0 { mood.random.below(3_000) } else { u64::MAX };
     let mut has_more = true;
     while has_more && left > 0 {
@@ -173,7 +173,7 @@ fn work<Q: Queue<Item>>(mut worker: Worker<Q>, random: Random, watch: &Watch) ->
         }
     }
     at.now(Doing::Leaves);
-    // What is undone goes back, or is this thread's if the dispatcher is gone.
+    // Jobs that are not done go back, or to this thread if the dispatcher is gone.
     for job in worker.leave().err().unwrap_or_default() {
         (done, sum) = (done + 1, sum + job.0);
     }

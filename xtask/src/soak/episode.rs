@@ -1,13 +1,13 @@
-//! An episode, as its queue sees it.
+//! An episode, as the code that runs its queue sees it.
 
 use super::load::Random;
 use super::watch::Watch;
 use std::time::Instant;
 
-/// What an episode is given.
+/// The data an episode gets.
 pub(crate) struct Episode<'a> {
     pub(crate) watch: &'a Watch,
     pub(crate) random: Random,
-    /// When the traffic is to end.
+    /// When the traffic has to end.
     pub(crate) until: Instant,
 }

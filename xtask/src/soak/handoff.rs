@@ -1,4 +1,4 @@
-//! No buffer: puts that meet takes, items that are left or waited for, exchanges.
+//! Queues without a buffer: puts that meet takes, items that are left behind or waited for, and exchanges.
 
 use super::episode::Episode;
 use super::load::{Item, Mood, Random, dropped, timed};
@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads on a side, at most.
+/// The most threads on a side.
 const MOST: u64 = 5;
-/// Nodes that so few threads may ever need at once, the first row included.
+/// The most nodes that this few threads may need at once, the first row included.
 const NODES: usize = 1024;
 
-/// The calls that all have, by one name.
+/// The calls that all these queues have, under one name each.
 trait Meets: Sync {
     fn put(&self, item: Item) -> bool;
-    /// Whether it came to a thread.
+    /// Returns whether the item came to a thread.
     fn try_put(&self, item: Item) -> bool;
     fn put_timeout(&self, item: Item, time: Duration) -> Result<(), PushTimeoutError<Item>>;
     fn ticket(&self, item: Item) -> bool;
@@ -27,7 +27,7 @@ trait Meets: Sync {
     fn take_ticket(&self) -> Option<Item>;
     fn close(&self);
     fn nodes(&self) -> usize;
-    /// Whether no thread waits, and nothing is inside.
+    /// Whether no thread waits and no item is inside.
     fn is_idle(&self) -> bool;
 }
 
@@ -77,7 +77,8 @@ impl Meets for SynchronousQueue<Item> {
     }
 }
 
-/// Left behind, where a synchronous queue waits: so a put may come and go, and a ticket too.
+/// A transfer queue leaves the item behind where a synchronous queue waits. So a put may come and go, and a ticket,
+/// too.
 impl Meets for TransferQueue<Item> {
     fn put(&self, item: Item) -> bool {
         if item.0.is_multiple_of(2) { self.push(item).is_ok() } else { self.put(item).is_ok() }
@@ -173,7 +174,7 @@ fn run(episode: &mut Episode<'_>, queue: &dyn Meets) -> u64 {
             (taken_sum, taken_count, gone) = (taken_sum + sum, taken_count + count, gone + dropped);
         }
     });
-    // What a transfer queue held when it was closed.
+    // The items that a transfer queue held when it was closed.
     while let Some(item) = queue.try_take() {
         taken_sum += item.0;
     }
@@ -184,7 +185,7 @@ fn run(episode: &mut Episode<'_>, queue: &dyn Meets) -> u64 {
     taken_count
 }
 
-/// The sum of what came to a thread, items made, dropped here.
+/// The sum of the items that came to a thread, and the numbers of items made and dropped by this thread.
 fn put(queue: &dyn Meets, over: &AtomicBool, random: Random, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("putter");
     let mut mood = Mood::new(random);
@@ -222,7 +223,7 @@ fn put(queue: &dyn Meets, over: &AtomicBool, random: Random, watch: &Watch) -> (
     (sum, made, dropped())
 }
 
-/// The sum of what was taken, how many, dropped here.
+/// The sum of the items taken, how many were taken, and how many this thread dropped.
 fn take(queue: &dyn Meets, random: Random, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("taker");
     let mut mood = Mood::new(random);

@@ -28,18 +28,18 @@ impl Random {
         all[self.below(all.len() as u64) as usize]
     }
 
-    /// Another sequence.
+    /// Starts another sequence.
     pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.below(u64::MAX >> 11))
     }
 
-    /// Less than a third of a millisecond.
+    /// A time of less than a third of a millisecond.
     pub(crate) fn moment(&mut self) -> Duration {
         Duration::from_nanos(self.below(300_000))
     }
 }
 
-/// A thread that is flat out for a while, then slow, then away.
+/// The mood of a thread: it runs at full speed for a while, then slowly, then it sleeps.
 pub(crate) struct Mood {
     pub(crate) random: Random,
     left: u64,
@@ -51,7 +51,7 @@ impl Mood {
         Self { random, left: 0, kind: 0 }
     }
 
-    /// Between two calls.
+    /// A pause between two calls.
     pub(crate) fn pause(&mut self) {
         if self.left == 0 {
             self.kind = self.random.below(6);
@@ -71,7 +71,7 @@ impl Mood {
     }
 }
 
-/// Every way to wait, in one type: so each queue is compiled once.
+/// Every way to wait, in one type, so that each queue is compiled once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     Adaptive,
@@ -99,7 +99,7 @@ thread_local! {
     static DROPPED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// An item that is counted when it is dropped, by its thread for itself: a shared count would order what a queue should
+/// An item that counts its drop. Each thread counts for itself: a shared count would order accesses that a queue should
 /// order.
 #[derive(Debug)]
 pub(crate) struct Item(pub(crate) u64);
@@ -110,7 +110,7 @@ impl Drop for Item {
     }
 }
 
-/// How many items this thread has dropped since it was asked last.
+/// How many items this thread has dropped since the last call.
 pub(crate) fn dropped() -> u64 {
     DROPPED.take()
 }

@@ -1,15 +1,16 @@
-//! The soak: every family of queues under random traffic for as long as one likes, by hand.
+//! The soak: every family of queues under random traffic. It is started by hand and runs for as long as one likes.
 //!
-//! An episode makes a queue with random options, gives its ends to threads that call it in every way, pause, give up in
-//! time and come again, and ends it: by a drop, by a close from either side in the middle of the traffic, or with items
-//! inside. What is checked:
-//! - no item is lost, comes twice, or out of order, and each is dropped once;
+//! An episode makes a queue with random options and gives its ends to threads. The threads call it in every way, pause,
+//! give up in time and come again. The episode ends by a drop, by a close from either side in the middle of the
+//! traffic, or with items inside. It checks that:
+//! - no item is lost, repeated or out of order, and each item is dropped once;
 //! - a timed call that failed has waited its time;
-//! - the process does not grow: its memory after an episode is what it was after the first rounds;
-//! - no thread sleeps for ever: when no thread of an episode makes a step for half a minute, the watch tells what each
-//!   is doing, and ends the run.
+//! - the process does not grow: its memory after an episode is the same as after the first rounds;
+//! - no thread sleeps for ever: if no thread of an episode makes a step for half a minute, the watch prints the state
+//!   of each thread, and ends the run.
 //!
-//! Episodes are numbered from the seed, so a run that fails can be told apart; threads decide the rest.
+//! Episodes are numbered from the seed, so a run that fails can be identified. The schedule of the threads is not
+//! repeated.
 
 #[macro_use]
 #[path = "../../../crates/corelane/tests/support/designs.rs"]
@@ -49,10 +50,10 @@ pub(crate) struct Arguments {
     list: bool,
 }
 
-/// A queue under test: runs an episode, and says how many items came through. Panics where something is wrong.
+/// A queue under test: runs an episode, and returns how many items came through. Panics if a check fails.
 type Queue = (&'static str, fn(&mut Episode<'_>) -> u64);
 
-/// The queues beside the designs of `corelane::spsc`, whose list is the tests'.
+/// The queues beside the designs of `corelane::spsc`, which are in the tests' list.
 const OTHERS: [Queue; 16] = [
     ("spsc::stream", stream::run),
     ("mpmc::ticket", mpmc::ticket),
@@ -84,15 +85,15 @@ fn every_queue() -> Vec<Queue> {
     queues
 }
 
-/// A round is an episode of each queue; so many are run before the memory is taken as what it should stay.
+/// How many rounds run before the memory is taken as the value it should keep. A round is an episode of each queue.
 const ROUNDS_BEFORE: usize = 8;
-/// What the memory may differ by: stacks and arenas of threads that come and go.
+/// How far the memory may differ from that value: threads that come and go have stacks and arenas.
 const SLACK: u64 = 32 << 20;
 
-/// Set for the program that is built as the soak wants it.
+/// Set for the program that is built with the soak's options.
 const IS_OPTIMIZED: &str = "CORELANE_SOAK";
 
-/// Builds this program optimized and with debug assertions, if it is not, and runs that.
+/// Builds this program optimized and with debug assertions, unless it already is, and runs that build.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let queues: Vec<_> = every_queue().into_iter().filter(|(name, _)| is_wanted(name, arguments)).collect();
     if arguments.list {
@@ -112,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let words = ["run", "--quiet", "--profile", "soak", "--package", "xtask", "--"];
     let mut command = Command::new("cargo");
     command.args(words).args(std::env::args_os().skip(1)).current_dir(root());
-    // Few arenas: each keeps memory for itself, which looks like growth.
+    // Few arenas: each keeps memory for itself, and that would look like growth.
     command.env(IS_OPTIMIZED, "1").env("MALLOC_ARENA_MAX", "2");
     let status = command.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
     if status.success() { Ok(()) } else { Err("the soak has failed, see above".into()) }
@@ -133,7 +134,7 @@ fn soak(arguments: &Arguments, queues: &[Queue]) -> Result<()> {
     let mut round = 0;
     while start.elapsed() < time {
         for (name, queue) in queues {
-            // A wish for one queue does not change its numbers.
+            // The numbers of a queue's episodes stay the same if only one queue is chosen.
             let number = every_queue().iter().position(|(other, _)| other == name).unwrap_or(0) as u64;
             let seed = arguments.seed ^ (round as u64) << 32 ^ number << 24;
             let mut random = Random::new(seed);
@@ -174,12 +175,12 @@ fn soak(arguments: &Arguments, queues: &[Queue]) -> Result<()> {
     Ok(())
 }
 
-/// With a space between thousands.
+/// The number with a space between thousands.
 fn grouped(count: u64) -> String {
     crate::evidence::grouped(count)
 }
 
-/// The memory that the process has in use, in bytes; 0 where the system does not say.
+/// The memory that the process uses, in bytes. 0 if the system does not tell.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

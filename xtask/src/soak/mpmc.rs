@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 type Queue<D> = mpmc::Queue<Item, D, Way>;
 type Refused<T> = Result<(), TryPushError<T>>;
 
-/// What a producer calls.
+/// The calls of a producer.
 trait Pushes: Send {
     fn push(&mut self, item: Item) -> Result<(), Closed<Item>>;
     fn try_push(&mut self, item: Item) -> Refused<Item>;
@@ -22,7 +22,7 @@ trait Pushes: Send {
     fn len(&self) -> usize;
 }
 
-/// What a consumer calls.
+/// The calls of a consumer.
 trait Pops: Send {
     fn pop(&mut self) -> Result<Item, Closed>;
     fn try_pop(&mut self) -> Result<Item, TryPopError>;
@@ -31,7 +31,7 @@ trait Pops: Send {
     fn try_pop_batch(&mut self, items: &mut Vec<Item>, most: usize) -> Result<usize, TryPopError>;
 }
 
-/// The calls of a type by their names, which are its own.
+/// Implements both traits for a type by the type's own calls of the same names.
 macro_rules! calls {
     ([$($generics:tt)*] $pushes:ty, $pops:ty) => {
         impl<$($generics)*> Pushes for $pushes {
@@ -89,10 +89,10 @@ designs!(ticket Ticket scq Scq michael_scott MichaelScott two_lock TwoLock condv
 /// The most items in a queue without a bound.
 const AHEAD: usize = 50_000;
 const MOST: usize = 4;
-/// The number of an item is its producer's number in front of its own.
+/// The number of an item is the producer's number, followed by the item's number with that producer.
 const SHIFT: u32 = 48;
 
-/// Random capacity, way to wait, and numbers of producers and consumers.
+/// Draws capacity, way to wait, and the numbers of producers and consumers.
 fn shape(random: &mut Random) -> (usize, Way, [u64; 2]) {
     let capacity = random.one_of(&[1, 2, 3, 8, 100, 1024]);
     (capacity, random.one_of(&Way::ALL), [(); 2].map(|()| random.between(1, MOST as u64 + 1)))
@@ -120,7 +120,7 @@ pub(crate) fn lanes(episode: &mut Episode<'_>) -> u64 {
     received.done(|| drop((sender, receiver, senders, receivers)))
 }
 
-/// What is to be compared when the queue is gone.
+/// The numbers to compare when the queue is gone.
 struct Received {
     made: u64,
     dropped: u64,
@@ -130,7 +130,7 @@ struct Received {
 }
 
 impl Received {
-    /// Ends the queue, with what is inside, and compares. How many items came through.
+    /// Ends the queue with the items inside, and compares. Returns how many items came through.
     fn done(self, end: impl FnOnce()) -> u64 {
         end();
         let Received { made, received, accepted, .. } = self;
@@ -150,7 +150,8 @@ fn run<P: Pushes, C: Pops>(
     close: &dyn Fn(),
 ) -> Received {
     let random = &mut episode.random;
-    // A thread closes it in the middle, or when the producers are done; its items are drained, or dropped with it.
+    // One thread closes the queue, in the middle or when the producers are done. Its items are drained, or dropped with
+    // it.
     let in_the_middle = random.below(2) == 0;
     let drains = random.below(4) != 0;
     let (watch, until) = (episode.watch, episode.until);
@@ -197,7 +198,7 @@ fn run<P: Pushes, C: Pops>(
     Received { made, dropped, drains, received, accepted }
 }
 
-/// Items accepted, made, dropped here.
+/// How many items were accepted, how many were made, and how many this thread dropped.
 fn produce<P: Pushes>(mut queue: P, producer: u64, random: Random, until: Instant, watch: &Watch) -> (u64, u64, u64) {
     let at = watch.place("producer");
     let mut mood = Mood::new(random);
@@ -265,7 +266,7 @@ fn produce<P: Pushes>(mut queue: P, producer: u64, random: Random, until: Instan
     (next, made, dropped())
 }
 
-/// Items received of each producer, and dropped here.
+/// How many items were received of each producer, and how many this thread dropped.
 fn consume<C: Pops>(mut queue: C, left: &AtomicBool, random: Random, watch: &Watch) -> ([u64; MOST], u64) {
     let at = watch.place("consumer");
     let mut mood = Mood::new(random);

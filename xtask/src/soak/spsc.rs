@@ -14,11 +14,11 @@ type Rx<D> = spsc::Consumer<Item, D, Way>;
 /// How an episode ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// The producer leaves, the consumer drains.
+    /// The producer leaves, and the consumer drains the queue.
     Left,
-    /// The producer closes, and stays.
+    /// The producer closes the queue, and stays.
     Closed,
-    /// The consumer closes in the middle, and drains.
+    /// The consumer closes the queue in the middle, and drains it.
     Refused,
     /// The consumer leaves in the middle.
     Deserted,
@@ -73,7 +73,7 @@ fn run<D: Design<Item>>(episode: &mut Episode<'_>, tuning: D::Tuning) -> u64 {
     received
 }
 
-/// The handle, items accepted, made, dropped here.
+/// The handle, and how many items were accepted, made, and dropped by this thread.
 fn produce<D: Design<Item>>(
     mut tx: Tx<D>,
     end: End,
@@ -86,7 +86,7 @@ fn produce<D: Design<Item>>(
     let (mut next, mut made) = (0, 0);
     let bound = tx.capacity().min(AHEAD);
     let mut is_open = true;
-    // Where the consumer ends it, this waits for that.
+    // If the consumer ends the episode, this thread waits for that.
     while is_open && (matches!(end, End::Refused | End::Deserted) || Instant::now() < until) {
         at.now(Doing::Pauses);
         mood.pause();
@@ -129,7 +129,7 @@ fn produce<D: Design<Item>>(
                     let mut items = (next..next + most).map(Item).collect::<Vec<_>>();
                     made += most;
                     if mood.random.below(2) == 0 {
-                        // What does not fit is left.
+                        // Items that do not fit stay behind.
                         let _ = tx.try_push_batch(&mut items);
                         is_open = !tx.is_closed();
                     } else {
@@ -173,7 +173,7 @@ fn produce<D: Design<Item>>(
     (rest, next, made, dropped())
 }
 
-/// Items received, dropped here.
+/// How many items were received, and how many this thread dropped.
 fn consume<D: Design<Item>>(mut rx: Rx<D>, end: End, random: Random, until: Instant, watch: &Watch) -> (u64, u64) {
     let at = watch.place("consumer");
     let mut mood = Mood::new(random);
@@ -198,7 +198,7 @@ fn consume<D: Design<Item>>(mut rx: Rx<D>, end: End, random: Random, until: Inst
         }
         for _ in 0..mood.random.below(30) {
             match mood.random.below(7) {
-                // Not where this end is the one to end it.
+                // Not if this end has to end the episode.
                 0 if !matches!(end, End::Refused | End::Deserted) => {
                     at.now(Doing::Pops);
                     match rx.pop() {

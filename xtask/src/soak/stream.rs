@@ -12,7 +12,7 @@ use std::time::Instant;
 /// The most bytes in a stream without a limit.
 const AHEAD: usize = 4 << 20;
 
-/// A message says its number, and is filled by it.
+/// Writes a message that begins with its number and is filled with the number's lowest byte.
 fn write(memory: &mut Vec<u8>, number: u64, random: &mut Random) {
     let len = match random.below(1000) {
         0 => random.below(100_000),

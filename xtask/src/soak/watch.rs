@@ -1,17 +1,17 @@
-//! What each thread does: so that a thread that sleeps for ever is reported, with all others beside it.
+//! Records what each thread does, so that a thread that sleeps for ever is reported together with all others.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// No call and no pause of an episode takes as long on any machine.
+/// No call and no pause of an episode takes this long on any machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Nor a whole episode, whose threads may also go round in circles.
+/// No whole episode takes this long. This limit catches threads that go round in circles.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// What a thread is doing.
+/// The current action of a thread.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Doing {
@@ -56,7 +56,7 @@ const NAMES: [&str; 18] = [
     "joins",
 ];
 
-/// A thread of an episode. Written with plain stores, which order nothing that a queue should order itself.
+/// A thread of an episode. It is written with plain stores, which order no access that a queue should order.
 pub(crate) struct Place {
     name: &'static str,
     thread: String,
@@ -66,14 +66,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// To be called before each call of a queue.
+    /// Must be called before each call of a queue.
     pub(crate) fn now(&self, doing: Doing) {
         self.doing.store(doing as u8, Relaxed);
         self.steps.store(self.steps.load(Relaxed) + 1, Relaxed);
     }
 }
 
-/// The episode that runs.
+/// The current episode.
 pub(crate) struct Watch(Mutex<Current>);
 
 #[derive(Default)]
@@ -82,7 +82,7 @@ struct Current {
     places: Vec<Arc<Place>>,
 }
 
-/// A thread's place, until it ends.
+/// A thread's place. Its drop marks the thread as over.
 pub(crate) struct At(Arc<Place>);
 
 impl std::ops::Deref for At {
@@ -116,7 +116,7 @@ impl Watch {
         *self.current() = Current::default();
     }
 
-    /// The calling thread's place in the episode.
+    /// Makes a place for the calling thread in the episode.
     pub(crate) fn place(&self, name: &'static str) -> At {
         let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
         let place = Arc::new(Place {
@@ -130,7 +130,7 @@ impl Watch {
         At(place)
     }
 
-    /// A number that changes with every step of the episode.
+    /// The episode, and a number that changes with every step of it.
     fn steps(&self) -> (Option<String>, u64) {
         let current = self.current();
         let steps = current.places.iter().map(|place| place.steps.load(Relaxed)).sum();
@@ -146,7 +146,7 @@ impl Watch {
             let over = if place.is_over.load(Relaxed) { ", and is over" } else { "" };
             let doing = NAMES[place.doing.load(Relaxed) as usize];
             let _ = writeln!(text, "  {} {doing}{over}, {} steps", place.name, place.steps.load(Relaxed));
-            // Where it is in the kernel, as far as that may be read.
+            // The thread's place in the kernel, if that may be read.
             for file in ["syscall", "wchan", "stack"] {
                 let found = std::fs::read_to_string(format!("/proc/self/task/{}/{file}", place.thread));
                 let _ = found.map(|found| writeln!(text, "    {file}: {}", found.trim().replace('\n', "\n      ")));
@@ -156,7 +156,7 @@ impl Watch {
     }
 }
 
-/// Watches in a thread of its own, and ends the process when an episode stands still.
+/// Watches in a thread of its own, and ends the process if an episode stands still.
 pub(crate) fn start(watch: &Arc<Watch>) {
     let watch = watch.clone();
     std::thread::spawn(move || {

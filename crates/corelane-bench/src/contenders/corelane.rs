@@ -1,4 +1,4 @@
-//! The safe designs of this library, as a user gets them: default options, default wait strategy.
+//! The safe designs of this library as a user gets them, with default options and the default wait strategy.
 
 use crate::contender::{Batches, Kind, Pair, Unable, Waits};
 use crate::item::Item;
@@ -79,7 +79,7 @@ design!(
     *TUNING.lock().expect("no thread panics with a tuning")
 );
 
-/// The policy of the lanes that are made next, where it is not the default.
+/// The policy of the lanes that are made next, if it is not the default.
 static TUNING: Mutex<lane::Tuning> = Mutex::new(lane::Tuning::new());
 
 impl LaneTuned {

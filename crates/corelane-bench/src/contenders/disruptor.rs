@@ -1,5 +1,5 @@
 //! disruptor: events in a ring, changed in place. The consumer is an `EventPoller`, the form in which the user's own
-//! thread takes the events. Its size is a power of two.
+//! thread takes the events. The size is a power of two.
 
 use crate::contender::{Batches, Kind, Pair, Unable};
 use crate::item::Item;
@@ -39,7 +39,7 @@ impl<T: Item> Pair<T> for Disruptor {
 }
 
 impl<T: Item> Batches<T> for Disruptor {
-    /// All or nothing, as its batch call is.
+    /// All or nothing, as disruptor's batch call is.
     #[inline(always)]
     fn push_slice(tx: &mut Self::Tx, items: &[T]) -> usize {
         let published = tx.try_batch_publish(items.len(), |events| {

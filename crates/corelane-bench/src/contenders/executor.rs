@@ -1,7 +1,7 @@
 //! Java's `ThreadPoolExecutor` as the paper uses it, over any synchronous queue.
 //!
-//! A task goes to a thread that waits in the queue, or a thread is started for it; a thread that waits for long ends.
-//! There is no more to it: no results, no panics caught, no other policy.
+//! A task goes to a thread that waits in the queue, or a thread is started for the task. A thread that waits for long
+//! ends. The executor has no results, catches no panics and has no other policy.
 
 use crate::contender::{Kind, Pool, Unable};
 use corelane::handoff::{Fairness, SynchronousQueue};
@@ -13,17 +13,17 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
 use std::time::Duration;
 
-/// A task, or the word to end.
+/// A task, or the order to end.
 pub(crate) type Order = Option<Box<dyn FnOnce() + Send>>;
 
-/// What the executor needs of a synchronous queue.
+/// The calls that the executor needs of a synchronous queue.
 pub(crate) trait Handing: Send + Sync + 'static {
     const KIND: Kind;
 
     fn name() -> String;
     fn new() -> Self;
 
-    /// Hands the order to a thread that waits, or gives it back.
+    /// Hands the order to a waiting thread, or returns it.
     fn try_put(&self, order: Order) -> Result<(), Order>;
 
     /// Waits for an order.
@@ -60,14 +60,14 @@ macro_rules! handing {
 }
 
 handing!(
-    /// The new queues.
+    /// The queues of this library.
     Dual,
     SynchronousQueue,
     Corelane,
     "SynchronousQueue"
 );
 handing!(
-    /// Java SE 5.0's.
+    /// The queue of Java SE 5.0.
     Java,
     JavaFive,
     Paper,
@@ -84,11 +84,11 @@ pub(crate) struct Executor<Q: Handing>(Arc<Workers<Q>>);
 
 struct Workers<Q> {
     queue: Q,
-    /// Threads that have not ended.
+    /// How many threads have not ended.
     alive: AtomicUsize,
 }
 
-/// Java's for cached threads.
+/// Java's keep-alive time for cached threads.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
 impl<Q: Handing> Pool for Executor<Q> {
@@ -132,7 +132,7 @@ impl<Q: Handing> Executor<Q> {
     }
 }
 
-/// Has every thread end, so that none of them is there in the next measurement.
+/// Ends every thread, so that none of them is left in the next measurement.
 impl<Q: Handing> Drop for Executor<Q> {
     fn drop(&mut self) {
         while self.0.alive.load(Acquire) > 0 {

@@ -51,7 +51,7 @@ impl<T: Item> Batches<T> for Gil {
     }
 }
 
-/// Spins 128 times, then yields: it does not sleep.
+/// Spins 128 times, then yields. It never sleeps.
 impl<T: Item> Waits<T> for Gil {
     #[inline(always)]
     fn push(tx: &mut Self::Tx, item: T) -> bool {

@@ -1,4 +1,5 @@
-//! Queues between any number of threads: synchronous ones, unbounded ones whose takers wait, and bounded ones.
+//! Queues between any number of threads: synchronous queues, unbounded queues with waiting consumers, and bounded
+//! queues.
 
 use crate::contender::{Kind, ManyToMany};
 use ::concurrent_queue::ConcurrentQueue;
@@ -279,7 +280,7 @@ shared!(
     }
 );
 
-/// Of those with a bound.
+/// The capacity of the bounded queues.
 const CAPACITY: usize = 1024;
 
 shared!(
@@ -334,7 +335,7 @@ many_to_many!(
     |tx, item| tx.push(item).is_ok(),
     |rx| rx.pop().ok()
 );
-/// crossbeam's queue with a bound, whose user does this between two tries.
+/// crossbeam's bounded queue. Its user calls `$wait` between two tries.
 macro_rules! array_queue {
     ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $wait:ident) => {
         shared!(
@@ -369,7 +370,7 @@ array_queue!(
     yield_now
 );
 
-/// Queues whose threads spin: in an emulator the time that a thread would spin for before it sleeps is over at once.
+/// Queues whose threads spin. An emulator ends at once any time for which a thread would spin before it sleeps.
 macro_rules! spins {
     ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $design:ident) => {
         shared!(

@@ -1,5 +1,5 @@
-//! heapless: a ring without heap, its size a constant. The handles borrow it, so the bench gives each sample a queue
-//! that lives for the rest of the process.
+//! heapless: a ring without heap, with a constant size. The handles borrow the ring, so the bench gives each sample a
+//! queue that lives for the rest of the process.
 
 use crate::contender::{Kind, Pair, Unable};
 use crate::item::Item;
@@ -8,7 +8,7 @@ use ::heapless::spsc::{Consumer, Producer, Queue};
 #[derive(Debug)]
 pub(crate) struct Heapless;
 
-/// The size its documentation advises: a power of two, of which one slot stays free.
+/// The size that heapless's documentation advises: a power of two, of which one slot stays free.
 const SLOTS: usize = 2048;
 
 impl<T: Item> Pair<T> for Heapless {

@@ -11,12 +11,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::thread::yield_now;
 
-/// What a queue holds, where it has a bound.
+/// The capacity of a queue with a bound.
 const CAPACITY: usize = 2048;
-/// As many as the paper has: 100,000 batches of 50.
+/// The most jobs for a queue without a bound: as many as in the paper, 100,000 batches of 50.
 const WITHOUT_A_BOUND: u64 = 5_000_000;
 
-/// The queues of a dispatcher, one for each batch in turn.
+/// The queues of a dispatcher. Each batch goes to the next queue in turn.
 #[derive(Debug)]
 pub(crate) struct InTurn<Q> {
     queues: Vec<Q>,
@@ -36,14 +36,14 @@ impl<Q> InTurn<Q> {
     }
 }
 
-/// What a worker takes from, and how many at once: `None` for one by one.
+/// The queue of a worker, and how many jobs it takes at once: `None` for one by one.
 #[derive(Debug)]
 pub(crate) struct Taker<Q> {
     queue: Q,
     batch: Option<usize>,
 }
 
-/// So many queues as the arrangement has: the dispatcher's ends, and one for each worker.
+/// Makes as many queues as the arrangement has. Returns the dispatcher's ends, and one end for each worker.
 fn ends<Tx, Rx: Clone>(
     arrangement: Arrangement,
     workers: usize,
@@ -56,7 +56,7 @@ fn ends<Tx, Rx: Clone>(
     Ok((InTurn::new(txs, arrangement.batched), takers))
 }
 
-/// What the paper calls a design of `mpmc`, or what it is called here.
+/// The paper's name for a design of `mpmc`, or the name used here.
 pub(crate) trait Named: Design<Job> {
     const SINGLE: &'static str;
     const BATCHED: &'static str;
@@ -105,7 +105,7 @@ impl<D: Design<Job>, W: Strategy, S: Recorder> Drop for Closing<D, W, S> {
     }
 }
 
-/// How a contender waits, where it can be chosen.
+/// How a contender waits, if it can be chosen.
 pub(crate) trait Waits: Strategy + Default + Sync {
     const NOTE: &'static str;
 }
@@ -129,7 +129,7 @@ where
 
     fn name(batched: bool) -> String {
         let name = if batched { D::BATCHED } else { D::SINGLE };
-        // The paper's have the paper's way to wait.
+        // The paper's designs wait as in the paper.
         if D::SINGLE == Ticket::SINGLE { format!("{name}{}", W::NOTE) } else { name.to_owned() }
     }
 
@@ -176,7 +176,7 @@ where
     }
 }
 
-/// The fan-out over lanes: by `dispatch` and worker by worker's iterator, or by slices and `drain`.
+/// The fan-out over lanes: by `dispatch` and each worker's iterator, or by slices and `drain`.
 #[derive(Debug)]
 pub(crate) struct Lanes<W>(PhantomData<W>);
 
@@ -199,7 +199,7 @@ impl<W: Waits> Dispatch for Lanes<W> {
         assert!(per_worker, "a lane has one consumer");
         let built = Builder::new(workers).capacity(CAPACITY).batch(batch).wait(W::default()).build();
         let (dispatcher, workers) = built.map_err(|error| Unable::because(error.to_string()))?;
-        // A worker takes what there is: it gives the slots back on the way, and not when it has done all of it.
+        // A worker takes the jobs that are there, and gives each slot back on the way, not after the last job.
         let batch = batched.then_some(usize::MAX);
         Ok(((dispatcher, batched), workers.into_iter().map(|queue| Taker { queue, batch }).collect()))
     }
@@ -282,7 +282,8 @@ channel!(
     kanal
 );
 
-/// A fan-out written by hand over rtrb: a ring for each worker, whole batches by its chunks, read where they are.
+/// A fan-out written by hand over rtrb: a ring for each worker. Whole batches go in by rtrb's chunks, and workers read
+/// them in place.
 #[derive(Debug)]
 pub(crate) struct RtrbByHand;
 
@@ -302,7 +303,7 @@ impl Dispatch for RtrbByHand {
         Ok((InTurn::new(txs, true), rxs.into_iter().map(|queue| Taker { queue, batch }).collect()))
     }
 
-    /// To the next worker that has room for all of it.
+    /// Gives the batch to the next worker that has room for all of it.
     #[inline(always)]
     fn dispatch(dispatcher: &mut Self::Dispatcher, batch: &mut Vec<Job>) -> bool {
         let workers = dispatcher.queues.len();
@@ -355,7 +356,7 @@ mod tests {
 
     fn brings_every_job<D: Dispatch>(per_worker: bool, batched: bool) {
         const WORKERS: usize = 3;
-        // More than the queues hold, and no multiple of the batch.
+        // More jobs than the queues hold, and not a multiple of the batch.
         const JOBS: u32 = 20_010;
         let arrangement = Arrangement { per_worker, batched, batch: 50 };
         let (mut dispatcher, workers) = D::start(arrangement, WORKERS).expect("it can be made");

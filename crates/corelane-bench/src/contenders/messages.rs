@@ -1,4 +1,4 @@
-//! Queues of messages: bytes that lie in the queue, and boxes whose pointers do.
+//! Queues of messages: the bytes lie in the queue, or in boxes whose pointers do.
 
 use crate::contender::{Kind, Messages, Unable};
 use crate::raw::rtrb_push_prefixed;
@@ -12,16 +12,16 @@ use corelane_papers::fastflow;
 use crossbeam_queue::SegQueue;
 use std::sync::{Arc, mpsc};
 
-/// What a bounded queue of pointers holds.
+/// The capacity of a bounded queue of pointers.
 const CAPACITY: usize = 2048;
-/// What a bounded queue of bytes holds; more where messages are long.
+/// The capacity of a bounded queue of bytes. It is larger for long messages.
 const BYTES: usize = 64 * 1024;
 
 fn unable(error: impl ToString) -> Unable {
     Unable::because(error.to_string())
 }
 
-/// Bytes in the queue: without a bound, or within a limit.
+/// The stream, with bytes in the queue: without a bound, or within a limit.
 #[derive(Debug)]
 pub(crate) struct Streams<const BOUNDED: bool>;
 
@@ -54,7 +54,7 @@ impl<const BOUNDED: bool> Messages for Streams<BOUNDED> {
     }
 }
 
-/// A message as the case study's benchmark passes it by pointer: its length, and 16 bytes at most.
+/// A message as the case study's benchmark passes it by pointer: its length, and at most 16 bytes.
 type Short = [u8; 20];
 
 #[inline(always)]
@@ -64,14 +64,14 @@ fn short(message: &[u8]) -> Box<Short> {
     short
 }
 
-/// The bytes of a short message, by the length it begins with.
+/// The bytes of a short message. It begins with their number.
 #[inline(always)]
 fn bytes_of(short: &Short) -> &[u8] {
     let len = u32::from_ne_bytes([short[0], short[1], short[2], short[3]]) as usize;
     short.get(..len).unwrap_or(short)
 }
 
-/// FastFlow's queue, thin pointers.
+/// FastFlow's queue, with thin pointers.
 #[derive(Debug)]
 pub(crate) struct FastFlowShort;
 
@@ -99,7 +99,7 @@ impl Messages for FastFlowShort {
     }
 }
 
-/// The unbounded lane, thin pointers.
+/// The unbounded lane, with thin pointers.
 #[derive(Debug)]
 pub(crate) struct LinkedShort;
 
@@ -184,7 +184,7 @@ boxes!(
     spsc::lane::Consumer<Box<[u8]>>,
     spsc::try_channel(CAPACITY).map_err(unable),
     |tx, message| {
-        // A box for nothing, where the queue is full, would be a cost that no user has to pay.
+        // No box is made if the queue is full: no user would pay that cost.
         tx.try_reserve().is_ok_and(|slot| slot.write(message.into()).is_ok())
     },
     |rx| rx.try_pop().ok()
@@ -229,7 +229,7 @@ boxes!(
     |rx| rx.try_recv().ok()
 );
 
-/// rtrb's ring of bytes, each message behind its length.
+/// rtrb's ring of bytes. Each message follows its length.
 #[derive(Debug)]
 pub(crate) struct RtrbBytes;
 
@@ -270,7 +270,7 @@ impl Messages for RtrbBytes {
                 u32::from_ne_bytes(bytes)
             }
         };
-        // The prefix and its message were shown at once.
+        // The length and the message were published at once.
         let chunk = rx.rx.read_chunk(4 + len as usize).ok()?;
         let answer = match chunk.as_slices() {
             (whole, []) => read(&whole[4..]),

@@ -1,8 +1,11 @@
-//! The contenders: a type each.
+//! The contenders, one type each.
 //!
-//! A new crate is a file here, a line in [`each_crate`], one in [`each_crate_that_waits`] or
-//! [`each_crate_that_does_not_wait`], and one in [`each_crate_with_batches`] or [`WITHOUT_BATCHES`], which says why
-//! not.
+//! To add a crate:
+//!
+//! - add a file here;
+//! - add a line in [`each_crate`];
+//! - add a line in [`each_crate_that_waits`] or [`each_crate_that_does_not_wait`];
+//! - add a line in [`each_crate_with_batches`], or in [`WITHOUT_BATCHES`] with the reason.
 
 mod concurrent_queue;
 mod corelane;
@@ -105,7 +108,7 @@ macro_rules! each_crate {
     };
 }
 
-/// Every queue of other crates that takes and gives slices.
+/// Every queue of other crates with batch calls on both sides.
 macro_rules! each_crate_with_batches {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -117,7 +120,7 @@ macro_rules! each_crate_with_batches {
     };
 }
 
-/// Every queue of other crates that knows how to wait.
+/// Every queue of other crates that has waiting calls.
 macro_rules! each_crate_that_waits {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -131,7 +134,7 @@ macro_rules! each_crate_that_waits {
     };
 }
 
-/// Every queue of other crates that leaves waiting to its user.
+/// Every queue of other crates without waiting calls.
 macro_rules! each_crate_that_does_not_wait {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -163,8 +166,8 @@ macro_rules! each_messages {
     };
 }
 
-/// Every queue that hands items from thread to thread without keeping any: the new ones, what the paper compares with,
-/// other crates'.
+/// Every queue that hands items from thread to thread without storing any: this library's, the paper's comparisons, and
+/// those of other crates.
 macro_rules! each_handoff {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -211,8 +214,8 @@ macro_rules! each_bounded {
     };
 }
 
-/// Queues between any number of threads, in which threads of this library spin: what `corelane-bench scale` models. The
-/// word that all write first.
+/// Queues between any number of threads, in which threads of this library spin. `corelane-bench scale` models them. The
+/// first entry is a word to which all threads write.
 macro_rules! each_crowd {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -232,7 +235,7 @@ macro_rules! each_crowd {
     };
 }
 
-/// The paper's executor over each queue that it was measured with, but for Hanson's, which has no `try_put`.
+/// The paper's executor over each queue with which it was measured, except Hanson's, which has no `try_put`.
 macro_rules! each_executor {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -260,8 +263,8 @@ macro_rules! each_pool {
     };
 }
 
-/// Every queue between any number of threads that a dispatcher may have, one for all workers or one for each, with
-/// batches: the paper's four first.
+/// Every queue between any number of threads that a dispatcher may use, one for all workers or one for each worker,
+/// with batches. The paper's four come first.
 macro_rules! each_queue_of_jobs {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -275,7 +278,7 @@ macro_rules! each_queue_of_jobs {
     };
 }
 
-/// Those of them that count, each with one way to wait.
+/// The queues of [`each_queue_of_jobs`] that count, each with one way to wait.
 macro_rules! each_counted_queue_of_jobs {
     ($name:ident => $body:expr) => {
         crate::contenders::each!([
@@ -323,7 +326,7 @@ mod tests {
     use super::*;
     use crate::contender::Pair;
 
-    /// Which crates are in which list is the harness's claim about them; it has to be about all.
+    /// The lists of crates make claims about them, so each kind of list must name every crate.
     #[test]
     fn every_crate_says_what_it_can_do() {
         let (mut all, mut in_batches, mut by_itself_or_not) = (Vec::new(), Vec::new(), Vec::new());
@@ -332,7 +335,7 @@ mod tests {
         in_batches.extend(WITHOUT_BATCHES.iter().map(|(name, _)| (*name).to_owned()));
         each_crate_that_waits!(P => by_itself_or_not.push(<P as Pair<u64>>::name()));
         each_crate_that_does_not_wait!(P => by_itself_or_not.push(<P as Pair<u64>>::name()));
-        // Its queue does not wait, its channel does.
+        // thingbuf's queue does not wait, but its channel does.
         by_itself_or_not
             .iter_mut()
             .filter(|name| *name == "thingbuf channel")

@@ -1,5 +1,5 @@
-//! The published designs as printed, by their papers' names. `capacity` is the number of slots, as in the papers; most
-//! hold one item fewer.
+//! The published designs as printed, under their papers' names. `capacity` is the number of slots, as in the papers.
+//! Most rings hold one item fewer.
 
 use crate::contender::{Ends, Kind, Pair, Unable};
 use crate::item::Item;
@@ -72,11 +72,11 @@ form!(
     (BATCH)
 );
 
-/// MCRingBuffer with deadlock prevention method 3, `MCRingBuffer(sane)`: a timer has the producer inject unused items.
+/// MCRingBuffer with deadlock prevention method 3, `MCRingBuffer(sane)`: on a timer the producer injects unused items.
 #[derive(Debug)]
 pub(crate) struct McRingBufferSane<const BATCH: usize>;
 
-/// The producer, and the timer for as long as there is one.
+/// The producer, and the timer that runs as long as the producer exists.
 pub(crate) struct Sane<T> {
     producer: mcring_timer::Producer<T>,
     _timer: Arc<Timer>,
@@ -123,7 +123,7 @@ impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferSane<BATCH> {
     }
 }
 
-/// MCRingBuffer with deadlock prevention method 4: a thread that finds nothing flushes its outgoing queues.
+/// MCRingBuffer with deadlock prevention method 4: a thread that finds no item flushes its outgoing queues.
 #[derive(Debug)]
 pub(crate) struct McRingBufferCallback<const BATCH: usize>;
 
@@ -161,7 +161,7 @@ impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferCallback<BATCH> {
     }
 }
 
-/// Queues of words that are not 0 carry a number with a bit that no number has.
+/// A bit that no number uses. Queues of words that are not 0 carry each number with this bit set.
 const NOT_NULL: u64 = 1 << 63;
 
 #[inline(always)]
@@ -175,7 +175,7 @@ fn number(word: NonZero<usize>) -> u64 {
     word.get() as u64 & !NOT_NULL
 }
 
-/// FastForward without slip, and with indices that share a line: the MCRingBuffer paper's baseline.
+/// The MCRingBuffer paper's baseline: FastForward without slip, and with both indices on one line.
 #[derive(Debug)]
 pub(crate) struct FastForward;
 
@@ -207,7 +207,7 @@ impl Pair<u64> for FastForward {
 #[derive(Debug)]
 pub(crate) struct FastForwardTuned;
 
-/// The slip of the queues that are made next. A slip is a value of the machine, so it cannot be part of a type.
+/// The slip of the queues that are made next. It belongs to the machine, so it cannot be part of a type.
 static SLIP: Mutex<Slip> = Mutex::new(Slip::suggested(0, 64));
 
 impl FastForwardTuned {
@@ -241,10 +241,10 @@ impl Pair<u64> for FastForwardTuned {
     }
 }
 
-/// What a B-Queue's consumer does when its batch is used up, with a name.
+/// A B-Queue consumer's backtracking, with a name.
 pub(crate) trait Mode: Backtracking + Send + 'static {
     const NAME: &'static str;
-    /// Whether a consumer finds less than a batch.
+    /// Whether a consumer also finds less than a batch.
     const FINDS_ALL: bool;
 }
 

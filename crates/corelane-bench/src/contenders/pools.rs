@@ -5,12 +5,12 @@ use corelane::handoff::Fairness;
 use corelane_pool::{Builder, Queueing, Rejection, ThreadPool};
 use std::time::Duration;
 
-/// This library's pool. A submitter that finds no thread and no room waits.
+/// This library's pool. A submitter that finds neither a thread nor room waits.
 fn of_ours(settings: Builder) -> Result<ThreadPool, Unable> {
     settings.rejection(Rejection::Block(Duration::MAX)).build().map_err(|error| Unable::because(error.to_string()))
 }
 
-/// Tasks go from hand to hand; it grows to 512 threads.
+/// The cached pool: tasks go directly to threads. It grows to 512 threads.
 #[derive(Debug)]
 pub(crate) struct Cached<const FAIR: bool>(ThreadPool);
 
@@ -35,7 +35,7 @@ impl<const FAIR: bool> Pool for Cached<FAIR> {
     }
 }
 
-/// Tasks wait in a queue: without a bound, or in one with room for 1024.
+/// Pools with a queue: without a bound, or with room for 1024 tasks.
 #[derive(Debug)]
 pub(crate) struct Queueful<const BOUNDED: bool>(ThreadPool);
 
@@ -82,8 +82,8 @@ impl Pool for Threadpool {
     }
 }
 
-/// The crate `rusty_pool`: crossbeam's channel of boxed tasks. It can grow when no thread is idle; here all are core
-/// threads.
+/// The crate `rusty_pool`: crossbeam's channel of boxed tasks. It can grow when no thread is idle. Here all its threads
+/// are core threads.
 pub(crate) struct RustyPool(rusty_pool::ThreadPool);
 
 impl std::fmt::Debug for RustyPool {
@@ -109,7 +109,7 @@ impl Pool for RustyPool {
     }
 }
 
-/// rayon's pool, its `spawn`.
+/// rayon's pool, through `spawn`.
 #[derive(Debug)]
 pub(crate) struct Rayon(rayon::ThreadPool);
 
@@ -132,7 +132,7 @@ impl Pool for Rayon {
     }
 }
 
-/// tokio's pool for calls that block. It grows to 512 threads.
+/// tokio's pool for blocking calls. It grows to 512 threads.
 #[derive(Debug)]
 pub(crate) struct TokioBlocking(tokio::runtime::Runtime);
 
@@ -164,7 +164,7 @@ mod tests {
     fn runs_tasks<P: Pool>() {
         const TASKS: usize = 500;
         let pool = P::start(2).expect("it can be made");
-        // Two at a time.
+        // Two tasks at a time.
         let meeting = Arc::new(Barrier::new(3));
         for _ in 0..2 {
             let meeting = meeting.clone();

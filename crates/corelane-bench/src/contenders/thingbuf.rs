@@ -1,4 +1,4 @@
-//! thingbuf: a queue whose slots are used again in place, and the blocking channel over it.
+//! thingbuf: a queue that reuses its slots in place, and the blocking channel over it.
 
 use crate::contender::{Kind, Pair, Unable, Waits};
 use crate::item::Item;

@@ -1,6 +1,6 @@
 //! The page around the plots: text, tables, colours.
 
-/// Text that means itself in HTML, also inside a quoted attribute.
+/// Escapes text for HTML, also for a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -6,7 +6,7 @@ use crate::stats::short;
 use crate::table::cell;
 use std::fmt::Write;
 
-/// The page: the latest run of each experiment on each machine.
+/// Makes the page: the latest run of each experiment on each machine.
 pub(super) fn render(records: &[Record]) -> String {
     let mut out = "\
 <!-- Made by `corelane-bench report --markdown`. Do not edit. -->
@@ -49,7 +49,7 @@ fn head(out: &mut String, cells: Vec<String>) {
     let _ = writeln!(out, "|---|{rule}");
 }
 
-/// A line a contender, best first.
+/// A row for each contender, best first.
 fn by_rank(out: &mut String, panel: &PanelRecord) {
     let Some(&x) = panel.xs().first() else { return };
     head(out, ["contender", "median", "least", "most"].map(str::to_owned).to_vec());
@@ -63,7 +63,7 @@ fn by_rank(out: &mut String, panel: &PanelRecord) {
     }
 }
 
-/// A line a contender and a column an x.
+/// A row for each contender and a column for each x.
 fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     let xs = panel.xs();
     head(out, [label.to_owned()].into_iter().chain(xs.iter().map(f64::to_string)).collect());
@@ -78,7 +78,7 @@ mod tests {
     use crate::report::{SUMMARY, read};
     use std::path::Path;
 
-    /// What is kept was made from what is kept.
+    /// The committed tables match the committed results.
     #[test]
     fn every_summary_is_that_of_its_results() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");

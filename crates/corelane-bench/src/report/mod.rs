@@ -1,4 +1,4 @@
-//! The report: one HTML page of all results in a directory, without scripts, without anything from elsewhere.
+//! The report: one HTML page of all results in a directory. It has no scripts and loads nothing from elsewhere.
 //!
 //! # Where things are
 //!
@@ -22,7 +22,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Writes the page of the results in this directory into it. Returns its path and how many results it shows.
+/// Writes the page of this directory's results into the directory. Returns its path and how many results it shows.
 pub(crate) fn write(directory: &Path) -> Result<(PathBuf, usize), String> {
     let records = read(directory)?;
     let page = directory.join("report.html");
@@ -30,10 +30,10 @@ pub(crate) fn write(directory: &Path) -> Result<(PathBuf, usize), String> {
     Ok((page, records.len()))
 }
 
-/// The file of tables.
+/// The name of the file of tables.
 const SUMMARY: &str = "summary.md";
 
-/// Writes the tables of the results in this directory into it. Returns their path and how many results they show.
+/// Writes the tables of this directory's results into the directory. Returns their path and how many results they show.
 pub(crate) fn write_markdown(directory: &Path) -> Result<(PathBuf, usize), String> {
     let records = read(directory)?;
     let page = directory.join(SUMMARY);
@@ -41,8 +41,8 @@ pub(crate) fn write_markdown(directory: &Path) -> Result<(PathBuf, usize), Strin
     Ok((page, records.len()))
 }
 
-/// Writes one plot of the results in this directory as an SVG file that needs no page. `name` is an experiment and a
-/// panel of it, as `peers/one.l3`.
+/// Writes one plot of this directory's results as an SVG file that needs no page. `name` is an experiment and one of
+/// its panels, such as `peers/one.l3`.
 pub(crate) fn write_plot(directory: &Path, name: &str, file: &Path) -> Result<(), String> {
     let records = read(directory)?;
     let mut known = Vec::new();
@@ -62,7 +62,7 @@ fn save(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|error| crate::unwritable(file, &error))
 }
 
-/// Every record of every JSON file in the directory.
+/// Reads every record of every JSON file in the directory.
 fn read(directory: &Path) -> Result<Vec<Record>, String> {
     let problem = |path: &Path, what: &str| format!("{}: {what}", path.display());
     let unreadable =
@@ -92,7 +92,7 @@ fn read(directory: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// Of several runs of an experiment on one machine the last, in the order of the experiments.
+/// Keeps the last of several runs of an experiment on one machine, in the order of the experiments.
 fn latest(records: &[Record]) -> Vec<&Record> {
     let mut latest: Vec<&Record> = Vec::new();
     for experiment in crate::experiments::ALL {
@@ -112,7 +112,7 @@ fn latest(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// The page. Of several runs of an experiment on one machine it shows the last, and says how well they agree.
+/// Makes the page. Of several runs of an experiment on one machine it shows the last, and tells how well they agree.
 fn render(records: &[Record]) -> String {
     let published = Published::load();
     let latest = latest(records);
@@ -150,14 +150,14 @@ fn render(records: &[Record]) -> String {
     out
 }
 
-/// What was measured from one commit.
+/// The experiments measured at one commit.
 type Commit<'a> = (&'a str, Vec<&'a str>);
 
-/// The facts of each machine, once, and what was measured there.
+/// The facts of each machine, once, and the experiments measured there.
 fn machines(out: &mut String, records: &[&Record]) {
     let mut seen: Vec<(&Machine, Vec<Commit>)> = Vec::new();
     for record in records {
-        // The counter's rate is measured anew by each run, and printed to 10 MHz.
+        // Each run measures the counter's rate anew, so it is printed to 10 MHz.
         let rate = |machine: &Machine| (machine.counter_hz / 1e7).round();
         let facts = |machine: &Machine| Machine { commit: String::new(), counter_hz: rate(machine), ..machine.clone() };
         let same = |machine: &Machine| facts(machine) == facts(&record.machine);
@@ -364,8 +364,8 @@ fn agreement(out: &mut String, record: &Record, all: &[Record]) {
     }
 }
 
-/// The pairs of contenders that differ by more than 20 % in a run: how many have the same order in another, and which
-/// not.
+/// Compares the pairs of contenders that differ by more than 20 % in one run with another run. Returns how many have
+/// the same order there, and which pairs have not.
 fn compare(record: &Record, other: &Record) -> (usize, Vec<String>) {
     let (mut agree, mut differ) = (0, Vec::new());
     for panel in &record.panels {
@@ -406,7 +406,7 @@ fn compare(record: &Record, other: &Record) -> (usize, Vec<String>) {
     (agree, differ)
 }
 
-/// All that the papers print, and where it is repeated.
+/// All tables and figures that the papers print, and where each is repeated.
 fn every_number(out: &mut String, published: &Published) {
     out.push_str("<h2 id=\"published\">Every number the papers print</h2>\n");
     for (name, paper) in &published.papers {
@@ -444,8 +444,8 @@ fn date(seconds: u64) -> String {
 /// The day, UTC.
 fn day(seconds: u64) -> String {
     let days = seconds / 86_400;
-    // Days since 1 March of year 0, in cycles of 400 years of 146,097 days; years begin in March, so a leap day is
-    // their last.
+    // Days since 1 March of year 0, in cycles of 400 years of 146,097 days. A year begins in March here, so a leap day
+    // is the last day of its year.
     let since = days + 719_468;
     let (cycle, day) = (since / 146_097, since % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Plots as SVG that takes its colours from the page, so that they follow light and dark.
+//! Plots as SVG. They take their colours from the page, so they follow light and dark.
 
 use super::html::{STYLE, escape};
 use super::scale::{Mark, Ruler};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 860.0;
 
-/// The plot of a panel: ranks if nothing varies, lines if something does; nothing if there is nothing to show.
+/// The plot of a panel: ranks if nothing varies along x, lines otherwise. Empty if there is nothing to show.
 pub(super) fn panel(panel: &PanelRecord) -> String {
     match &panel.x {
         _ if panel.series.is_empty() => String::new(),
@@ -19,7 +19,7 @@ pub(super) fn panel(panel: &PanelRecord) -> String {
     }
 }
 
-/// The plot of a panel as a document of its own, with the page's style and its ground.
+/// The plot of a panel as a document of its own, with the page's style and background.
 pub(super) fn alone(panel: &PanelRecord) -> String {
     let plot = self::panel(panel);
     let start = plot.find('>').map_or(0, |end| end + 1);
@@ -31,8 +31,8 @@ pub(super) fn alone(panel: &PanelRecord) -> String {
     )
 }
 
-/// The class that gives a series its colour, the same in every plot: each design has one, and its printed form shares
-/// it. Other crates are grey, and told apart by their labels.
+/// The class that gives a series its colour, the same in every plot. Each design has a colour, and its printed form
+/// shares it. Other crates are grey and told apart by their labels.
 fn colour(series: &SeriesRecord) -> &'static str {
     let name = series.name.to_lowercase();
     let own = matches!(series.kind, Kind::Corelane | Kind::Paper);
@@ -45,7 +45,7 @@ fn colour(series: &SeriesRecord) -> &'static str {
         _ if own && (name.starts_with("fastforward") || name.starts_with("fast")) => "c-fastforward",
         _ if own && name.starts_with("multiline") => "c-multiline",
         _ if own && name.starts_with("lock") => "c-locked",
-        // Synchronous queues, and the pools on them. As many colours, none of whose names says anything of these.
+        // Synchronous queues and the pools over them reuse these colours, whose class names mean nothing here.
         _ if own && name.contains("transferqueue, push") => "c-lane",
         _ if own && (name.starts_with("hanson") || name.contains("transfer")) => "c-lamport",
         _ if own && (name.starts_with("naive") || name.ends_with("pool fixed")) => "c-multiline",
@@ -115,14 +115,14 @@ impl Svg {
     }
 }
 
-/// The room that the longest of these names takes, and at least so much.
+/// The width that the longest of these names takes, at least `least`.
 fn room_for<'a>(names: impl IntoIterator<Item = &'a str>, least: f64) -> f64 {
-    // Of 12 pixels of height few letters are wider than 7, and bold ones.
+    // At a height of 12 pixels few letters are wider than 7, even bold ones.
     let longest = names.into_iter().map(|name| name.chars().count()).max().unwrap_or(0);
     (longest as f64 * 6.9 + 18.0).clamp(least, WIDTH / 2.0)
 }
 
-/// A row a contender, best first: the dot is the median, the line goes from the least to the most.
+/// A row for each contender, best first. The dot is the median, and the line goes from the least to the most.
 fn ranks(panel: &PanelRecord) -> String {
     const ROW: f64 = 20.0;
     const RIGHT: f64 = 70.0;
@@ -183,7 +183,7 @@ fn ranks(panel: &PanelRecord) -> String {
     svg.end()
 }
 
-/// A line a contender, its name at its end.
+/// A line for each contender, with its name at the line's end.
 fn lines(panel: &PanelRecord) -> String {
     const LEFT: f64 = 76.0;
     const TOP: f64 = 30.0;
@@ -221,10 +221,10 @@ fn lines(panel: &PanelRecord) -> String {
     svg.text(LEFT + (WIDTH - LEFT - right) / 2.0, bottom + 38.0, "axis middle", &axis.label);
     let direction = if panel.higher_is_better { "more is better" } else { "less is better" };
     let log = if panel.y.scale == Scale::Log { ", logarithmic" } else { "" };
-    // Across, above the plot: some are longer than it is high.
+    // The title of the y axis lies across, above the plot, because some titles are longer than the plot is high.
     svg.text(4.0, 14.0, "axis", &format!("{}{log} ({direction})", panel.y.label));
 
-    // Grey first, so that the family is drawn over it.
+    // Grey lines come first, so that this library's lines are drawn over them.
     let mut order: Vec<&SeriesRecord> = panel.series.iter().collect();
     order.sort_by_key(|series| match series.kind {
         Kind::Crate => 0,
@@ -242,7 +242,7 @@ fn lines(panel: &PanelRecord) -> String {
             series.points.iter().filter_map(place).collect()
         })
         .collect();
-    // A name stands where its curve ends, or near it.
+    // A name stands where its curve ends, or near that.
     let mut ends: Vec<(usize, f64, f64)> =
         curves.iter().enumerate().filter_map(|(i, curve)| curve.last().map(|&(x, y, ..)| (i, x, y))).collect();
     ends.sort_by(|(.., a), (.., b)| a.total_cmp(b));
@@ -270,7 +270,7 @@ fn lines(panel: &PanelRecord) -> String {
             );
             svg.dot(*x, *y, &format!("dot {class}"), &hint);
         }
-        // What stopped stands at the foot of its x, one above the other.
+        // Contenders that stopped stand at the foot of their x, one above the other.
         for point in series.points.iter().filter(|point| point.stopped.is_some()) {
             let Some(x) = at_x(point.x) else { continue };
             let below = stopped_at.iter().filter(|other| **other == point.x).count() as f64;
@@ -302,7 +302,7 @@ fn lines(panel: &PanelRecord) -> String {
     svg.end()
 }
 
-/// Nanoseconds as people say them.
+/// Nanoseconds in a unit that fits.
 fn time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
@@ -313,8 +313,8 @@ fn time(ns: f64) -> String {
     format!("{} {unit}", (value * 1e3).round() / 1e3)
 }
 
-/// Places for labels that are wanted at these heights, in order: at least `apart` from each other, within the range,
-/// and otherwise as near as a pass down and one back up bring them.
+/// Places for labels that should stand at these heights, in order. They are at least `apart` from each other and within
+/// the range. Apart from that they stay as near as one pass down and one pass back up bring them.
 fn spread(wanted: &[f64], apart: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut places: Vec<f64> = wanted.to_vec();
     let mut least = top;

@@ -1,4 +1,4 @@
-//! Axes: from values to places between 0 and 1, and where the marks are.
+//! Axes: they map values to places between 0 and 1, and set the marks.
 
 use crate::plan::Scale;
 use crate::stats::short;
@@ -19,8 +19,9 @@ pub(super) struct Mark {
 }
 
 impl Ruler {
-    /// An axis for these values. A linear one starts at 0; a logarithmic one holds at least a factor of two. Values
-    /// that an axis cannot show (not finite; not above 0 on a logarithmic one) have no say.
+    /// Makes an axis for these values. A linear axis starts at 0, and a logarithmic axis spans at least a factor of
+    /// two. The axis ignores values that it cannot show: values that are not finite, and on a logarithmic axis values
+    /// of 0 or less.
     pub(super) fn new(scale: Scale, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
         let (mut least, mut most) = values
@@ -34,7 +35,7 @@ impl Ruler {
             Scale::Linear => {
                 least = least.min(0.0);
                 most = if most <= least { least + 1.0 } else { most };
-                // A little air above the highest value.
+                // Some room above the highest value.
                 most += (most - least) * 0.02;
             }
             Scale::Log => {
@@ -43,14 +44,14 @@ impl Ruler {
                 }
                 (least, most) = (least / 1.08, most * 1.08);
             }
-            // One x alone stands in the middle.
+            // A single x stands in the middle.
             Scale::Log2 | Scale::Nines if least == most => (least, most) = (least / 2.0, most * 2.0),
             Scale::Log2 | Scale::Nines => {}
         }
         Ruler { scale, least, most }
     }
 
-    /// Where a value is: 0 at the beginning of the axis, 1 at its end. `None` if it cannot be shown.
+    /// The place of a value: 0 at the beginning of the axis, 1 at its end. `None` if it cannot be shown.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let position = self.linear(value);
         let (first, last) = (self.linear(self.least), self.linear(self.most));
@@ -58,18 +59,18 @@ impl Ruler {
         place.is_finite().then_some(place)
     }
 
-    /// The value as equal steps see it.
+    /// The value on a scale of equal steps.
     fn linear(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
             Scale::Log => value.log10(),
             Scale::Log2 => value.log2(),
-            // 90 is 1, 99 is 2, 99.9 is 3.
+            // 90 becomes 1, 99 becomes 2, and 99.9 becomes 3.
             Scale::Nines => -(1.0 - value / 100.0).max(1e-9).log10(),
         }
     }
 
-    /// Round values within the range, some four to ten of them.
+    /// Round values within the range, about four to ten of them.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let values = match self.scale {
             Scale::Linear => self.linear_marks(),
@@ -78,7 +79,7 @@ impl Ruler {
         values.into_iter().map(|value| Mark { value, label: plain(value) }).collect()
     }
 
-    /// Marks at these values and nowhere else, as for the x of a sweep.
+    /// Sets marks at these values only, such as the x values of a sweep.
     pub(super) fn marks_at(values: &[f64]) -> Vec<Mark> {
         values.iter().map(|&value| Mark { value, label: plain(value) }).collect()
     }
@@ -106,7 +107,7 @@ impl Ruler {
     }
 }
 
-/// The nearest of 1, 2, 5 times a power of ten at or above the value.
+/// The nearest of 1, 2 and 5 times a power of ten that is at or above the value.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let digit = value / power;
@@ -114,11 +115,11 @@ fn nice(value: f64) -> f64 {
     digit * power
 }
 
-/// As few digits as say it.
+/// The number with as few digits as it needs.
 fn plain(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     let text = if rounded.abs() >= 0.001 || rounded == 0.0 { format!("{rounded}") } else { short(value) };
-    // A space for thousands, from five digits on.
+    // A space separates thousands, from five digits on.
     match text.split_once('.') {
         None if text.len() > 4 && text.bytes().all(|digit| digit.is_ascii_digit()) => {
             let mut spaced = String::new();
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(ruler.place(0.0), None);
         assert_eq!(ruler.place(f64::NAN), None);
         assert!((0.0..=1.0).contains(&ruler.place(10.0).unwrap()));
-        // Nothing at all still gives an axis.
+        // No values at all still give an axis.
         assert!(!Ruler::new(Scale::Linear, []).marks().is_empty());
     }
 
