@@ -5,7 +5,7 @@ use crate::workspace::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names between backquotes that are those of tests, and of hand-made faults.
+/// The names of tests and of hand-made faults between backquotes.
 fn names(page: &str) -> (Vec<&str>, Vec<&str>) {
     let is_word = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c))
@@ -34,8 +34,8 @@ fn files(root: &Path, target: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Whether a target has such a test: in the module's file, or in that of the whole target, and run: by an attribute, or
-/// by its name in a list.
+/// Whether a target has such a test, in the module's file or in that of the whole target. The test must run: by an
+/// attribute, or by its name in a list.
 fn exists(root: &Path, name: &str) -> bool {
     let words: Vec<_> = name.split("::").collect();
     let (target, test) = (words[0], words[words.len() - 1]);
@@ -72,7 +72,7 @@ fn what_the_list_of_bugs_names_exists() {
     assert!(missing.is_empty(), "no such faults: {missing:#?}");
 }
 
-/// The entries of the list, each on one line with all that is below it.
+/// The entries of the list, each joined to one line with everything below it.
 fn entries(page: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in page.lines() {
@@ -86,7 +86,7 @@ fn entries(page: &str) -> Vec<String> {
     entries
 }
 
-/// No entry without a test or a reason.
+/// Every entry has a test or a reason.
 #[test]
 fn each_entry_of_the_list_has_a_test_or_a_reason() {
     let page = fs::read_to_string(root().join("docs/bugs.md")).unwrap();

@@ -1,8 +1,8 @@
-//! The records of what was seen, in `target/evidence`, and the table that a release makes of them, `docs/evidence.md`.
+//! The records of test runs, in `target/evidence`, and the table that a release makes of them, `docs/evidence.md`.
 //!
-//! A record is what a command came to, and which sources it ran over. The table is of one commit: what was seen of
-//! other sources is not in it, and a cell without a record is empty. `cargo xtask verify` goes on by the records where
-//! it was interrupted.
+//! A record holds the outcome of a command and the digest of the sources it ran over. The table describes one commit:
+//! outcomes of other sources are not in it, and a cell without a record is empty. `cargo xtask verify` uses the records
+//! to continue where it was interrupted.
 
 use crate::cargo::{End, Outcome, Tests};
 use crate::column::Column;
@@ -23,24 +23,24 @@ const TABLE: &str = "docs/evidence.md";
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {
-    /// Tests that passed.
+    /// How many tests passed.
     pub(crate) passed: usize,
-    /// The first that failed, or how the run ended otherwise.
+    /// The first test that failed, or another way in which the run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
-    /// What loom explored, and the preemptions it allowed, at least and at most.
+    /// How many executions loom explored, and the least and most preemptions it allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) executions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) preemptions: Option<(u64, u64)>,
-    /// Schedules that shuttle ran.
+    /// How many schedules shuttle ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) schedules: Option<u64>,
-    /// What the tests say that they have judged: histories, or sequences of calls.
+    /// How many histories, or sequences of calls, the tests report that they judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) judged: Option<u64>,
     tests: String,
-    /// The sources, by their digest.
+    /// The digest of the sources.
     sources: String,
 }
 
@@ -64,20 +64,20 @@ impl Run {
     }
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Fate {
-    /// The test that found it; none if it survived.
+    /// The test that found the mutant. None if it survived.
     #[serde(skip_serializing_if = "Option::is_none")]
     killed_by: Option<String>,
-    /// Of its text.
+    /// The digest of the mutant's text.
     digest: String,
-    /// The sources without it, by their digest.
+    /// The digest of the sources without the mutant.
     sources: String,
 }
 
-/// The last that was seen, by column and row, and by mutant.
+/// The latest outcomes, by column and row, and by mutant.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Records {
@@ -96,7 +96,7 @@ impl Records {
         }
     }
 
-    /// Adds to the records that are there now: another command may have written since they were read here.
+    /// Adds to the records on disk, because another command may have written some since this one read them.
     pub(crate) fn update(root: &Path, add: impl FnOnce(&mut Self)) -> Result<()> {
         let mut records = Self::read(root)?;
         add(&mut records);
@@ -113,7 +113,7 @@ impl Records {
         self.mutants.insert(mutant.name.clone(), fate);
     }
 
-    /// The test that has found a mutant, of whatever sources, as [`Tests`] reads it.
+    /// The test that has found a mutant, with any sources, in the form that [`Tests`] parses.
     pub(crate) fn killer(&self, mutant: &Mutant) -> Option<&str> {
         let killed_by = self.mutants.get(&mutant.name)?.killed_by.as_deref()?;
         Some(killed_by.split_once(": ").map_or(killed_by, |(tests, _)| tests))
@@ -124,7 +124,7 @@ impl Records {
         self.fate(mutant, sources).is_some_and(|fate| fate.killed_by.is_some())
     }
 
-    /// What became of a mutant as it is now, in these sources.
+    /// The outcome of a mutant with its present text, in these sources.
     fn fate(&self, mutant: &Mutant, sources: &str) -> Option<&Fate> {
         self.mutants.get(&mutant.name).filter(|fate| fate.sources == sources && fate.digest == mutant.digest())
     }
@@ -134,7 +134,7 @@ impl Records {
         self.run(column, row, sources).is_some_and(|run| run.failed.is_none())
     }
 
-    /// The run of those tests that the row has now, in these sources.
+    /// The run of the row's present tests, in these sources.
     fn run(&self, column: Column, row: &Row, sources: &str) -> Option<&Run> {
         let present = row.tests(column.kind()).ok()??.to_string();
         self.runs.get(column.key())?.get(row.name).filter(|run| run.sources == sources && run.tests == present)
@@ -162,7 +162,7 @@ impl Records {
         text
     }
 
-    /// What became of a queue's mutants, among all.
+    /// The outcomes of one queue's mutants.
     fn killed(&self, queue: &str, mutants: &[Mutant], sources: &str) -> String {
         let fates: Vec<_> = mutants.iter().filter(|m| m.queue == queue).map(|m| self.fate(m, sources)).collect();
         let seen = fates.iter().flatten().count();
@@ -230,7 +230,7 @@ const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, ea
   `cargo xtask mutants`
 ";
 
-/// With a space between thousands.
+/// The number with a space between thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -248,7 +248,7 @@ pub(crate) fn table(root: &Path, commit: &str) -> Result<String> {
     Ok(Records::read(root)?.page(&mutant::all(root)?, &tree::digest(root)?, commit))
 }
 
-/// Writes the table. It is of a commit, so what was changed since is an error.
+/// Writes the table. It describes a commit, so uncommitted changes are an error.
 pub(crate) fn run() -> Result<()> {
     let root = root();
     let commit = tree::commit(&root)?;
@@ -347,7 +347,7 @@ mod tests {
         records.saw_mutant(c, Some("loom".into()), "others");
         assert_eq!(records.killed("lane", &mutants, "these"), "1 of 3, **1 survived**, 1 not run");
         assert_eq!([a, b, c].map(|mutant| records.was_killed_in(mutant, "these")), [true, false, false]);
-        // What found it is tried first, whatever has changed.
+        // The test that found it is tried first, whatever has changed.
         assert_eq!([a, b, c].map(|mutant| records.killer(mutant)), [Some("loom lane::b"), None, Some("loom")]);
         records.mutants.get_mut(&a.name).unwrap().digest = "of another text".into();
         assert!(!records.was_killed_in(a, "these"));

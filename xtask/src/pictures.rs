@@ -1,6 +1,6 @@
 //! The picture of a terminal in the documents, from a real run.
 //!
-//! The monitor's demo runs with colours, and the lines of its report become an SVG, which is light or dark as the page.
+//! The monitor's demo runs with colours. The lines of its report become an SVG, which follows the page's light or dark.
 
 use crate::tool::call;
 use crate::tree;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 const DEMO: &str = "docs/pictures/demo.svg";
-/// What begins those sections of the report that the picture leaves out, since it has to fit a page.
+/// The first words of the report's sections that the picture leaves out, because it has to fit a page.
 const LEFT_OUT: [&str; 5] = ["Analysis", "Vertical FIN", "Horizontal NULL", "Vertical Xmas", "Top "];
 /// The size of a character in pixels.
 const WIDTH: f64 = 8.43;
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The command and those sections of its report that are shown.
+/// The command and the sections of its report that the picture shows.
 fn screen(command: &str, report: &str) -> Vec<String> {
     let mut lines = vec![format!("\x1b[1m$ {command}\x1b[0m")];
     for section in report.split("\n\n") {

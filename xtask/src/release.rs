@@ -1,11 +1,11 @@
-//! What a release needs: each crate can be packaged, the oldest compiler takes it, every licence in it is one we may
-//! ship.
+//! The checks of a release: each crate can be packaged, the oldest supported compiler builds it, and we may ship under
+//! every licence in it.
 
 use crate::tool;
 use crate::workspace::{Result, root};
 use std::process::Command;
 
-/// Licences of what the crates are built from.
+/// The allowed licences of dependencies.
 const ALLOWED: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// What each package has to bring beside its sources.
+/// The files that each package must contain beside its sources.
 const NEEDED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 pub(crate) fn run() -> Result<()> {
@@ -44,8 +44,8 @@ pub(crate) fn run() -> Result<()> {
     let ours = packages.iter().filter(|package| package["source"].is_null());
     let published: Vec<_> =
         ours.filter(|package| package["publish"].is_null()).map(|package| text(package, "name")).collect();
-    // Without the build of each package: the workspace is built from the same files, and what is missing in a package
-    // shows in its list.
+    // The packages are not built: the workspace is built from the same files, and a missing file shows in the package's
+    // list.
     let mut arguments = vec!["package", "--quiet", "--no-verify", "--allow-dirty"];
     arguments.extend(published.iter().flat_map(|name| ["--package", name.as_str()]));
     tool::call("cargo", &arguments)?;
@@ -57,7 +57,7 @@ pub(crate) fn run() -> Result<()> {
         if let Some(missing) = NEEDED.iter().find(|file| !list.lines().any(|line| line == **file)) {
             return Err(format!("the package of {name} has no {missing}; add it to the crate"));
         }
-        // Tests need captures, and files of other crates.
+        // The tests need captures, and files of other crates.
         let is_wanted = |line: &&str| line.starts_with("src/") || line.starts_with("examples/") || !line.contains('/');
         if let Some(other) = list.lines().find(|line| !is_wanted(line)) {
             return Err(format!(
@@ -66,8 +66,8 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     println!("packaged, each with its README and licences, sources and examples only: {}", published.join(", "));
-    // cargo-semver-checks compares with what is published, cargo-deny reads a registry of advisories: neither has
-    // anything to say yet that is worth minutes of building it.
+    // cargo-semver-checks compares with the published version, and cargo-deny reads a registry of advisories. Neither
+    // has anything to report yet that is worth minutes of building it.
     println!("versions: nothing is published yet to compare with");
 
     let oldest =
@@ -83,7 +83,7 @@ pub(crate) fn run() -> Result<()> {
         println!("oldest compiler: SKIPPED, as {error}");
         return Ok(());
     }
-    // Its lints are not today's.
+    // The oldest compiler's lints are not today's.
     let check = [
         "run",
         &oldest,
@@ -102,7 +102,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Whether a licence expression can be satisfied by what is allowed.
+/// Whether the allowed licences satisfy a licence expression.
 fn is_allowed(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     alternatives(&mut expression.replace('(', " ( ").replace(')', " ) ").split_whitespace().peekable())

@@ -1,4 +1,4 @@
-//! Runs the queues' tests under nothing, a model checker, a sanitizer, another processor, and installs what that needs.
+//! Runs the queues' tests under nothing, a model checker, a sanitizer or another processor, and installs the tools.
 
 use crate::cargo::{self, End, How, NotBuilt, Outcome, Target, Tests};
 use crate::column::Column;
@@ -27,13 +27,13 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
-/// What the emulated system is. Statically linked: it needs no libraries of that system, and the linker comes with the
-/// compiler.
+/// The target of the emulated system. It is statically linked: it needs no libraries of that system, and the linker
+/// comes with the compiler.
 const AARCH64: &str = "aarch64-unknown-linux-musl";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
 impl Column {
-    /// Installs what is missing.
+    /// Installs missing tools.
     fn prepare(self, root: &Path) -> Result<()> {
         match self {
             Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom | Self::Shuttle => Ok(()),
@@ -75,7 +75,7 @@ impl Column {
                 how.arguments = ["--target", AARCH64].map(str::to_owned).into();
                 let emulator = emulator(root)?.display().to_string();
                 how.runner.push(emulator.clone());
-                // For tests that run themselves again.
+                // For tests that start themselves again.
                 how.with("CORELANE_TEST_RUNNER", emulator)
                     .with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
             }
@@ -83,7 +83,8 @@ impl Column {
     }
 }
 
-/// How often Miri runs a row's tests: a name, flags, and words of which a test's name must hold one, if there are any.
+/// Miri's rounds over a row's tests: a name, flags, and words. If there are words, a test's name must contain one of
+/// them.
 const ROUNDS: [(&str, &str, &[&str]); 5] = [
     ("stacked borrows", "", &[]),
     ("tree borrows", "-Zmiri-tree-borrows", &[]),
@@ -91,10 +92,10 @@ const ROUNDS: [(&str, &str, &[&str]); 5] = [
     ("seed 2", "-Zmiri-tree-borrows -Zmiri-seed=2", &SEEDED),
     ("seed 3", "-Zmiri-tree-borrows -Zmiri-seed=3", &SEEDED),
 ];
-/// Tests of what is worth other schedules: an end.
+/// Words in the names of tests for which other schedules are worth their time: tests of an end.
 const SEEDED: [&str; 2] = ["clos", "shutdown"];
 
-/// Runs tests in Miri's rounds: what the first came to, or the first that failed, named.
+/// Runs tests in Miri's rounds. Returns the outcome of the first round, or of the first that failed, with its name.
 fn interpret(binary: &cargo::Binary, how: &How, tests: &Tests) -> Result<Outcome> {
     let names = binary.names(how, tests)?;
     let mut time = Duration::ZERO;
@@ -105,7 +106,7 @@ fn interpret(binary: &cargo::Binary, how: &How, tests: &Tests) -> Result<Outcome
         if names.is_empty() {
             continue;
         }
-        // The watchdog has the machine's time, and variables.
+        // Without isolation the watchdog can read the machine's time and variables.
         let how = how.clone().with("MIRIFLAGS", format!("-Zmiri-disable-isolation {flags}"));
         let mut outcome = cargo::run_names(binary, &how, &names, LIMIT)?;
         time += outcome.time;
@@ -123,7 +124,7 @@ fn interpret(binary: &cargo::Binary, how: &How, tests: &Tests) -> Result<Outcome
     Ok(Outcome { time, ..all })
 }
 
-/// Installs a nightly compiler with components; one that is there is left as it is.
+/// Installs a nightly compiler with components. An installed one is left as it is.
 fn nightly(components: &[&str]) -> Result<()> {
     let list = Command::new("rustup").args(["component", "list", "--installed", "--toolchain", "nightly"]).output();
     let list = list.map_err(|error| format!("rustup cannot be started: {error}; install it"))?;
@@ -136,7 +137,7 @@ fn nightly(components: &[&str]) -> Result<()> {
     call("rustup", &[&["component", "add", "--toolchain", "nightly"], components].concat())
 }
 
-/// Where the emulator is; unpacked, not installed, if the system has none.
+/// The emulator's place. If the system has no emulator, one is unpacked, not installed.
 fn emulator(root: &Path) -> Result<PathBuf> {
     let installed = Path::new("/usr/bin/qemu-aarch64-static");
     if installed.exists() {
@@ -157,14 +158,14 @@ fn emulator(root: &Path) -> Result<PathBuf> {
     Ok(unpacked)
 }
 
-/// Runs a command that must succeed.
+/// Runs a command. If the command fails, that is an error.
 pub(crate) fn call(program: &str, arguments: &[&str]) -> Result<()> {
     succeed(Command::new(program).args(arguments))
 }
 
-/// As [`call`].
+/// Like [`call`].
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
-    // The toolchain that cargo has started this program with is for this program.
+    // The toolchain with which cargo has started this program must not apply to the command.
     match command.env_remove("RUSTUP_TOOLCHAIN").current_dir(root()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?} ended with {status}")),
@@ -172,7 +173,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
-/// All rows, or those whose tests have not passed with the present sources.
+/// All rows, or only those whose tests have not passed with the present sources.
 pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
     if !missing {
         return Ok(ROWS.iter().collect());
@@ -191,7 +192,7 @@ pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
 /// The longest that a row's tests may take.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs the rows' tests of a column, and keeps what they came to; returns how many rows failed.
+/// Runs the rows' tests of a column, and records the outcomes. Returns how many rows failed.
 pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
     if rows.is_empty() {
         println!("{}: every row has passed with these sources", column.title());
@@ -240,14 +241,14 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
     Ok(failures)
 }
 
-/// What Miri sees of the queues at the gate: one of each kind of memory. Their tests take the machine's cores three
-/// minutes.
+/// The queues whose tests Miri runs at the gate: one for each kind of memory. Their tests take three minutes on the
+/// machine's cores.
 const QUICK: [&str; 5] = ["lane", "fastflow", "stream", "ticket", "dual_queue"];
-/// All of it, with what is built.
+/// The limit for all of them, including the builds.
 const QUICK_LIMIT: Duration = Duration::from_secs(360);
 
-/// Interprets the tests of a few queues by the first of the rounds, two queues at a time; returns how many failed. What
-/// is not over in time is said, and no failure: a hang would end by the watchdog, and is one.
+/// Interprets the tests of a few queues in the first round, two queues at a time. Returns how many failed. Tests that
+/// are not over in time are reported but do not fail: the watchdog would end a hang, and that is a failure.
 fn run_quick() -> Result<usize> {
     let begin = Instant::now();
     let root = root();

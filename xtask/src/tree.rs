@@ -1,4 +1,4 @@
-//! A copy of the sources, to be changed and built while the sources themselves stay unchanged.
+//! A copy of the sources that can be changed and built while the sources themselves stay unchanged.
 
 use crate::workspace::Result;
 use std::collections::BTreeSet;
@@ -8,10 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What of the workspace its tests need.
+/// The parts of the workspace that its tests need.
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
-/// What of it the tests of queues depend on. `coherence` is the benchmarks' crate's.
+/// The parts on which the tests of queues depend. `coherence` belongs to the benchmarks' crate.
 const JUDGED: [&str; 15] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -30,8 +30,8 @@ const JUDGED: [&str; 15] = [
     "crates/corelane-bench/tests/coherence.rs",
 ];
 
-/// Copies the workspace's sources to a directory. Files that are the same there are left alone, so that builds there
-/// begin where the last one ended; files that are there only go.
+/// Copies the workspace's sources to a directory. Equal files there are left alone, so that builds there are
+/// incremental. Files that exist only there are deleted.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut files = BTreeSet::new();
     for part in PARTS {
@@ -53,7 +53,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tells the sources that tests of queues depend on from others.
+/// A digest of the sources on which tests of queues depend.
 pub(crate) fn digest(root: &Path) -> Result<String> {
     let mut files = BTreeSet::new();
     for part in JUDGED {
@@ -68,7 +68,7 @@ pub(crate) fn digest(root: &Path) -> Result<String> {
     Ok(format!("{:016x}", hash.finish()))
 }
 
-/// The commit that is there, with a `+` if anything was changed since but the documents.
+/// The present commit, with a `+` if anything except the documents was changed since.
 pub(crate) fn commit(root: &Path) -> Result<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output();
@@ -84,7 +84,7 @@ pub(crate) fn commit(root: &Path) -> Result<String> {
     Ok(git(&["rev-parse", "--short=9", "HEAD"])? + if changed.is_empty() { "" } else { "+" })
 }
 
-/// Writes a file unless it is so already.
+/// Writes a file unless it has these contents already.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());

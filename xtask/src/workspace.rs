@@ -1,8 +1,8 @@
-//! What every command has: the workspace that it works on, and what it comes to.
+//! The parts that every command uses: its workspace and its result.
 
 use std::path::{Path, PathBuf};
 
-/// What a command comes to: an error is one sentence for the terminal.
+/// The result of a command. An error is one sentence for the terminal.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// The root of the workspace.

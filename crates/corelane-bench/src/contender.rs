@@ -1,7 +1,7 @@
-//! What a queue has to provide to be measured.
+//! The calls that a queue must provide for a measurement.
 //!
-//! A contender is a type without values that implements [`Pair`], so the measured loops are compiled anew for each one
-//! and nothing in them is called through a pointer.
+//! A contender is a type without values that implements [`Pair`]. So the measured loops are compiled anew for each
+//! contender, and no call in them goes through a pointer.
 
 use crate::item::Item;
 use corelane::mpmc::Stats;
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Paper,
     /// A queue of another crate or of the standard library.
     Crate,
-    /// No queue: what the machine can do at best.
+    /// No queue: the bare machine at its best.
     Roofline,
 }
 
@@ -37,10 +37,10 @@ pub(crate) type Ends<P, T> = (<P as Pair<T>>::Tx, <P as Pair<T>>::Rx);
 
 /// A queue from one producer to one consumer.
 pub(crate) trait Pair<T: Item>: Sized + 'static {
-    /// Where it comes from.
+    /// Where the queue comes from.
     const KIND: Kind;
-    /// Items become visible in groups of this size only. The measured counts are multiples of it: what a raw paper form
-    /// strands at the end of a run is the business of the experiment `deadlock`.
+    /// Items become visible only in groups of this size. The measured counts are multiples of it, because only the
+    /// experiment `deadlock` measures items that a paper form strands at the end of a run.
     const GRAIN: u64 = 1;
     /// Whether a queue starts a thread of its own.
     const HAS_A_THREAD: bool = false;
@@ -52,7 +52,7 @@ pub(crate) trait Pair<T: Item>: Sized + 'static {
     /// The name in tables and plots.
     fn name() -> String;
 
-    /// Makes a queue for at least `capacity` items, as near to it as the contender can.
+    /// Makes a queue for at least `capacity` items, as close to it as the contender can.
     fn pair(capacity: usize) -> Result<Ends<Self, T>, Unable>;
 
     /// Pushes an item if there is room.
@@ -66,30 +66,30 @@ pub(crate) trait Pair<T: Item>: Sized + 'static {
         (0..queues).map(|_| Self::pair(capacity)).collect()
     }
 
-    /// Pops an item, as a thread does that pushes into `outgoing`.
+    /// Pops an item, for a thread that pushes into `outgoing`.
     #[inline(always)]
     fn poll(rx: &mut Self::Rx, outgoing: &mut Self::Tx) -> Option<T> {
         let _ = outgoing;
         Self::try_pop(rx)
     }
 
-    /// Shows all that was pushed, where a design has a call for that; false if it has to be called again.
+    /// Publishes all pushed items, if the design has a call for that. False if it must be called again.
     fn flush(tx: &mut Self::Tx) -> bool {
         let _ = tx;
         true
     }
 }
 
-/// A queue that takes and gives slices.
+/// A queue with batch calls on both sides.
 pub(crate) trait Batches<T: Item>: Pair<T> {
-    /// Pushes the first items of the slice, as many as there is room for; how many.
+    /// Pushes the first items of the slice, as many as there is room for. Returns how many.
     fn push_slice(tx: &mut Self::Tx, items: &[T]) -> usize;
 
-    /// Pops as many items as there are and the slice has room for; how many.
+    /// Pops as many items as there are and the slice has room for. Returns how many.
     fn pop_slice(rx: &mut Self::Rx, items: &mut [T]) -> usize;
 }
 
-/// A queue that knows how to wait.
+/// A queue with waiting calls.
 pub(crate) trait Waits<T: Item>: Pair<T> {
     /// Pushes an item, waiting for room. False if the other end is gone.
     fn push(tx: &mut Self::Tx, item: T) -> bool;
@@ -98,7 +98,7 @@ pub(crate) trait Waits<T: Item>: Pair<T> {
     fn pop(rx: &mut Self::Rx) -> Option<T>;
 }
 
-/// A queue of messages of bytes, or of something that stands for one.
+/// A queue of messages of bytes, or of pointers to them.
 pub(crate) trait Messages: Sized + 'static {
     /// Where it comes from.
     const KIND: Kind;
@@ -116,7 +116,7 @@ pub(crate) trait Messages: Sized + 'static {
     /// Pushes a message if there is room.
     fn try_push(tx: &mut Self::Tx, message: &[u8]) -> bool;
 
-    /// Pops a message, if there is one, and lets it be read.
+    /// Pops a message, if there is one, and lets `read` see it.
     fn try_pop<R>(rx: &mut Self::Rx, read: impl FnOnce(&[u8]) -> R) -> Option<R>;
 }
 
@@ -124,23 +124,23 @@ pub(crate) trait Messages: Sized + 'static {
 pub(crate) trait ManyToMany: Sized + 'static {
     /// Where it comes from.
     const KIND: Kind;
-    /// Whether only one thread may take.
+    /// Whether only one thread may take items.
     const ONE_TAKER: bool = false;
-    /// What a putting thread has.
+    /// The end of a putting thread.
     type Tx: Send + 'static;
-    /// What a taking thread has.
+    /// The end of a taking thread.
     type Rx: Send + 'static;
 
     /// The name in tables and plots.
     fn name() -> String;
 
-    /// Makes a queue: an end for each of so many threads that put, and so many that take.
+    /// Makes a queue, with an end for each of `putters` putting and `takers` taking threads.
     fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 
-    /// Puts an item, waiting if the queue has its putters wait. False if no taker is left.
+    /// Puts an item. Waits if the queue makes its putters wait. False if no taker is left.
     fn put(tx: &mut Self::Tx, item: u64) -> bool;
 
-    /// Takes an item, waiting for one. `None` if none will come.
+    /// Takes an item, or waits for one. `None` if none will come.
     fn take(rx: &mut Self::Rx) -> Option<u64>;
 }
 
@@ -152,14 +152,14 @@ pub(crate) trait Pool: Send + Sync + Sized + 'static {
     /// The name in tables and plots.
     fn name() -> String;
 
-    /// Makes a pool. One of a fixed size has so many threads; one that grows by itself is left to do so.
+    /// Makes a pool. A pool of fixed size has this many threads; a pool that grows by itself may grow.
     fn start(threads: usize) -> Result<Self, Unable>;
 
-    /// Has a task run by a thread of the pool. False if it is refused.
+    /// Runs a task in a thread of the pool. False if the task is refused.
     fn execute(&self, task: impl FnOnce() + Send + 'static) -> bool;
 }
 
-/// A job, as the paper on batch queues has it: a loop of so many turns. It is known by its number.
+/// A job of the paper on batch queues: a loop of `turns` turns. Its number identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) turns: u32,
@@ -167,8 +167,8 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Does it. The loop is one function for all contenders, so that how it was compiled into one of them is no part of
-    /// the result; an empty job does not call it.
+    /// Does the job. All contenders share this one function for the loop, so that its compilation in one of them does
+    /// not change the result. An empty job does not call it.
     #[inline(always)]
     pub(crate) fn run(self) {
         #[inline(never)]
@@ -186,9 +186,9 @@ impl Job {
 /// How jobs get from a dispatcher to its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrangement {
-    /// A queue for each worker, whose turn it is batch by batch; one for all otherwise.
+    /// Each worker has a queue, and the batches go to the workers in turn. Otherwise all share one queue.
     pub(crate) per_worker: bool,
-    /// A batch is put and taken by one call; jobs one by one otherwise.
+    /// A batch is put and taken by one call. Otherwise jobs are put and taken one by one.
     pub(crate) batched: bool,
     /// Jobs in a batch.
     pub(crate) batch: usize,
@@ -198,28 +198,28 @@ pub(crate) struct Arrangement {
 pub(crate) trait Dispatch: Sized + 'static {
     /// Where they come from.
     const KIND: Kind;
-    /// The most jobs of a sample: a queue without a bound takes in all that its workers have not done yet.
+    /// The most jobs of a sample: a queue without a bound holds everything that its workers have not done yet.
     const MOST: u64 = u64::MAX;
-    /// What hands out. Dropping it ends the work.
+    /// The dispatcher's end. Dropping it ends the work.
     type Dispatcher: Send + 'static;
-    /// What a worker has.
+    /// The end of a worker.
     type Worker: Send + 'static;
 
     /// The name in tables and plots, single or in batches.
     fn name(batched: bool) -> String;
 
-    /// Makes the queues. Only for arrangements that there are.
+    /// Makes the queues, for an arrangement that exists.
     fn start(arrangement: Arrangement, workers: usize) -> Result<(Self::Dispatcher, Vec<Self::Worker>), Unable>;
 
-    /// Hands out a batch, waiting for room, and empties it. False if no worker is left.
+    /// Hands out a batch, waits for room, and empties the batch. False if no worker is left.
     fn dispatch(dispatcher: &mut Self::Dispatcher, batch: &mut Vec<Job>) -> bool;
 
-    /// Takes jobs until the dispatcher is gone and none is left, waiting for them.
+    /// Takes jobs, and waits for them, until the dispatcher is gone and no job is left.
     fn work(worker: &mut Self::Worker, each: impl FnMut(Job));
 }
 
 /// Queues that count how often they were tried.
 pub(crate) trait Counted: Dispatch {
-    /// What the queue of this worker has counted.
+    /// The counts of this worker's queue.
     fn stats(worker: &Self::Worker) -> Stats;
 }

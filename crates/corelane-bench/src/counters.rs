@@ -1,8 +1,8 @@
-//! What is counted of a thread beside its time: by the hardware, where the machine lets it, and by the system.
+//! Counts of a thread beside its time: by the hardware, if the machine allows it, and by the system.
 
 use serde::{Deserialize, Serialize};
 
-/// What the counters said, each where there is one.
+/// The values of the counters, where there are any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Retired instructions.
@@ -11,13 +11,13 @@ pub(crate) struct Counts {
     pub(crate) cycles: Option<u64>,
     /// Reads of the level-1 data cache.
     pub(crate) l1_reads: Option<u64>,
-    /// Those that missed it.
+    /// Reads of the level-1 data cache that missed it.
     pub(crate) l1_misses: Option<u64>,
     /// Reads that missed the last level of cache.
     pub(crate) llc_misses: Option<u64>,
     /// Context switches because the thread slept.
     pub(crate) voluntary_switches: Option<u64>,
-    /// Context switches because another thread was to have the CPU. Linux counts yields here.
+    /// Context switches because another thread got the CPU. Linux counts yields here.
     pub(crate) involuntary_switches: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl Counts {
         Some(self.voluntary_switches? + self.involuntary_switches?)
     }
 
-    /// The sum of two threads' counts; of what both counted.
+    /// The sum of two threads' counts, for the values that both have.
     pub(crate) fn plus(self, other: Counts) -> Counts {
         let add = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Counts {
@@ -80,13 +80,13 @@ mod linux {
         Cache { which, operation: CacheOp::READ, result }
     }
 
-    /// Whether there are any, or why not.
+    /// Whether there are any counters, or why not.
     pub(crate) fn available() -> Result<(), String> {
         open(Hardware::INSTRUCTIONS).map(drop).map_err(|error| format!("none: {error}"))
     }
 
     impl Counters {
-        /// Opens those that there are, for the calling thread.
+        /// Opens the available counters, for the calling thread.
         pub(crate) fn open() -> Self {
             Counters {
                 instructions: open(Hardware::INSTRUCTIONS).ok(),
@@ -119,7 +119,7 @@ mod linux {
                 let after = switches()?;
                 Some([after[0] - before[0], after[1] - before[1]])
             });
-            // More events than the CPU has counters take turns: scaled to the whole time.
+            // More events than the CPU has counters take turns, so each value is scaled to the whole time.
             let read = |counter: &mut Option<Counter>| {
                 let counted = counter.as_mut()?.read_count_and_time().ok()?;
                 if counted.time_running == 0 {
@@ -156,7 +156,7 @@ mod linux {
                 assert!(counts.switches() >= counts.voluntary_switches, "{counts:?}");
                 counts.voluntary_switches.expect("they are counted")
             };
-            // A time that is up before the thread lies down costs no switch, which is rare.
+            // In rare cases the time is up before the thread sleeps. Then there is no switch.
             assert!((0..10).any(|_| (20..200).contains(&sleeps())));
         }
     }

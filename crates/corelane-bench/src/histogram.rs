@@ -11,7 +11,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Empty, with room for every value, so that counting never allocates.
+    /// An empty histogram with room for every value, so that counting never allocates.
     pub(crate) fn new() -> Self {
         Histogram { counts: vec![0; (64 - SUB_BITS as usize + 1) * SUB], total: 0 }
     }
@@ -23,7 +23,7 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// The value that `percent` of all values are at or below, to a bucket's width; 0 without values.
+    /// The value that `percent` of all values do not exceed, to a bucket's width. 0 without values.
     pub(crate) fn percentile(&self, percent: f64) -> u64 {
         let rank = ((percent / 100.0 * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
         let mut seen = 0;

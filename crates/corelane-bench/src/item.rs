@@ -1,4 +1,4 @@
-//! What travels: numbered items of any size.
+//! The items: numbered, and of any size.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use std::hint::black_box;
 pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     /// Size in bytes.
     const BYTES: usize;
-    /// Whatever items are made from, made before anything is measured.
+    /// A stock from which items are made, made itself before the measurement.
     type Stock: 'static;
 
     /// A new stock.
@@ -15,14 +15,14 @@ pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     /// The item of this number.
     fn numbered(stock: &Self::Stock, number: u64) -> Self;
 
-    /// What is written in the item.
+    /// The number that the item contains.
     fn says(&self) -> u64;
 
-    /// What is written in the item of this number.
+    /// The value that the item of this number must contain.
     fn due(number: u64) -> u64;
 }
 
-/// The smallest item: travels in registers on both sides.
+/// The smallest item. It travels in registers on both sides.
 impl Item for u64 {
     const BYTES: usize = 8;
     type Stock = ();
@@ -45,14 +45,14 @@ impl Item for u64 {
     }
 }
 
-/// Blocks in stock. Their numbers repeat, which still shows a lost or swapped item.
+/// The number of blocks in stock. Block numbers repeat, but a lost or swapped item still shows.
 const STOCK: usize = 8;
 
 /// An item of `WORDS` words.
 ///
-/// Blocks are made beforehand: one that was written just before it is copied would make the copy wait, as a processor
-/// cannot forward several small stores to one wide load. Both ends pass a block through `black_box`, so that a
-/// contender copies all of it in and all of it out, no matter how much of its code the compiler sees through.
+/// Blocks are made beforehand, because a processor cannot forward several small stores to one wide load: a block
+/// written just before its copy would delay the copy. Both ends pass a block through `black_box`. So a contender copies
+/// all of it in and out, however much of its code the compiler can see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<const WORDS: usize>([u64; WORDS]);
 
@@ -78,7 +78,7 @@ impl<const WORDS: usize> Item for Block<WORDS> {
     #[inline(always)]
     fn says(&self) -> u64 {
         let Block(words) = black_box(self);
-        // A torn item says what no item does.
+        // A torn item contains a value that no item has.
         if words[0] == words[WORDS - 1] { words[0] } else { u64::MAX }
     }
 

@@ -1,4 +1,4 @@
-//! What a figure depends on beside the code: the machine, the system, the compiler, the commit.
+//! The facts beside the code on which a figure depends: the machine, the system, the compiler and the commit.
 
 use crate::rig::tick_rate;
 use crate::topology::{self, Cache, Place, read};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The facts kept with every result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    /// As the system calls it, with family, model and stepping where it says so.
+    /// The system's name for it, with family, model and stepping if the system tells.
     pub(crate) cpu: String,
     pub(crate) architecture: String,
     /// CPUs this process may use, by number.
@@ -15,19 +15,19 @@ pub(crate) struct Machine {
     /// CPUs of the whole system.
     pub(crate) online: String,
     pub(crate) caches: Vec<Cache>,
-    /// One pair of CPUs of each kind, and what they share.
+    /// One pair of CPUs of each kind, and the cache they share.
     pub(crate) places: Vec<Place>,
-    /// The hypervisor's CPUs are threads of another system, which may move them.
+    /// The CPUs are threads of a hypervisor, which may move them.
     pub(crate) virtual_machine: bool,
     pub(crate) system: String,
     pub(crate) kernel: String,
     /// The frequency governor of the first CPU.
     pub(crate) governor: String,
-    /// Whether threads can be pinned; all are, where they can.
+    /// Whether threads can be pinned. If they can, all are.
     pub(crate) pinned: bool,
-    /// Rate of the counter that "cycles" are counted with.
+    /// The rate of the counter in which "cycles" are counted.
     pub(crate) counter_hz: f64,
-    /// Whether the system says that the counter has one rate and agrees between CPUs.
+    /// Whether the system says that the counter has a constant rate and agrees between CPUs.
     pub(crate) counter_constant: bool,
     /// Hardware counters, or why there are none.
     pub(crate) counters: Result<(), String>,
@@ -38,7 +38,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks around.
+    /// Collects the facts.
     pub(crate) fn look() -> Self {
         let info = read("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {

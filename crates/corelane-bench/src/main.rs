@@ -1,10 +1,11 @@
 //! `corelane-bench`: repeats the papers' evaluations of inter-core queues, beside the crates people use today.
 //!
-//! - `experiments/` holds one file an experiment, all of one shape: what it repeats, its parameters, its panels;
-//! - `contenders/` one type a queue, `measure/` the loops that are compiled for each of them, `roofline.rs` what the
-//!   bare machine can do;
+//! - `experiments/` holds one file for each experiment, all of one form: the source it repeats, its parameters, its
+//!   panels;
+//! - `contenders/` has one type for each queue, and `measure/` has the loops that are compiled for each of them;
+//!   `roofline.rs` measures the bare machine;
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
-//!   measurements; `record.rs` is what is kept of them;
+//!   measurements; `record.rs` is their stored form;
 //! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
 //! - `report/` draws the page.
 
@@ -118,7 +119,7 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
             ..Effort::full(rounds.map_or(Effort::LEAST_ROUNDS, usize::from))
         },
     };
-    // Opened first: hours of measuring must not end at a wrong path.
+    // The file is opened first, because hours of measuring must not end at a wrong path.
     let mut file = match &arguments.json {
         Some(path) => Some(File::create(path).map_err(|error| unwritable(path, &error))?),
         None => None,
@@ -150,12 +151,12 @@ fn report(arguments: &ReportArguments) -> Result<(), String> {
     print(&format!("{}: {results} results\n", page.display()))
 }
 
-/// What to say of a file that cannot be written.
+/// The error message for a file that cannot be written.
 fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("{}: cannot be written: {error}; check the folder, the access and the free space", path.display())
 }
 
-/// A reader that has gone away is no error.
+/// If the reader of the output is gone, that is no error.
 fn print(text: &str) -> Result<(), String> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! What an experiment measures: panels of cases.
+//! The plan of an experiment: panels of cases.
 
 use crate::contender::{Batches, Kind, ManyToMany, Pair, Waits};
 use crate::contenders::FastForwardTuned;
@@ -15,27 +15,27 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Experiment {
     pub(crate) name: &'static str,
-    /// One line.
+    /// The title, in one line.
     pub(crate) title: &'static str,
     /// Paper, section, figure or table.
     pub(crate) repeats: &'static str,
-    /// What to look for in the result, and what a reader may wonder about.
+    /// What the result shows, and answers to a reader's likely questions.
     pub(crate) about: &'static str,
     pub(crate) parameters: &'static [Parameter],
     /// Fills in the panels.
     pub(crate) plan: fn(&mut Plan),
 }
 
-/// A fixed value of an experiment and where it is from.
+/// A fixed value of an experiment and its source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) here: &'static str,
-    /// What the paper has; `None` for values that the paper does not give, which are ours.
+    /// The paper's value. `None` if the paper does not give one, so that the value is ours.
     pub(crate) paper: Option<&'static str>,
 }
 
-/// How an axis is drawn.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Scale {
@@ -44,23 +44,23 @@ pub(crate) enum Scale {
     Log,
     /// By powers of two.
     Log2,
-    /// For percentiles: 90, 99, 99.9 are as far apart as 0 and 90.
+    /// For percentiles: the distance from 90 to 99, and from 99 to 99.9, is that from 0 to 90.
     Nines,
 }
 
-/// What varies within a panel.
+/// The quantity that varies within a panel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
     pub(crate) label: &'static str,
     pub(crate) scale: Scale,
 }
 
-/// What is made of a panel's readings; each view is a plot and a table.
+/// A value derived from a panel's readings. Each view is a plot and a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// Distinguishes the views of one panel; empty for the only one.
+    /// Distinguishes the views of one panel. Empty if there is only one.
     pub(crate) id: &'static str,
-    /// Label of the y axis, with the unit.
+    /// The label of the y axis, with its unit.
     pub(crate) label: &'static str,
     pub(crate) metric: Metric,
     pub(crate) scale: Scale,
@@ -95,11 +95,11 @@ impl View {
         higher_is_better: false,
     };
 
-    /// Nanoseconds for each item that goes from one thread to another, and CPU time for it.
+    /// Nanoseconds for each item that goes from one thread to another, and its CPU time.
     pub(crate) const NANOSECONDS_A_TRANSFER: View =
         View { label: "ns a transfer", scale: Scale::Log, ..View::NANOSECONDS };
     pub(crate) const CPU_NANOSECONDS_A_TRANSFER: View = View { label: "CPU ns a transfer", ..View::CPU_NANOSECONDS };
-    /// Jobs that are done, what they take of all threads' CPU time, and how often those change places.
+    /// Jobs done, the CPU time of all threads for a job, and the context switches.
     pub(crate) const MILLION_JOBS: View = View { label: "M jobs/s", scale: Scale::Log, ..View::MILLION_PER_SECOND };
     pub(crate) const CPU_NANOSECONDS_A_JOB: View = View { label: "CPU ns a job, all threads", ..View::CPU_NANOSECONDS };
     pub(crate) const SWITCHES: View = View {
@@ -109,7 +109,7 @@ impl View {
         scale: Scale::Log,
         higher_is_better: false,
     };
-    /// What waits and has nothing to do takes of one core.
+    /// The share of one core that idle waiting threads use.
     pub(crate) const PERCENT_OF_A_CORE: View =
         View { id: "", label: "% of a core", metric: Metric::Values, scale: Scale::Log, higher_is_better: false };
 
@@ -118,15 +118,15 @@ impl View {
     }
 }
 
-/// How a case is run.
+/// The code that runs a case.
 pub(crate) type Run = Box<dyn Fn(&Setting) -> Outcome>;
 
-/// One contender at one point, or at several that one run gives.
+/// One contender at one point, or at several points that one run measures.
 pub(crate) struct Case {
     pub(crate) series: String,
     pub(crate) kind: Kind,
     pub(crate) xs: Vec<f64>,
-    /// The fewest items that make a sample: far above the capacity.
+    /// The fewest items of a sample: far above the capacity.
     pub(crate) least: u64,
     pub(crate) run: Run,
 }
@@ -144,12 +144,12 @@ pub(crate) struct Panel {
     pub(crate) title: String,
     pub(crate) x: Option<Axis>,
     pub(crate) views: Vec<View>,
-    /// The producer's CPU and the consumer's.
+    /// The CPUs of the producer and the consumer.
     pub(crate) cpus: [Option<Cpu>; 2],
     /// Whether to read hardware counters.
     pub(crate) counting: bool,
     pub(crate) cases: Vec<Case>,
-    /// Contenders that are not here, and why.
+    /// Contenders that are not in the panel, and the reasons.
     pub(crate) left_out: Vec<(String, String)>,
 }
 
@@ -160,7 +160,7 @@ impl Panel {
         self
     }
 
-    /// Says why a contender is not here.
+    /// Records why a contender is not in the panel.
     pub(crate) fn leave_out(&mut self, series: impl Into<String>, reason: impl Into<String>) {
         self.left_out.push((series.into(), reason.into()));
     }
@@ -195,13 +195,13 @@ impl Panel {
         self.case(P::name(), P::KIND, &[x], 2000, run);
     }
 
-    /// One-way latency of items that come at set times; the x are the percentiles.
+    /// One-way latency of items that are due at set times. The x are the percentiles.
     pub(crate) fn paced<P: Pair<u64>>(&mut self, capacity: usize, pace: Pace) {
         let run = move |setting: &Setting| measure::paced::<P>(setting, capacity, pace);
         self.case(P::name(), P::KIND, &PERCENTILES, far_above(capacity), run);
     }
 
-    /// How old items are at a rate; the x are the percentiles.
+    /// The age of items at a given rate. The x are the percentiles.
     pub(crate) fn aged<P: Pair<u64>>(&mut self, capacity: usize, rate: impl Fn(&Setting) -> Rate + 'static) {
         let run = move |setting: &Setting| measure::aged::<P>(setting, capacity, rate(setting));
         self.case(P::name(), P::KIND, &AGES, far_above(capacity), run);
@@ -213,14 +213,14 @@ impl Panel {
         self.case(P::name(), P::KIND, &[x], far_above(capacity) * pairs as u64, run);
     }
 
-    /// Several queues whose ends give up their time slice when they cannot go on.
+    /// Several queues whose ends give up their time slice when they can neither push nor pop.
     pub(crate) fn yielding<P: Pair<T>, T: Item>(&mut self, x: f64, capacity: usize, pairs: usize) {
         let run = move |setting: &Setting| measure::yielding::<P, T>(setting, capacity, pairs);
         let name = format!("{} + yield", P::name());
         self.case(name, P::KIND, &[x], far_above(capacity) * pairs as u64, run);
     }
 
-    /// From many threads to many, as far as the contender can.
+    /// From many threads to many, as far as the contender allows.
     pub(crate) fn hand_over<M: ManyToMany>(&mut self, x: f64, putters: usize, takers: usize) {
         if takers > 1 && M::ONE_TAKER {
             let name = format!("{} to several", M::name());
@@ -233,7 +233,7 @@ impl Panel {
         self.case(M::name(), M::KIND, &[x], 1000, run);
     }
 
-    /// FastForward with a slip that was tuned for one queue here.
+    /// FastForward with a slip tuned for one queue on these CPUs.
     pub(crate) fn tuned_fast_forward(&mut self, x: f64, capacity: usize) {
         self.case(<FastForwardTuned as Pair<u64>>::name(), Kind::Paper, &[x], far_above(capacity), move |setting| {
             FastForwardTuned::slip(slip::for_one_queue(setting, capacity));
@@ -241,12 +241,12 @@ impl Panel {
         });
     }
 
-    /// The floor of round trips.
+    /// The lower limit of round trips: the bare machine.
     pub(crate) fn raw_ping_pong(&mut self, x: f64) {
         self.case(roofline::PING_PONG, Kind::Roofline, &[x], 2000, roofline::ping_pong);
     }
 
-    /// The ceiling of rates.
+    /// The upper limit of rates: the bare machine.
     pub(crate) fn raw_streaming<T: Item>(&mut self, x: f64) {
         self.case(roofline::STREAMING, Kind::Roofline, &[x], 100_000, roofline::streaming::<T>);
     }
@@ -262,29 +262,29 @@ pub(crate) fn far_above(capacity: usize) -> u64 {
 pub(crate) struct Plan {
     places: Vec<Place>,
     pub(crate) panels: Vec<Panel>,
-    /// What a reader of the result has to know about this machine or run.
+    /// Facts about this machine or run that a reader of the result needs.
     pub(crate) notes: Vec<String>,
 }
 
 impl Plan {
-    /// Nothing yet, on these kinds of CPU pairs.
+    /// An empty plan for these kinds of CPU pairs.
     pub(crate) fn new(places: Vec<Place>) -> Self {
         Plan { places, panels: Vec::new(), notes: Vec::new() }
     }
 
-    /// One pair of CPUs of every kind the machine has, nearest first. Without any, one `None`: both threads then have
-    /// the only CPU there is.
+    /// One pair of CPUs of every kind the machine has, nearest first. On a machine with one CPU, one `None`: both
+    /// threads then share that CPU.
     pub(crate) fn each_place(&self) -> Vec<Option<Place>> {
         if self.places.is_empty() { vec![None] } else { self.places.iter().copied().map(Some).collect() }
     }
 
-    /// The pair that experiments use which are about something else than places: the nearest of two cores.
+    /// The pair for experiments that do not compare places: the nearest pair of two cores.
     pub(crate) fn usual_place(&self) -> Option<Place> {
         use crate::topology::Near;
         self.places.iter().find(|place| place.near != Near::Core).or(self.places.first()).copied()
     }
 
-    /// Adds a panel at one pair of CPUs; without one, both threads have the only CPU there is.
+    /// Adds a panel at one pair of CPUs. Without a pair, both threads share the only CPU.
     pub(crate) fn panel(
         &mut self,
         id: impl Into<String>,

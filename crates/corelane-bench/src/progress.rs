@@ -1,11 +1,11 @@
-//! How far a run has come: a bar on terminals, a line now and then elsewhere.
+//! The progress of a run: a bar on terminals, a line now and then elsewhere.
 
 use crate::runner::Watcher;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-/// Drawn by the thread that measures, between two measurements: nothing else runs during one.
+/// The measuring thread draws this between two measurements, so nothing else runs during a measurement.
 #[derive(Debug)]
 pub(crate) struct Meter {
     experiment: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Meter {
     told: Instant,
 }
 
-/// Between two lines where there is no terminal.
+/// The time between two lines if there is no terminal.
 const TELL: Duration = Duration::from_secs(10);
 
 impl Meter {

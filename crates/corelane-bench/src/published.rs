@@ -1,4 +1,4 @@
-//! The numbers the papers print, and what ours are beside them.
+//! The numbers that the papers print, and our numbers beside them.
 
 use crate::record::{PanelRecord, Record};
 use crate::stats::{Summary, short};
@@ -6,7 +6,7 @@ use crate::topology::{Near, Place};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Everything in `data/published.toml`.
+/// The contents of `data/published.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
@@ -29,30 +29,31 @@ pub(crate) struct Paper {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Number {
     pub(crate) paper: String,
-    /// Section, evaluation, table.
+    /// Section, evaluation or table.
     pub(crate) place: String,
-    /// As printed, with its unit.
+    /// The number as printed, with its unit.
     pub(crate) printed: String,
-    /// What it is the number of.
+    /// The quantity that the number measures.
     pub(crate) says: String,
-    /// The machine, where the paper has several.
+    /// The machine, if the paper has several.
     #[serde(default)]
     pub(crate) machine: Option<String>,
-    /// The experiment that repeats it …
+    /// The experiment that repeats the number …
     #[serde(default)]
     pub(crate) experiment: Option<String>,
-    /// … or why none does.
+    /// … or the reason why none does.
     #[serde(default)]
     pub(crate) not_repeated: Option<String>,
-    /// Where in the experiment's result ours is; none where the experiment gives the picture and not the number.
+    /// The place of our number in the experiment's result. None if the experiment repeats the picture and not the
+    /// number.
     #[serde(default)]
     pub(crate) ours: Option<Ours>,
-    /// A second experiment that repeats it, by other means.
+    /// A second experiment that repeats the number by other means.
     #[serde(default)]
     pub(crate) also: Option<Also>,
 }
 
-/// An experiment, and where in its result ours is.
+/// An experiment, and the place of our number in its result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Also {
@@ -64,17 +65,17 @@ pub(crate) struct Also {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ours {
-    /// A panel, without the kind of CPU pair.
+    /// The panel, without the kind of CPU pair.
     pub(crate) panel: String,
     /// The kind of CPU pair; the usual one if absent.
     #[serde(default)]
     pub(crate) pair: Option<Pair>,
-    /// A series.
+    /// The series.
     pub(crate) of: String,
     /// The series it is compared with.
     #[serde(default)]
     pub(crate) over: Option<String>,
-    /// At one x, or over all of them.
+    /// The x of the number. Without it, all of them.
     #[serde(default)]
     pub(crate) x: Option<f64>,
     pub(crate) show: Show,
@@ -90,13 +91,13 @@ pub(crate) enum Pair {
     Far,
 }
 
-/// What is made of the medians.
+/// The value derived from the medians.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Show {
     /// `of` itself.
     Value,
-    /// `of` as so many times `over`.
+    /// `of` as a multiple of `over`.
     Times,
     /// By how many percent `of` is more than `over`.
     PercentMore,
@@ -104,12 +105,12 @@ pub(crate) enum Show {
     PercentLess,
     /// By how much `of` is more than `over`.
     Difference,
-    /// `of` as so many times itself at the least x.
+    /// `of` as a multiple of its value at the least x.
     Growth,
 }
 
 impl Number {
-    /// The experiments that repeat it, and where in their results ours is.
+    /// The experiments that repeat the number, and the places of ours in their results.
     pub(crate) fn repeated(&self) -> impl Iterator<Item = (&str, Option<&Ours>)> {
         let first = self.experiment.as_deref().map(|experiment| (experiment, self.ours.as_ref()));
         first.into_iter().chain(self.also.iter().map(|also| (&*also.experiment, Some(&also.ours))))
@@ -117,14 +118,14 @@ impl Number {
 }
 
 impl Published {
-    /// The data file, which is part of the program.
+    /// Reads the data file, which is part of the program.
     pub(crate) fn load() -> Self {
         toml::from_str(include_str!("../data/published.toml")).expect("data/published.toml is checked by a test")
     }
 }
 
 impl Ours {
-    /// Our number in this record, as text; or why there is none.
+    /// Our number in this record, as text, or the reason why there is none.
     pub(crate) fn find(&self, record: &Record) -> Result<String, String> {
         let panel = self.panel(record)?;
         let xs = match self.x {
@@ -228,13 +229,13 @@ mod tests {
             let repeats_a_paper = !experiment.repeats.starts_with("no paper");
             let numbers =
                 published.numbers.iter().flat_map(Number::repeated).filter(|(name, _)| *name == experiment.name);
-            // Figure 5 has no numbers: a design hangs or does not.
+            // Figure 5 has no numbers: a design either hangs or does not.
             let has_none = experiment.name == "deadlock";
             assert_eq!(numbers.count() > 0, repeats_a_paper && !has_none, "{}", experiment.name);
         }
     }
 
-    /// Where the report shows our number beside a published one, the experiment measures it.
+    /// Every experiment measures the numbers that the report shows beside published ones.
     #[test]
     fn every_number_of_ours_is_measured() {
         let place = |near| Place { near, cpus: [Cpu(0), Cpu(1)] };
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The text of a paper, if it is at hand. It is not ours to keep in the repository.
+    /// The text of a paper, if it is at hand. We may not keep it in the repository.
     fn text(file: &str) -> Option<String> {
         let directory = std::env::var_os("CORELANE_PAPERS")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/papers"), PathBuf::from);
@@ -285,7 +286,7 @@ mod tests {
         text
     }
 
-    /// The numbers right before each of these signs: `2.6–3.3×` has two.
+    /// The numbers right before each of these signs. `2.6–3.3×` has two of them.
     fn numbers_before(text: &str, signs: &[&str]) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for sign in signs {
@@ -309,7 +310,7 @@ mod tests {
         &text[start..start + end]
     }
 
-    /// The numbers in what the data file has of a paper.
+    /// The numbers that the data file has of a paper.
     fn listed(paper: &str) -> BTreeSet<String> {
         let numbers = Published::load().numbers;
         let words = numbers.iter().filter(|number| number.paper == paper).flat_map(|number| {
@@ -344,11 +345,11 @@ mod tests {
         let listed = listed("b-queue");
         let mut found =
             numbers_before(&text, &["%", " CPU cycles", " cycles on", "+ cycles", "cycles/datum", " nanoseconds"]);
-        // Table 1 has a number a line.
+        // Table 1 has one number a line.
         let table = between(&text, "Table 1: Peak performance", "(b) Cross die");
         found
             .extend(table.lines().filter(|line| line.trim().parse::<u32>().is_ok()).map(|line| line.trim().to_owned()));
-        // Parameters and examples, no results: ticks, a workload.
+        // These are parameters and examples, not results: ticks, a workload.
         for parameter in ["2,000", "3,200"] {
             found.remove(parameter);
         }
@@ -380,7 +381,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
-    /// That paper writes some of its numbers as words, behind these.
+    /// That paper writes some numbers as words, which follow these.
     #[test]
     fn all_of_the_synchronous_queues_paper_is_listed() {
         let Some(text) = text("scalable-synchronous-queues.txt") else { return };
@@ -400,7 +401,7 @@ mod tests {
         let results = between(&text, "4. EXPERIMENTAL RESULTS", "More recently");
         let mut found = BTreeSet::new();
         for part in [between(&text, "Abstract", "1. INTRODUCTION"), results] {
-            // A number stands within the same sentence.
+            // A number belongs to the same sentence.
             for sign in ["factor of", "factors of", "factors of\n", "taking", "incurs"] {
                 for (at, _) in part.match_indices(sign) {
                     let sentence = &part[at..];

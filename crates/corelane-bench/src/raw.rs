@@ -1,5 +1,5 @@
-//! The only `unsafe` of this crate: a clock cheap enough for the inside of a loop, calls of contenders that are
-//! `unsafe` to make, and what the emulator's directory of cache lines is told.
+//! The only `unsafe` code of this crate: a clock that is cheap enough for the inside of a loop, `unsafe` calls of
+//! contenders, and calls to the emulator's directory of cache lines.
 
 use gil::spsc::Sender;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Ticks of the CPU's constant-rate counter, read in some 10 ns without a system call.
 ///
-/// On x86-64 the time stamp counter, as in the B-Queue paper; on aarch64 the virtual counter; elsewhere nanoseconds.
-/// The counters of all CPUs are taken to agree, which `machine.rs` checks where the system says so.
+/// The counter is the time stamp counter on x86-64, as in the B-Queue paper, and the virtual counter on aarch64.
+/// Elsewhere it counts nanoseconds. The counters of all CPUs are assumed to agree. `machine.rs` checks that if the
+/// system tells.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -35,7 +36,7 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
-/// Copies items into the free run of a gil queue and hands them over; how many.
+/// Copies items into the free run of a gil queue and publishes them. Returns how many.
 #[inline(always)]
 pub(crate) fn gil_push_slice<T: Copy>(tx: &mut Sender<T>, items: &[T]) -> usize {
     let room = tx.write_buffer();
@@ -48,7 +49,7 @@ pub(crate) fn gil_push_slice<T: Copy>(tx: &mut Sender<T>, items: &[T]) -> usize 
     n
 }
 
-/// Copies bytes with their length in front into an rtrb ring, in one chunk; false if there is no room.
+/// Copies bytes into an rtrb ring, with their length in front, in one chunk. False if there is no room.
 #[inline(always)]
 pub(crate) fn rtrb_push_prefixed(tx: &mut rtrb::Producer<u8>, message: &[u8]) -> bool {
     const PREFIX: usize = size_of::<u32>();
@@ -64,7 +65,7 @@ pub(crate) fn rtrb_push_prefixed(tx: &mut rtrb::Producer<u8>, message: &[u8]) ->
             slot.write(*byte);
         }
     }
-    // SAFETY: prefix and message, which the chunk has the length of, were just written.
+    // SAFETY: prefix and message were just written, and the chunk is as long as both together.
     unsafe { chunk.commit_all() };
     true
 }
@@ -77,7 +78,7 @@ fn copy_to(memory: &mut [MaybeUninit<u8>], bytes: &[u8]) {
     memory.copy_from_slice(bytes);
 }
 
-/// What the directory of cache lines (`coherence/directory.c`) is told.
+/// Calls to the directory of cache lines (`coherence/directory.c`).
 pub(crate) mod directory {
     const BEGIN: u64 = 0;
     const REGION: u64 = 1;
@@ -88,7 +89,7 @@ pub(crate) mod directory {
     const END: u64 = 6;
     const CROWD: u64 = 7;
 
-    /// What things cost on the clocks of a crowd, in units of the caller's.
+    /// The costs of actions on the clocks of a crowd, in units that the caller chooses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(C)]
     pub(crate) struct Costs {
@@ -97,32 +98,33 @@ pub(crate) mod directory {
         pub(crate) pause: u64,
     }
 
-    /// Says these words. Where there is no directory, nothing happens: no kernel knows the system call.
+    /// Sends these words to the directory. Without a directory nothing happens, because no kernel knows the system
+    /// call.
     fn mark<const WORDS: usize>(words: [u64; WORDS]) {
         #[cfg(target_os = "linux")]
         {
             /// As in `directory.c`.
             const MARK: libc::c_long = 0xC0DE;
             let [what, a, b, c, d] = std::array::from_fn(|i| words.get(i).copied().unwrap_or(0));
-            // SAFETY: a system call that does not exist touches nothing; the directory only reads its arguments, and
-            // what `crowd` has them point to.
+            // SAFETY: a system call that does not exist touches nothing. The directory only reads its arguments, and
+            // the memory to which `crowd` makes them point.
             unsafe { libc::syscall(MARK, what, a, b, c, d) };
         }
         #[cfg(not(target_os = "linux"))]
         let _ = words;
     }
 
-    /// A case begins.
+    /// Begins a case.
     pub(crate) fn begin() {
         mark([BEGIN, 0, 0]);
     }
 
-    /// The case of this number is over; so many items went through.
+    /// Ends the case of this number, in which `items` items went through.
     pub(crate) fn end(case: usize, items: u64) {
         mark([END, case as u64, items]);
     }
 
-    /// So many threads will enter, and run on the directory's clocks until the case is over.
+    /// Announces `threads` threads, which run on the directory's clocks until the case is over.
     pub(crate) fn crowd(threads: usize, seed: u64, costs: &Costs) {
         /// As in `directory.c`.
         static PROBE: u64 = u64::from_be_bytes(*b"corelane");
@@ -130,12 +132,13 @@ pub(crate) mod directory {
         mark([CROWD, threads as u64, seed, costs as u64, probe as u64]);
     }
 
-    /// What lies here is counted apart.
+    /// Has the memory at this place counted separately.
     pub(crate) fn region(start: usize, bytes: usize) {
         mark([REGION, start as u64, bytes as u64]);
     }
 
-    /// What this thread does from now on is seen, and counted or only remembered, until it leaves.
+    /// From now on the directory sees this thread, until [`leave`]. It counts the thread's accesses or only remembers
+    /// them.
     pub(crate) fn enter(thread: usize, counted: bool) {
         mark([ENTER, thread as u64, counted.into()]);
     }
@@ -145,7 +148,7 @@ pub(crate) mod directory {
         mark([LEAVE, 0, 0]);
     }
 
-    /// What this thread does from now on is not seen, until it resumes.
+    /// From now on the directory does not see this thread, until [`resume`].
     pub(crate) fn pause() {
         mark([PAUSE, 0, 0]);
     }
@@ -156,17 +159,17 @@ pub(crate) mod directory {
     }
 }
 
-/// Memory of the threads that are [apart]. Its start; 0 until there is one.
+/// The start of the memory for threads that are [apart]. 0 before the first of them.
 static ARENA: AtomicUsize = AtomicUsize::new(0);
-/// Of what the system gives when it is touched.
+/// The size of the arena. The system provides this memory only when it is touched.
 const ARENA_BYTES: usize = 512 << 20;
 const LINE: usize = 64;
 
-/// What the arena has to give.
+/// The free memory of the arena.
 struct Free {
-    /// Behind what was given first.
+    /// The address behind all memory given out so far.
     fresh: usize,
-    /// What came back: its address and size. The last one first.
+    /// The address and size of freed memory, the last freed at the end.
     back: Vec<(usize, usize)>,
 }
 
@@ -176,9 +179,9 @@ thread_local! {
     static APART: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`, with memory out of an arena for what this thread allocates meanwhile: each allocation on lines of its own,
-/// what was freed last first. Where memory lies then depends on nothing else in the process, and on no version of the
-/// system's allocator. The directory of cache lines learns of each allocation as a region.
+/// Runs `f`. Meanwhile this thread's allocations come from an arena, each on lines of its own, and memory freed last is
+/// used first. So addresses depend on nothing else in the process and on no version of the system's allocator. The
+/// directory of cache lines learns of each allocation as a region.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
     let before = APART.replace(true);
     let result = f();
@@ -186,7 +189,7 @@ pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The system's allocator, but for threads that are [apart].
+/// The system's allocator, except for threads that are [apart].
 #[derive(Debug)]
 pub(crate) struct Allocator;
 
@@ -197,7 +200,7 @@ impl Allocator {
         memory.addr().wrapping_sub(start) < ARENA_BYTES && start != 0
     }
 
-    /// The size of an allocation in the arena: whole lines, so that each size is used again.
+    /// The size of an allocation in the arena: whole lines, so that memory can be reused for the same size.
     fn lines(layout: Layout) -> usize {
         layout.size().next_multiple_of(LINE).next_multiple_of(layout.align())
     }
@@ -222,7 +225,7 @@ impl Allocator {
                 return free.back.remove(last).0;
             }
             let address = free.fresh.next_multiple_of(layout.align().max(LINE));
-            // What a caller makes an error of, if there is none at all or no more of it.
+            // Address 0 makes the caller report an error: the system gave no arena, or the arena is used up.
             if start == 0 || bytes > ARENA_BYTES || address + bytes > start + ARENA_BYTES {
                 return 0;
             }
@@ -238,7 +241,7 @@ impl Allocator {
         Self::unseen(|free| free.back.push((memory.addr(), Self::lines(layout))));
     }
 
-    /// The arena's own accesses are not the queue's.
+    /// The directory must not count the arena's own accesses as the queue's.
     fn unseen<R>(f: impl FnOnce(&mut Free) -> R) -> R {
         let before = APART.replace(false);
         directory::pause();
@@ -249,15 +252,15 @@ impl Allocator {
     }
 }
 
-// SAFETY: the system's allocator, whose results are passed on as they are; or memory of the arena, which is given to
-// one at a time: `fresh` only grows, and what came back is taken out of the list.
+// SAFETY: results of the system's allocator are passed on unchanged. Memory of the arena is given to one caller at a
+// time: `fresh` only grows, and freed memory is taken out of the list when it is given again.
 unsafe impl GlobalAlloc for Allocator {
     #[inline(always)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if APART.get() {
             return Self::give(layout);
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
@@ -266,12 +269,12 @@ unsafe impl GlobalAlloc for Allocator {
         if APART.get() {
             let memory = Self::give(layout);
             if !memory.is_null() {
-                // SAFETY: so many bytes were just given.
+                // SAFETY: this many bytes were just given.
                 unsafe { memory.write_bytes(0, layout.size()) };
             }
             return memory;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -280,18 +283,18 @@ unsafe impl GlobalAlloc for Allocator {
         if Self::has(memory) {
             return Self::take_back(memory, layout);
         }
-        // SAFETY: the caller's; it is not the arena's, so it is the system's.
+        // SAFETY: the caller upholds the contract. The memory is not the arena's, so it is the system's.
         unsafe { System.dealloc(memory, layout) };
     }
 
     #[inline(always)]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if !APART.get() && !Self::has(memory) {
-            // SAFETY: the caller's; it is not the arena's, so it is the system's.
+            // SAFETY: the caller upholds the contract. The memory is not the arena's, so it is the system's.
             return unsafe { System.realloc(memory, layout, bytes) };
         }
-        // SAFETY: the caller's: the new size is valid with the alignment, the old memory has its layout and is given
-        // up.
+        // SAFETY: the caller upholds the contract: the new size is valid with the alignment, the old memory has its
+        // layout, and the caller gives it up.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !new.is_null() {
@@ -317,12 +320,12 @@ mod tests {
         assert!(!Allocator::has((&raw const *outside).cast_mut().cast()));
         let freed = &raw const *second as usize;
         drop(second);
-        // Of the same number of lines, and zeroed though it was used.
+        // It has the same number of lines, and it is zeroed although it was used before.
         let mut again = apart(|| vec![0_u8; 100]);
         assert_eq!(again.as_ptr() as usize, freed);
         assert!(again.iter().all(|&byte| byte == 0));
         again.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
-        // It may leave the arena, and come into it, with what it holds.
+        // Memory may leave the arena, or come into it, and keeps its contents.
         again.reserve_exact(1000);
         assert!(!Allocator::has(again.as_mut_ptr()));
         apart(|| again.reserve_exact(10_000));

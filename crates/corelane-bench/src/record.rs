@@ -1,4 +1,4 @@
-//! What is kept of a run: every sample, and the facts it depends on.
+//! The stored form of a run: every sample, and the facts it depends on.
 
 use crate::contender::Kind;
 use crate::counters::Counts;
@@ -19,14 +19,14 @@ pub(crate) struct Record {
     pub(crate) repeats: String,
     pub(crate) about: String,
     pub(crate) parameters: Vec<ParameterRecord>,
-    /// A smoke run: its figures mean nothing.
+    /// A smoke run. Its figures mean nothing.
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
-    /// How long a sample was meant to take.
+    /// The intended time of a sample.
     pub(crate) sample_seconds: f64,
     /// When it began, in seconds since 1970 UTC.
     pub(crate) started: u64,
-    /// How long all of it took.
+    /// How long the whole run took.
     pub(crate) seconds: f64,
     pub(crate) notes: Vec<String>,
     /// A raw round trip in each round, to see whether the bare machine stayed the same.
@@ -35,7 +35,7 @@ pub(crate) struct Record {
     pub(crate) panels: Vec<PanelRecord>,
 }
 
-/// What a raw round trip took on a pair of CPUs, round by round, and how much of its two threads' time they had a CPU.
+/// The raw round trips on a pair of CPUs, round by round, and the share of time in which both threads had a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bare {
     pub(crate) cpus: [usize; 2],
@@ -48,7 +48,7 @@ pub(crate) struct Bare {
 pub(crate) struct ParameterRecord {
     pub(crate) name: String,
     pub(crate) here: String,
-    /// What the paper has; null where the value is ours.
+    /// The paper's value. Null if the value is ours.
     pub(crate) paper: Option<String>,
 }
 
@@ -57,11 +57,11 @@ pub(crate) struct ParameterRecord {
 pub(crate) struct PanelRecord {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What varies; null if nothing does.
+    /// The quantity that varies. Null if none does.
     pub(crate) x: Option<AxisRecord>,
     pub(crate) y: AxisRecord,
     pub(crate) higher_is_better: bool,
-    /// The producer's CPU and the consumer's, where they were pinned.
+    /// The CPUs of the producer and the consumer, if they were pinned.
     pub(crate) cpus: Vec<usize>,
     pub(crate) series: Vec<SeriesRecord>,
     pub(crate) left_out: Vec<LeftOut>,
@@ -93,7 +93,7 @@ pub(crate) struct SeriesRecord {
 pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) samples: Vec<Sample>,
-    /// What happened instead of a further sample: a hang, a wrong item.
+    /// The reason why there is no further sample: a hang, a wrong item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stopped: Option<String>,
 }
@@ -104,9 +104,9 @@ pub(crate) struct Sample {
     pub(crate) value: f64,
     pub(crate) items: u64,
     pub(crate) wall_s: f64,
-    /// Of all threads.
+    /// Of all threads together.
     pub(crate) cpu_s: f64,
-    /// Tries that found no room, and that found nothing.
+    /// How many tries found no room, and how many found no item.
     pub(crate) full: u64,
     pub(crate) empty: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ impl PanelRecord {
         self.series.iter().find(|s| s.name == series)?.point(x)
     }
 
-    /// The series, best median first at the given x; those without a figure last.
+    /// The series, best median first at the given x. Series without a figure come last.
     pub(crate) fn ranked(&self, x: f64) -> Vec<(&SeriesRecord, &Point)> {
         let mut ranked: Vec<_> = self
             .series

@@ -1,4 +1,4 @@
-//! Two or more threads that start together, are timed from the first start to the last stop, and never hang the bench.
+//! Threads that start together and are timed from the first start to the last stop. No contender can hang the bench.
 
 use crate::counters::{Counters, Counts};
 use crate::raw::ticks;
@@ -11,16 +11,16 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Why a measurement has no figure. It is a result too.
+/// Why a measurement has no figure. That is a result, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Nothing moved for the whole bound.
     Hangs(Duration),
-    /// An item that was not the expected one.
+    /// An item was not the expected one.
     Wrong { expected: u64, got: u64 },
-    /// Items that are not those that were put.
+    /// The sum of the items taken is not that of the items put.
     WrongSum { put: u64, taken: u64 },
-    /// More or fewer than were put.
+    /// More or fewer items were taken than put.
     WrongCount { put: u64, taken: u64 },
     /// Another thread of the same measurement has stopped.
     Elsewhere,
@@ -40,7 +40,7 @@ impl fmt::Display for Stop {
     }
 }
 
-/// What one thread took.
+/// The time of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Lap {
     start: Instant,
@@ -49,14 +49,14 @@ struct Lap {
     counts: Option<Counts>,
 }
 
-/// What all threads took together.
+/// The time of all threads together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     /// From the first start to the last stop.
     pub(crate) wall: Duration,
-    /// Of all threads.
+    /// Of all threads together.
     pub(crate) cpu: Duration,
-    /// Of all threads, if asked for.
+    /// Of all threads together, if asked for.
     pub(crate) counts: Option<Counts>,
 }
 
@@ -69,8 +69,8 @@ impl Took {
     }
 }
 
-/// A meeting point of all threads. It spins, so that they leave it within nanoseconds of each other, and yields now and
-/// then, because two of them may share a CPU.
+/// A meeting point of all threads. It spins, so that the threads leave it within nanoseconds of each other. It yields
+/// now and then, because two threads may share a CPU.
 #[derive(Debug)]
 struct Gate {
     threads: usize,
@@ -79,7 +79,7 @@ struct Gate {
 
 impl Gate {
     fn meet(&self, stopped: &AtomicBool) -> Result<(), Stop> {
-        // The n-th meeting is over when n times as many have come as there are threads.
+        // The n-th meeting is over when n times as many threads have come as there are.
         let mine = self.arrived.fetch_add(1, Ordering::AcqRel);
         let all = (mine / self.threads + 1) * self.threads;
         let mut looks = 0_u32;
@@ -94,13 +94,13 @@ impl Gate {
     }
 }
 
-/// Where a thread that waits has come to, for the other threads to see.
+/// The position of a waiting thread, for the other threads to see.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Post {
-    /// The position it waits at, plus one; 0 before the first wait.
+    /// The position at which the thread waits, plus one. 0 before the first wait.
     position: AtomicU64,
-    /// When it was first seen to wait there, and last, in nanoseconds of the rig's clock.
+    /// When the thread was first and last seen to wait there, in nanoseconds of the rig's clock.
     since: AtomicU64,
     last: AtomicU64,
     done: AtomicBool,
@@ -120,17 +120,17 @@ struct Board {
 pub(crate) struct Side {
     me: usize,
     board: Arc<Board>,
-    /// When the clock was started, and the thread's CPU time then.
+    /// When the clock was started, and the thread's CPU time at that moment.
     lap: Option<(Instant, Duration)>,
     took: Option<Lap>,
     counters: Option<Counters>,
 }
 
-/// A thread looks around for a hang every so many failed tries.
+/// After this many failed tries a thread looks for a hang.
 pub(crate) const PATIENCE: u64 = 4096;
 
 impl Side {
-    /// Waits for all threads, then starts this one's clock.
+    /// Waits for all threads, then starts this thread's clock.
     pub(crate) fn start(&mut self) -> Result<(), Stop> {
         self.board.gate.meet(&self.board.stopped)?;
         let cpu = ThreadTime::now().as_duration();
@@ -151,10 +151,10 @@ impl Side {
         }
     }
 
-    /// To be called every [`PATIENCE`] failed tries at `position`: whether to give up.
+    /// Decides whether to give up. The thread calls it every [`PATIENCE`] failed tries at `position`.
     ///
-    /// A hang is when every thread has been waiting at one place for the whole bound, or is done. A thread that is
-    /// merely kept from running is neither: it was not seen to wait lately.
+    /// A measurement hangs when every thread is done or has been waiting at one place for the whole bound. A thread
+    /// that does not get the CPU counts as neither, because it was not seen to wait lately.
     #[cold]
     #[inline(never)]
     pub(crate) fn stuck(&self, position: u64) -> Result<(), Stop> {
@@ -164,7 +164,7 @@ impl Side {
         }
         let now = board.start.elapsed().as_nanos() as u64;
         let post = &board.posts[self.me];
-        // Its own post is written by this thread alone. The position last: a thread that reads it sees the time that
+        // Only this thread writes its post. The position is stored last, so a thread that reads it sees the time that
         // belongs to it.
         post.last.store(now, Ordering::Relaxed);
         if post.position.load(Ordering::Relaxed) != position + 1 {
@@ -206,17 +206,17 @@ impl Side {
     }
 }
 
-/// A thread's work.
+/// The work of a thread.
 pub(crate) type Work<R> = Box<dyn FnOnce(&mut Side) -> Result<R, Stop> + Send>;
 
-/// How long a whole measurement may take beyond all bounds before its threads are abandoned: a contender may also hang
-/// inside a call, where no thread of ours can look around.
+/// How long a whole measurement may take beyond all bounds before its threads are abandoned. A contender may also hang
+/// inside a call, where no thread of the bench can look for a hang.
 const ABANDON: Duration = Duration::from_secs(60);
 
-/// Runs each piece of work in a thread of its own on its CPU. Returns what they returned and what they took.
+/// Runs each piece of work in a thread of its own on its CPU. Returns the results and the times.
 ///
 /// # Errors
-/// The first reason, in order of weight: something wrong, a hang.
+/// The gravest reason: first a wrong item, then a hang.
 pub(crate) fn run<R: Send + 'static>(
     setting: &Setting,
     work: Vec<(Option<Cpu>, Work<R>)>,
@@ -267,10 +267,10 @@ pub(crate) fn run<R: Send + 'static>(
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 board.stopped.store(true, Ordering::Relaxed);
-                // Its threads are left behind, asleep or spinning in a call that does not return.
+                // The threads stay behind, asleep or spinning in a call that does not return.
                 return Err(stop.unwrap_or(Stop::Hangs(ABANDON)));
             }
-            // A thread has panicked: the joins below pass it on.
+            // A thread has panicked. The joins below pass its panic on.
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -292,8 +292,8 @@ pub(crate) fn run<R: Send + 'static>(
 pub(crate) fn tick_rate() -> f64 {
     use std::sync::OnceLock;
     static RATE: OnceLock<f64> = OnceLock::new();
-    // Both clocks at a moment: of some looks the one with the least between its two readings of the one, as a thread
-    // may be stopped there.
+    // Reads both clocks several times, and keeps the reading with the shortest time between its two tick counts: a
+    // thread may be stopped between the clocks.
     let look = || {
         let looks = (0..10).map(|_| {
             let before = ticks();

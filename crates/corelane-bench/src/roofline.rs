@@ -1,4 +1,4 @@
-//! No queues: what the machine can do at best. Every plot has these lines where they mean something.
+//! The bare machine at its best, without queues. Every plot has these lines if they mean something there.
 
 use crate::item::Item;
 use crate::measure::{Outcome, Reading};
@@ -17,7 +17,7 @@ pub(crate) const STREAMING: &str = "raw streaming";
 /// The name of [`boxes`] in tables and plots.
 pub(crate) const BOXES: &str = "a box a task";
 
-/// A word alone on its cache lines, and on the one that a prefetcher fetches with it.
+/// A word alone on its cache lines, including the line that a prefetcher fetches with it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Word(AtomicU64);
@@ -36,7 +36,7 @@ impl Word {
     }
 }
 
-/// Two words, each written by one thread and watched by the other: the floor of every round trip.
+/// Two words, each written by one thread and watched by the other: the lower limit of every round trip.
 pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
     const WARM: u64 = 1000;
     let words = Arc::new((Word::default(), Word::default()));
@@ -68,19 +68,20 @@ pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
     Ok(Reading::new(count, took))
 }
 
-/// Blocks of the ring, and bytes of a block: the best of what was tried.
+/// The number of blocks in the ring, and the bytes of a block: the best of those tried.
 const BLOCKS: u64 = 4;
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Items copied into a ring by one thread and out of it by another, 16 KiB at a time: what is left when handing over
-/// costs next to nothing. No item can be taken before its whole block is written, so no queue is like it.
+/// Items that one thread copies into a ring and another copies out of it, 16 KiB at a time. Handing over costs almost
+/// nothing here. No item can be taken before its whole block is written, so this is not a queue.
 pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     let block = BLOCK_BYTES / T::BYTES;
     struct Ring<T> {
         /// Blocks written, and blocks read.
         written: Word,
         read: Word,
-        /// The two counts say whose turn it is, so no lock is ever contended: they let the compiler copy whole blocks.
+        /// The two counts say which thread may use a block, so no lock is ever contended. The locks let the compiler
+        /// copy whole blocks.
         blocks: Vec<Mutex<Vec<T>>>,
     }
     let blocks = (0..BLOCKS).map(|_| Mutex::new(vec![T::default(); block])).collect();
@@ -124,12 +125,12 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     Ok(Reading::new(count * block as u64, took))
 }
 
-/// Boxed closures that one thread makes, and another calls and frees. Both only spin: what is left is the allocator's
-/// work, and the lines that move.
+/// Boxed closures that one thread makes and another calls and frees. Both threads only spin, so this measures the
+/// allocator's work and the lines that move.
 pub(crate) fn boxes(setting: &Setting) -> Outcome {
     type Task = Box<dyn FnOnce() -> u64 + Send>;
     let (tx, rx) = linked::channel::<Task>();
-    // As many as a pool's sample has at most.
+    // As many as the most tasks of a pool's sample.
     let count = setting.count.clamp(1, 1_000_000);
     let make: Work<()> = Box::new(move |side| {
         let mut tx = tx;

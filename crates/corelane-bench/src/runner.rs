@@ -12,14 +12,14 @@ use crate::stats::Summary;
 use crate::topology::{self, Cpu};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How much of everything.
+/// The amount of work in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
-    /// What a sample should take.
+    /// The intended time of a sample.
     pub(crate) sample: Duration,
-    /// Nothing moving for so long is a hang.
+    /// If nothing moves for this long, the measurement hangs.
     pub(crate) bound: Duration,
 }
 
@@ -31,29 +31,29 @@ impl Effort {
         Effort { quick: false, rounds, sample: Duration::from_millis(150), bound: Duration::from_secs(2) }
     }
 
-    /// Enough to see that everything runs.
+    /// Enough to check that everything runs.
     pub(crate) fn quick() -> Self {
         Effort { quick: true, rounds: 1, sample: Duration::from_millis(1), bound: Duration::from_millis(500) }
     }
 }
 
-/// Told how far the work has come.
+/// Receives the progress of a run.
 pub(crate) trait Watcher {
-    /// A measurement begins: what, how many are done of how many, about how long the rest takes.
+    /// A measurement begins: its name, how many are done of how many, and about how long the rest takes.
     fn begins(&mut self, what: &str, done: usize, of: usize, left: Duration);
 }
 
-/// How many items a sample has at most, whatever the rate.
+/// The most items of a sample, whatever the rate.
 const MOST: u64 = 1_000_000_000;
 
-/// A case on its way.
+/// The state of a case during a run.
 #[derive(Debug, Default)]
 struct Track {
     count: u64,
     readings: Vec<Reading>,
     stopped: Option<String>,
     unable: Option<String>,
-    /// What its last sample took in all, with threads and set-up.
+    /// How long its last sample took in all, with threads and set-up.
     took: Duration,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
 
     let mut bare = bare_pairs(&plan);
 
-    // Round 0 is not counted: it finds how many items a sample takes, warms everything up, and meets the hangs.
+    // Round 0 is not counted. It finds how many items a sample takes, warms everything up, and meets the hangs.
     let cases: usize = plan.panels.iter().map(|panel| panel.cases.len()).sum();
     let of = cases * (effort.rounds + 1);
     let mut done = 0;
@@ -160,8 +160,8 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
     }
 }
 
-/// The cases of a panel in the order of this round: x by x, and at each x every contender, starting with another one
-/// each round.
+/// The cases of a panel in the order of this round: x by x. At each x every contender comes once, and each round starts
+/// with another one.
 fn order(panel: &Panel, round: usize) -> Vec<usize> {
     let mut groups: Vec<(&[f64], Vec<usize>)> = Vec::new();
     for (index, case) in panel.cases.iter().enumerate() {
@@ -177,15 +177,15 @@ fn order(panel: &Panel, round: usize) -> Vec<usize> {
     groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-/// Finds how many items a sample takes. So few that nothing but the start of the threads takes time say little: then it
-/// looks again, with as many as they say.
+/// Finds how many items a sample takes. A first measurement of few items is mostly the start of the threads, so the
+/// measurement is repeated with the number of items that it suggests.
 fn calibrate(least: u64, sample: Duration, measure: impl Fn(u64) -> Result<Reading, Failure>) -> Result<u64, Failure> {
     let mut reading = measure(least)?;
     let mut count = enough(&reading, least, sample);
     while reading.wall < sample / 4 && count > 2 * reading.items {
         let longer = measure(count)?;
         if longer.items <= reading.items {
-            // It does no more, however many are asked for.
+            // The measurement does no more items, however many are asked for.
             break;
         }
         reading = longer;
@@ -194,7 +194,7 @@ fn calibrate(least: u64, sample: Duration, measure: impl Fn(u64) -> Result<Readi
     Ok(count)
 }
 
-/// So many items that a sample takes about the time it should.
+/// The number of items with which a sample takes about the intended time.
 fn enough(reading: &Reading, least: u64, sample: Duration) -> u64 {
     let rate = reading.items as f64 / reading.wall.as_secs_f64().max(1e-9);
     ((rate * sample.as_secs_f64()) as u64).clamp(least, MOST.max(least))
@@ -208,19 +208,19 @@ fn time_left(tracks: &[Vec<Track>], effort: &Effort, round: usize, steps: usize)
     if round == 0 || known.is_empty() {
         return effort.sample.mul_f64(steps as f64 * 1.1);
     }
-    // The rest of this round, and whole rounds after it, without what has already stopped.
+    // The rest of this round, and the whole rounds after it, without the cases that have stopped.
     let a_round: f64 = known.iter().sum();
     let cases: usize = tracks.iter().map(Vec::len).sum();
     Duration::from_secs_f64(a_round * steps as f64 / cases as f64)
 }
 
-/// Why none of several cases can be measured, if it is the same for all.
+/// Why none of several cases can be measured, if all have the same reason.
 fn of_all(tracks: &[Track]) -> Option<&str> {
     let first = tracks.first()?.unable.as_deref()?;
     (tracks.len() > 1 && tracks.iter().all(|track| track.unable.as_deref() == Some(first))).then_some(first)
 }
 
-/// What a panel's views show.
+/// The records of a panel's views.
 fn panel_records(panel: &Panel, tracks: &[Track]) -> Vec<PanelRecord> {
     panel
         .views
@@ -294,8 +294,8 @@ fn sample(reading: &Reading, metric: Metric, i: usize) -> Sample {
     }
 }
 
-/// The pairs of different CPUs that the panels use. Threads that the system places may be on any: the usual pair stands
-/// for all.
+/// The pairs of different CPUs that the panels use. Threads that the system places may be on any CPU, and the usual
+/// pair stands for all.
 fn bare_pairs(plan: &Plan) -> Vec<Bare> {
     let mut pairs: Vec<Bare> = Vec::new();
     for panel in &plan.panels {
@@ -327,7 +327,7 @@ fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<(f64, f64)> {
     Some((*Metric::NanosecondsEach.of(&reading).first()?, running))
 }
 
-/// Says so if the bare machine changed during the run, as when a hypervisor moves its CPUs.
+/// A note if the bare machine changed during the run, for example because a hypervisor moved its CPUs.
 fn moved(bare: &Bare) -> Option<String> {
     let trips = Summary::of(bare.round_trip_ns.iter().copied())?;
     (trips.most > 1.5 * trips.least).then(|| {
@@ -340,7 +340,7 @@ fn moved(bare: &Bare) -> Option<String> {
     })
 }
 
-/// Says so if other work had the CPUs during the run.
+/// A note if other work used the CPUs during the run.
 fn taken(bare: &Bare) -> Option<String> {
     let running = Summary::of(bare.running.iter().copied())?;
     (running.least < 0.95).then(|| {
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(enough(&at_10_ns(1000), 1_000_000, Duration::from_millis(1)), 1_000_000);
     }
 
-    /// Of a start of 100 µs and 1 ns an item; no more than a million items.
+    /// A reading with a start of 100 µs and 1 ns an item, and at most a million items.
     #[test]
     fn what_takes_long_to_start_is_not_taken_for_slow() {
         let runs = RefCell::new(Vec::new());
@@ -412,7 +412,7 @@ mod tests {
         assert!((800_000..=1_000_000).contains(&items), "{items}");
         assert!(runs.borrow().len() > 1);
         runs.borrow_mut().clear();
-        // It ends where there are no more.
+        // The measurement ends where there are no more items.
         assert!(count(100) > 1_000_000 && runs.borrow().len() <= 4, "{runs:?}");
     }
 

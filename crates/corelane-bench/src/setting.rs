@@ -1,4 +1,4 @@
-//! What every measurement is told.
+//! The settings that every measurement gets.
 
 use crate::topology::Cpu;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 /// Where and how a measurement runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// The producer's CPU and the consumer's, if they are to be pinned.
+    /// The CPUs of the producer and the consumer, if they are pinned.
     pub(crate) cpus: [Option<Cpu>; 2],
-    /// Nothing moving for so long is a hang.
+    /// If nothing moves for this long, the measurement hangs.
     pub(crate) bound: Duration,
-    /// Items, round trips, packets: what the measurement counts.
+    /// How many items, round trips or packets the measurement counts.
     pub(crate) count: u64,
     /// Whether to read hardware counters.
     pub(crate) counting: bool,
-    /// Only to see that it runs.
+    /// The run only checks that the measurement works.
     pub(crate) quick: bool,
 }
 
-/// What threads hand over where it is only to be seen that it runs.
+/// How much threads hand over if the run only checks that the measurement works.
 const MOST_QUICK: u64 = 256;
 
 impl Setting {
-    /// The count, but no more than `most`, and few if it is only to be seen that it runs.
+    /// The count, but at most `most`, and few if the run only checks that the measurement works.
     pub(crate) fn count_up_to(&self, most: u64) -> u64 {
         self.count.min(if self.quick { MOST_QUICK } else { most })
     }

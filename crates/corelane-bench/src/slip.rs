@@ -1,4 +1,4 @@
-//! FastForward's slip has to be measured for each machine: the B-Queue paper's objection to it.
+//! Measures FastForward's slip for this machine. That this is necessary is the B-Queue paper's objection to it.
 
 use crate::contenders::FastForwardTuned;
 use crate::measure::{Drain, Outcome, fan, one_by_one};
@@ -8,15 +8,15 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How many queues at which CPUs.
+/// How many queues, and on which CPUs.
 type Key = ([Option<usize>; 2], usize, usize);
 
-/// The best slip for one queue of this capacity on these CPUs, of those tried.
+/// The best of the slips tried for one queue of this capacity on these CPUs.
 pub(crate) fn for_one_queue(setting: &Setting, capacity: usize) -> Slip {
     best(setting, capacity, 1, |setting| one_by_one::<FastForwardTuned, u64>(setting, capacity))
 }
 
-/// The best slip for so many queues.
+/// The best slip for this many queues.
 pub(crate) fn for_queues(setting: &Setting, capacity: usize, queues: usize) -> Slip {
     match queues {
         1 => for_one_queue(setting, capacity),
@@ -26,7 +26,7 @@ pub(crate) fn for_queues(setting: &Setting, capacity: usize, queues: usize) -> S
     }
 }
 
-/// Measured once and then remembered.
+/// Measured once and then stored.
 fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Setting) -> Outcome) -> Slip {
     static KNOWN: Mutex<Option<HashMap<Key, Slip>>> = Mutex::new(None);
     let key = (setting.cpus.map(|cpu| cpu.map(|cpu| cpu.0)), capacity, queues);
@@ -49,7 +49,7 @@ fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Set
     slip
 }
 
-/// Around what FastForward suggests: 6 cache lines and 2.
+/// Values around FastForward's suggestion of 6 cache lines and 2.
 fn candidates(quick: bool) -> Vec<Slip> {
     if quick {
         return vec![Slip::suggested(5, 64), Slip::suggested(20, 64)];

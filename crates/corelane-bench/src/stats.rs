@@ -1,6 +1,6 @@
 //! Median, least and most.
 
-/// Of some samples.
+/// Median, least and most of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -21,7 +21,7 @@ impl Summary {
     }
 }
 
-/// Three digits that mean something, as people write them.
+/// A number with three significant digits.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     match size {

@@ -4,7 +4,7 @@ use crate::record::{PanelRecord, Point, Record};
 use crate::stats::short;
 use std::fmt::Write;
 
-/// Everything of a record that a person wants to see at once.
+/// The parts of a record that a person wants to see at once.
 pub(crate) fn render(record: &Record) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "\n{}: {}", record.experiment, record.title);
@@ -35,7 +35,7 @@ pub(crate) fn render(record: &Record) -> String {
     out
 }
 
-/// A line a contender, best first.
+/// A row for each contender, best first.
 fn by_rank(out: &mut String, panel: &PanelRecord) {
     let Some(&x) = panel.xs().first() else { return };
     let ranked = panel.ranked(x);
@@ -62,7 +62,7 @@ fn by_rank(out: &mut String, panel: &PanelRecord) {
     }
 }
 
-/// A line a contender and a column an x.
+/// A row for each contender and a column for each x.
 fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     let xs = panel.xs();
     let width = panel.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0).max(label.len());
@@ -88,7 +88,7 @@ fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     }
 }
 
-/// A median, or in a word what happened instead.
+/// A median, or a word for the reason why there is none.
 pub(crate) fn cell(point: Option<&Point>) -> String {
     match point {
         None => String::new(),
@@ -97,7 +97,7 @@ pub(crate) fn cell(point: Option<&Point>) -> String {
     }
 }
 
-/// CPUs kept busy.
+/// How many CPUs were busy.
 pub(crate) fn cpu_per_wall(point: &Point) -> f64 {
     let (cpu, wall) = point.samples.iter().fold((0.0, 0.0), |(cpu, wall), s| (cpu + s.cpu_s, wall + s.wall_s));
     cpu / wall

@@ -1,4 +1,4 @@
-//! Which CPUs there are, what pairs of them share, and pinning.
+//! The CPUs, the caches that pairs of them share, and pinning.
 
 use core_affinity::CoreId;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(crate) enum Near {
     L2,
     /// They share a level-3 cache.
     L3,
-    /// They share a package, and no cache that the system tells of.
+    /// They share a package, but no cache that the system reports.
     Package,
     /// Two packages.
     Machine,
@@ -75,7 +75,8 @@ pub(crate) struct Cache {
     pub(crate) cpus: String,
 }
 
-/// The CPUs this process may run on, as the first thread that asks may: the one that plans, which is never pinned.
+/// The CPUs that this process may use, taken from the first thread that asks. That is the planning thread, which is
+/// never pinned.
 pub(crate) fn cpus() -> &'static [Cpu] {
     static CPUS: OnceLock<Vec<Cpu>> = OnceLock::new();
     CPUS.get_or_init(|| {
@@ -86,12 +87,12 @@ pub(crate) fn cpus() -> &'static [Cpu] {
     })
 }
 
-/// Pins the calling thread; false where the system does not let it.
+/// Pins the calling thread. False if the system does not allow it.
 pub(crate) fn pin(cpu: Cpu) -> bool {
     core_affinity::set_for_current(CoreId { id: cpu.0 })
 }
 
-/// Whether the system lets threads be pinned. Tried in a thread that ends with it, as no call here frees a pinned one.
+/// Whether the system allows pinning. Tried in a thread that ends with the test, because no call here undoes a pin.
 pub(crate) fn can_pin() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -146,7 +147,7 @@ fn shared_list(cpu: Cpu, file: &str) -> Option<BTreeSet<usize>> {
     parse_list(&read(&format!("/sys/devices/system/cpu/cpu{}/{file}", cpu.0))?)
 }
 
-/// A list as the kernel writes it: `0-3,8,10-11`.
+/// Parses a list as the kernel writes it: `0-3,8,10-11`.
 fn parse_list(list: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     for part in list.split(',').filter(|part| !part.is_empty()) {

@@ -9,10 +9,10 @@ use crate::table;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A value has to be so much better than the default, or it is not worth a line of code.
+/// How much better than the default a value must be before it is worth a line of code.
 const WORTH: f64 = 1.03;
 
-/// Measures, and says what is best for each kind of pair of CPUs.
+/// Measures, and reports the best values for each kind of pair of CPUs.
 pub(crate) fn run(quick: bool) -> String {
     let effort = if quick {
         Effort::quick()
@@ -50,8 +50,8 @@ fn advice(record: &Record) -> String {
     out
 }
 
-/// The best value, and its rate in parts of the default's: the default, if no other is worth it. Where ages were
-/// measured, too, the one with the youngest items of those that are as quick.
+/// The best value, and its rate as a multiple of the default's. It is the default unless another value is worth it. If
+/// ages were measured, too, it is the value with the youngest items among those that are as quick.
 fn best(knob: &Knob, rates: &PanelRecord, ages: Option<&PanelRecord>) -> Option<(u32, f64)> {
     let ratio = |value: u32| {
         let series = rates.series.iter().take(RATES);
@@ -72,7 +72,7 @@ fn best(knob: &Knob, rates: &PanelRecord, ages: Option<&PanelRecord>) -> Option<
     Some(if is_worth { *best } else { (knob.default, 1.0) })
 }
 
-/// The median of a series' ratios of one value to another, round by round.
+/// The median ratio of one value to another in a series, round by round.
 fn against(series: &SeriesRecord, value: u32, other: u32) -> Option<f64> {
     let samples = |value: u32| series.point(value.into()).map(|point| &point.samples);
     let pairs = samples(value)?.iter().zip(samples(other)?);

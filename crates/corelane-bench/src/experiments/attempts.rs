@@ -1,4 +1,4 @@
-//! The paper on batch queues: what its profiler saw.
+//! The paper on batch queues: the counts of its profiler.
 
 use crate::contender::{Arrangement, Counted};
 use crate::contenders::each_counted_queue_of_jobs;

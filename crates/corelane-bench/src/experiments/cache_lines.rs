@@ -1,4 +1,4 @@
-//! MCRingBuffer, Figure 11, and B-Queue, Tables 2 and 3, by an emulator that counts which lines move.
+//! MCRingBuffer, Figure 11, and B-Queue, Tables 2 and 3, by an emulator that counts the lines that move.
 
 use crate::coherence::{Figures, Part, TURNS};
 use crate::measure::Metric;

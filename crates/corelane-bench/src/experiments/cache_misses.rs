@@ -1,4 +1,4 @@
-//! MCRingBuffer, Evaluation 4, and B-Queue, Tables 2 and 3: what the caches see.
+//! MCRingBuffer, Evaluation 4, and B-Queue, Tables 2 and 3: hits and misses of the caches.
 
 use crate::contenders::{BasicRingBuffer, FastForward, McRingBuffer, PaperBQueueAdaptive, Rtrb, each_design};
 use crate::counters;

@@ -29,7 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     plan,
 };
 
-/// The power of two is for contenders that insist on one.
+/// The power of two is for contenders that require one.
 const CAPACITY: usize = 2048;
 
 fn plan(plan: &mut Plan) {

@@ -53,7 +53,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const WORKERS: usize = 3;
 const BATCH: usize = 50;
-/// Up to where a batch gains nothing any more.
+/// Up to the batch size from which larger batches gain nothing.
 const TURNS: [u32; 4] = [10, 100, 1000, 10_000];
 
 fn plan(plan: &mut Plan) {

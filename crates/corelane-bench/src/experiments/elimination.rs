@@ -1,4 +1,4 @@
-//! Threads that get in each other's way meet beside the queue.
+//! Threads that contend meet beside the queue.
 
 use crate::contender::Kind;
 use crate::contenders::{Eliminating, Unfair};

@@ -29,7 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CAPACITY: usize = 2048;
-/// The paper ends at 7.
+/// The paper's largest number of queues is 7.
 const QUEUES: [usize; 7] = [1, 2, 4, 7, 16, 32, 64];
 
 fn plan(plan: &mut Plan) {

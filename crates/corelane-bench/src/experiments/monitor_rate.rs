@@ -160,7 +160,7 @@ fn conversations(plan: &mut Plan) {
     }
 }
 
-/// Analyses the whole capture; the value is the rate, as often as there are x.
+/// Analyses the whole capture. The value is the rate, repeated for each x.
 fn packets(setting: &Setting, spread: &Spread, values: usize) -> Outcome {
     static MADE: Made = Made::new(None);
     let packets = if setting.quick { QUICK_PACKETS } else { PACKETS };
@@ -174,7 +174,7 @@ fn packets(setting: &Setting, spread: &Spread, values: usize) -> Outcome {
     Ok(reading)
 }
 
-/// Looks into all conversations of a capture.
+/// Analyses all conversations of a capture.
 fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
     looked_into_by(setting, |reader, settings, inspection| {
         let outcome = inspect([reader], settings, inspection, spread, &Progress::new(), |_, _| {}, |_: &[u8]| {});
@@ -182,7 +182,7 @@ fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
     })
 }
 
-/// The same over MCRingBuffer as printed.
+/// The same analysis over MCRingBuffer as printed.
 fn looked_into_as_printed(setting: &Setting, printed: &Printed) -> Outcome {
     looked_into_by(setting, |reader, settings, inspection| {
         let progress = Progress::new();

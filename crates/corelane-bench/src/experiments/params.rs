@@ -107,7 +107,7 @@ fn lone_batch<const BATCH: usize>(panel: &mut Panel) {
     lone_at::<PaperBQueue<Adaptive, BATCH>>(panel, BATCH as f64, "B-Queue, adaptive");
 }
 
-/// Nothing is measured: the paper's formula for the worst case.
+/// Nothing is measured here. This is the paper's formula for the worst case.
 fn equation_1(setting: &Setting, batch: f64) -> Outcome {
     let cycles = batch.log2() * 2000.0;
     let wall = Duration::from_secs_f64(cycles / tick_rate());

@@ -1,4 +1,4 @@
-//! What a lane's consumer does between two runs of blocks, one value after the other.
+//! The tuning of a lane's consumer between two runs of blocks, one value after the other.
 
 use crate::contender::Kind;
 use crate::contenders::LaneTuned;
@@ -28,7 +28,7 @@ const CAPACITY: usize = 2048;
 /// A value of a tuning.
 #[derive(Debug)]
 pub(crate) struct Knob {
-    /// The name of the call that sets it, as the panels' ids begin.
+    /// The name of the call that sets it. The panels' ids begin with it.
     pub(crate) name: &'static str,
     label: &'static str,
     pub(crate) values: &'static [u32],
@@ -55,7 +55,7 @@ pub(crate) const KNOBS: &[Knob] = &[
     Knob { name: "slip", label: "looks of a slip", values: &[0, 5, 10, 20, 40], default: 40, set: Tuning::slip },
 ];
 
-/// The series of a panel of rates: of all of them, [`RATES`] first, the name and what is measured.
+/// The series of a panel of rates, [`RATES`] first: the name and the measurement.
 type Loop = (&'static str, fn(&Setting) -> Outcome);
 const LOOPS: [Loop; 4] = [
     ("8 bytes, one by one", |setting| one_by_one::<LaneTuned, u64>(setting, CAPACITY)),
@@ -63,11 +63,11 @@ const LOOPS: [Loop; 4] = [
     ("8 bytes, batches of 64", |setting| in_batches::<LaneTuned, u64, 64>(setting, CAPACITY)),
     ("64 bytes, one by one", |setting| one_by_one::<LaneTuned, Block<8>>(setting, CAPACITY)),
 ];
-/// How many series of a panel a policy is judged by: those of 8 bytes, as larger items have another default of one
-/// value.
+/// How many series of a panel decide about a policy: those of 8 bytes, because larger items have another default for
+/// one value.
 pub(crate) const RATES: usize = 3;
 
-/// The beginning of a panel's id in which values are not rates but ages.
+/// The beginning of the id of a panel whose values are ages, not rates.
 pub(crate) const AGES: &str = "age";
 
 fn plan(plan: &mut Plan) {

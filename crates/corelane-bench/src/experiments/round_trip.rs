@@ -38,7 +38,7 @@ fn plan(plan: &mut Plan) {
         each_crate!(P => panel.round_trip::<P, u64>(1.0, CAPACITY));
     }
 
-    // Far more figures than a place should have: at the usual one only.
+    // There are too many figures for every place, so only the usual pair is measured.
     let place = plan.usual_place();
     let axis = Axis { label: "percentile", scale: Scale::Nines };
     for (id, title, pace) in [
@@ -66,7 +66,7 @@ fn plan(plan: &mut Plan) {
     each_crate!(P => panel.aged::<P>(CAPACITY, |_| Rate::OfItsPeak(0.9)));
 }
 
-/// The least of the contenders' rates without a pace, items a second, on these CPUs: measured once and then remembered.
+/// The least of the contenders' rates without a pace on these CPUs, in items a second. Measured once and then stored.
 fn slowest_peak(setting: &Setting) -> f64 {
     static KNOWN: Mutex<Option<HashMap<[Option<usize>; 2], f64>>> = Mutex::new(None);
     let key = setting.cpus.map(|cpu| cpu.map(|cpu| cpu.0));

@@ -1,4 +1,4 @@
-//! The first of many ends: what it costs to find it.
+//! The cost of finding the first ready end of many.
 
 use crate::contender::Kind;
 use crate::measure::{Outcome, by_crossbeam, by_hand, by_select};

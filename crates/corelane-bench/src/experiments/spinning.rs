@@ -1,4 +1,4 @@
-//! What calls of queues between any number of threads cost, whose threads spin.
+//! The cost of calls of queues between any number of threads whose threads spin.
 
 use crate::contender::{Kind, ManyToMany};
 use crate::contenders::each_crowd;

@@ -3,24 +3,26 @@
 //! Section 5.3 of the B-Queue paper compares its queue with two forms of MCRingBuffer inside this pipeline (Figure 12):
 //!
 //! - MCRingBuffer(deadlock): elements of an unfinished batch stay invisible until the batch is complete;
-//! - MCRingBuffer(sane): a timer tells the Dispatcher every 10 microseconds to complete it by unused elements, which
-//!   the stage discards. The Dispatcher looks for that when it inserts, so what it inserted last stays invisible while
-//!   it waits for something else (section 2.6, method 3).
+//! - MCRingBuffer(sane): a timer tells the Dispatcher every 10 microseconds to complete the batch by unused elements,
+//!   which the stage discards. The Dispatcher looks at the signal when it inserts. So its last elements stay invisible
+//!   while it waits for another event (section 2.6, method 3).
 //!
-//! Here they join the Dispatcher with the application stages. From these to the output stage goes the safe
+//! Here these rings join the Dispatcher with the application stages. From the stages to the output stage goes the safe
 //! [`McRing`](corelane::spsc::McRing) with batches of 1, as in the MCRingBuffer paper: harvests are few, own memory,
-//! and are wanted at once.
+//! and must arrive at once.
 //!
-//! A ring takes plain data only. So a chunk's place among the items is marked by an item without it, and the chunk
-//! itself goes before that through an [unbounded lane](linked). At the end of the capture the Dispatcher injects unused
-//! elements until all is visible.
+//! A ring takes plain data only. So a chunk first goes through an [unbounded lane](linked), and then an item without
+//! the chunk marks its place in the ring. At the end of the capture the Dispatcher injects unused elements until every
+//! element is visible.
 //!
 //! # How a hang is noticed
 //!
-//! The ends yield between two looks. One that has done so for the whole [`bound`](Printed::bound), while the Dispatcher
-//! read nothing either, gives up, and all others with it. That happens where a stage gets less than a batch of items in
-//! 8 strides of packets, or in 16 MiB of them, which is when the Dispatcher waits until all stages have come to its
-//! mark; it also happens where a source, or the caller that takes the events, blocks for so long.
+//! The ends yield between two looks. An end gives up if it has yielded for the whole [`bound`](Printed::bound) while
+//! the Dispatcher read nothing. All other ends then give up, too. Two cases lead to this:
+//!
+//! - A stage gets less than a batch of items in 8 strides of packets, or in 16 MiB of them. After that much the
+//!   Dispatcher waits until all stages have come to its mark.
+//! - A source, or the caller that takes the events, blocks for that long.
 
 use corelane::error::{ChannelError, Closed};
 use corelane::spsc::linked;
@@ -40,16 +42,17 @@ pub(crate) struct Printed {
     pub(crate) stages: usize,
     /// Slots of a ring, which holds one element less.
     pub(crate) slots: usize,
-    /// Elements after which a ring's indices are updated.
+    /// The number of elements after which a ring's indices are updated.
     pub(crate) batch: usize,
-    /// The timer's period; `None` is the form without.
+    /// The timer's period. `None` for the form without a timer.
     pub(crate) timer: Option<Duration>,
-    /// Nothing moving for so long is a hang.
+    /// If nothing moves for this long, the run hangs.
     pub(crate) bound: Duration,
 }
 
 impl Printed {
-    /// MCRingBuffer(deadlock) with the B-Queue paper's parameters: 2,048 slots, batches of 256. Two seconds are a hang.
+    /// MCRingBuffer(deadlock) with the B-Queue paper's parameters: 2,048 slots and batches of 256. The bound is two
+    /// seconds.
     pub(crate) const fn deadlock(stages: usize) -> Self {
         Printed { stages, slots: 2048, batch: 256, timer: None, bound: Duration::from_secs(2) }
     }
@@ -63,9 +66,9 @@ impl Printed {
 /// Why there is no report.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// The rings or the stages cannot be made; then nothing was read.
+    /// The rings or the stages cannot be made. Nothing was read.
     Plan(PlanError),
-    /// The timer's thread cannot be started; then nothing was read.
+    /// The timer's thread cannot be started. Nothing was read.
     Timer(io::Error),
     /// Nothing moved for the whole [`bound`](Printed::bound).
     Hang(Duration),
@@ -89,14 +92,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// As [`corelane_monitor::inspect`], over these rings. The report and the events are the same, if there are any.
+/// Like [`corelane_monitor::inspect`], over these rings. The report and the events are the same, if there are any.
 ///
 /// # Errors
-/// If the rings, the stages or the timer cannot be made, and if the pipeline hangs. What `out` got before is of no use
-/// then.
+/// If the rings, the stages or the timer cannot be made, and if the pipeline hangs. Anything that `out` got before that
+/// is of no use.
 ///
 /// # Panics
-/// If a stage panics, with its panic.
+/// If a stage panics, with its payload.
 pub(crate) fn inspect<S: Source>(
     sources: impl IntoIterator<Item = S>,
     settings: &Settings,
@@ -129,7 +132,7 @@ fn ring<'a>(
     ))
 }
 
-/// What all ends of a run know.
+/// The state that all ends of a run share.
 #[derive(Debug)]
 struct Watch<'a> {
     bound: Duration,
@@ -138,7 +141,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    // Relaxed: an end that sees it later waits a little longer.
+    // Relaxed: an end that sees the change later only waits a little longer.
     fn hangs(&self) -> bool {
         self.hangs.load(Ordering::Relaxed)
     }
@@ -147,22 +150,22 @@ impl Watch<'_> {
 /// A wait at one place.
 struct Wait<'a> {
     watch: &'a Watch<'a>,
-    /// What the Dispatcher had read.
+    /// How many packets the Dispatcher had read at the last look.
     packets: u64,
     looked: Instant,
     waited: Duration,
 }
 
 impl<'a> Wait<'a> {
-    /// No more than this from one look to the next was spent waiting: in the rest the process was stopped, or others
-    /// had the CPU.
+    /// The most time between two looks that counts as waiting. In the rest the process was stopped, or other work had
+    /// the CPU.
     const LOOK: Duration = Duration::from_millis(10);
 
     fn new(watch: &'a Watch<'a>) -> Self {
         Wait { watch, packets: watch.progress.packets(), looked: Instant::now(), waited: Duration::ZERO }
     }
 
-    /// Before another look: lets others run. False if it is to be given up.
+    /// Called before another look: yields. False if the end has to give up.
     fn goes_on(&mut self) -> bool {
         thread::yield_now();
         let (now, packets) = (Instant::now(), self.watch.progress.packets());
@@ -188,7 +191,7 @@ struct Producer<'a> {
 }
 
 impl Producer<'_> {
-    /// Inserts an item that was refused; false if no end will make room for it.
+    /// Inserts an item that was refused. False if the stage will not make room for it.
     #[cold]
     fn insert_later(&mut self, item: Item<()>) -> bool {
         let mut wait = Wait::new(self.watch);
@@ -204,7 +207,7 @@ impl Producer<'_> {
 impl ItemProducer for Producer<'_> {
     fn push_all(&mut self, items: &mut Vec<Item>) {
         for item in items.drain(..) {
-            // One that is refused goes to no stage, and neither does its mark.
+            // If the item is refused, it goes to no stage, and neither does its mark.
             let item = item.map_chunk(|chunk| drop(self.chunks.push(chunk)));
             if self.ring.enqueue(item).is_err() && !self.insert_later(item) {
                 return;
@@ -218,7 +221,7 @@ impl ItemProducer for Producer<'_> {
 }
 
 impl Drop for Producer<'_> {
-    /// Shows all that was inserted, and then says that there is no more.
+    /// Publishes every inserted element, and then signals the end.
     fn drop(&mut self) {
         let mut wait = Wait::new(self.watch);
         while !self.ring.flush() && !self.is_closed() && wait.goes_on() {}
@@ -230,7 +233,7 @@ impl Drop for Producer<'_> {
 struct Consumer<'a> {
     ring: mcring_timer::Consumer<Item<()>>,
     chunks: linked::Consumer<Chunk>,
-    /// What was extracted to see that there is something.
+    /// An item that was extracted to see whether there is one.
     next: Option<Item>,
     closed: Arc<AtomicBool>,
     watch: &'a Watch<'a>,
@@ -245,14 +248,14 @@ impl Consumer<'_> {
 }
 
 impl Consumer<'_> {
-    /// Waits until there is an item; an error once there will be none.
+    /// Waits until there is an item. An error if no more will come.
     fn wait_for_item(&mut self) -> Result<(), Closed> {
         if !self.is_empty() {
             return Ok(());
         }
         let mut wait = Wait::new(self.watch);
         loop {
-            // Before the look: what was inserted last is visible to an end that sees this.
+            // Loaded before the look: an end that sees the signal also sees the last elements.
             let closed = self.closed.load(Ordering::Acquire);
             if !self.is_empty() {
                 return Ok(());
@@ -263,7 +266,7 @@ impl Consumer<'_> {
         }
     }
 
-    /// Pops up to `max` items and appends them to `items`; how many.
+    /// Pops up to `max` items and appends them to `items`. Returns how many.
     fn pop_some(&mut self, items: &mut Vec<Item>, max: usize) -> usize {
         let before = items.len();
         while items.len() - before < max

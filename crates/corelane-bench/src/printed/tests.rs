@@ -1,5 +1,5 @@
-//! MCRingBuffer as printed between the Dispatcher and the application stages: the same answer, or a hang that is
-//! noticed.
+//! MCRingBuffer as printed, between the Dispatcher and the application stages: the same answer as without it, or a hang
+//! that is noticed.
 
 use super::{Error, Printed, inspect};
 use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source};
@@ -18,12 +18,12 @@ fn of<S: Source>(source: S, printed: &Printed) -> Result<(Report, Findings, Vec<
     Ok((of_any_plan(report), findings, text))
 }
 
-/// The report with what alone depends on the plan left out.
+/// The report without the parts that depend on the plan.
 fn of_any_plan(report: Report) -> Report {
     Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..report }
 }
 
-/// What one thread finds, over no queue at all.
+/// The report and events of one thread without any queue.
 fn of_one_thread(capture: &[u8]) -> (Report, Findings, Vec<u8>) {
     let mut text = Vec::new();
     let out = |lines: &[u8]| text.extend_from_slice(lines);
@@ -42,7 +42,7 @@ fn the_answer_is_that_of_one_thread() {
     assert!(expected.packets > 10 * 4096, "several marks: {} packets", expected.packets);
     for stages in 0..=3 {
         for printed in [Printed::deadlock(stages), Printed::sane(stages)] {
-            // Nothing hangs here, however slow the machine.
+            // No wait reaches this bound, however slow the machine is.
             let printed = Printed { bound: Duration::from_secs(600), ..printed };
             let mapped = Reader::from_bytes(capture.clone());
             let stream = Reader::from_read(io::Cursor::new(capture.clone()), None, &Options::default());
@@ -55,7 +55,7 @@ fn the_answer_is_that_of_one_thread() {
     }
 }
 
-/// Packets between two hosts: one stage has them all.
+/// Packets between two hosts, so that one stage gets them all.
 struct OnePair(usize);
 
 impl Source for OnePair {
@@ -81,12 +81,12 @@ fn a_hang_is_noticed() {
     // The quiet stage has less than a batch of marks when the Dispatcher first waits for it.
     let hangs = of(OnePair(100_000), &short(Printed::deadlock(2)));
     assert!(matches!(hangs, Err(Error::Hang(after)) if after == bound), "{hangs:?}");
-    // With one stage, and with packets that are read before that, there is no such wait.
+    // With one stage, or with few packets, there is no such wait.
     let printed = Printed { bound: Duration::from_secs(600), ..Printed::deadlock(1) };
     assert_eq!(of(OnePair(100_000), &printed).expect("no hang").0.packets, 100_000);
     let printed = Printed { stages: 2, ..printed };
     assert_eq!(of(OnePair(30_000), &printed).expect("no hang").0.packets, 30_000);
-    // A ring that is full before its first batch is complete.
+    // This ring is full before its first batch is complete.
     let hangs = of(OnePair(100_000), &Printed { slots: 64, ..short(Printed::deadlock(1)) });
     assert!(matches!(hangs, Err(Error::Hang(_))), "{hangs:?}");
 }
