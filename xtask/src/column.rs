@@ -1,4 +1,4 @@
-//! The columns of the table: what a queue's tests run under, and what each proves and what not.
+//! The columns of the table: the tools under which a queue's tests run, and what each of them can and cannot prove.
 
 use crate::rows::Kind;
 
@@ -71,7 +71,7 @@ impl Column {
         format!("cargo xtask run {}", self.key())
     }
 
-    /// What it proves, and what not.
+    /// A text that says what the column proves and what it does not.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Contract => {

@@ -1,15 +1,15 @@
 //! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another
-//! processor, what a release needs, and the table of what was seen.
+//! processor, the checks of a release, and the table of test outcomes.
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
-//! | `mutant.rs`, `mutants.rs`, `tree.rs` | what a fault is; applying each to a copy of the sources |
+//! | `mutant.rs`, `mutants.rs`, `tree.rs` | the form of a fault; applying each to a copy of the sources |
 //! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
 //! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the picture of a terminal |
-//! | `workspace.rs` | what all commands have |
+//! | `workspace.rs` | the parts that all commands use |
 
 #[cfg(test)]
 mod bugs;

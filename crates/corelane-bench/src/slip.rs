@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How many queues, and on which CPUs.
+/// The CPUs, the capacity of a queue, and the number of queues.
 type Key = ([Option<usize>; 2], usize, usize);
 
 /// The best of the slips tried for one queue of this capacity on these CPUs.

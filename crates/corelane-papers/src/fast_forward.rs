@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// The waits of one adjustment, while so many elements come during each.
+    /// The waits of one adjustment that starts at distance `inside`, while `coming` elements come during each wait.
     fn waits(inside: usize, coming: &[usize]) -> Vec<u32> {
         let slip = Slip { good: 10, danger: 4, avg_time: 100, interval: 1 };
         let (mut producer, mut consumer) = tuned(16, slip).unwrap();

@@ -37,7 +37,7 @@ struct Table {
 pub(crate) struct Closure<'a> {
     words: Words,
     table: &'static Table,
-    // Not `Sync`, as what is inside may not be; invariant in `'a` for want of a reason to be more.
+    // Not `Sync`, because the closure inside may not be. Invariant in `'a`, because no caller needs more.
     kind: PhantomData<*mut dyn FnOnce(&'a ())>,
 }
 

@@ -150,7 +150,7 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-/// What is wrong with a [`Builder`](crate::Builder)'s settings.
+/// A fault in a [`Builder`](crate::Builder)'s settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

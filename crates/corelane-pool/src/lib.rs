@@ -58,11 +58,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pool.rs`, `builder.rs`, `settings.rs` | the handle; how a pool is made; what it is told |
+//! | `pool.rs`, `builder.rs`, `settings.rs` | the handle; how a pool is made; its settings |
 //! | `hand_off.rs` | no queue: a task goes to a waiting thread, or to a new one |
-//! | `queue.rs`, `backlog.rs`, `chunks.rs` | a queue in front of that, what is in it, its chunks |
+//! | `queue.rs`, `backlog.rs`, `chunks.rs` | a queue in front of that, its contents, its chunks |
 //! | `policy.rs` | which of the two takes a task, rejection, new limits |
-//! | `shared.rs`, `slot.rs`, `worker.rs` | which threads there are, and phases; what is known of one; its life |
+//! | `shared.rs`, `slot.rs`, `worker.rs` | the threads and the phase; the data of one thread; its life |
 //! | `task.rs`, `scoped.rs`, `closure.rs` | results; tasks that borrow; small closures without a box |
 //! | `error.rs`, `sync.rs` | refused tasks; the one file that knows std, loom and shuttle |
 #![deny(unsafe_code)]

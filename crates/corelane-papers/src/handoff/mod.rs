@@ -2,11 +2,11 @@
 //!
 //! Source: Listings 1, 3 and 4 of "Scalable Synchronous Queues" (Scherer, Lea, Scott).
 //!
-//! | queue | one transfer | what it cannot |
+//! | queue | one transfer | limits |
 //! |---|---|---|
-//! | [`Naive`] | one lock, every waiting thread woken at each step | time-outs, `try_` calls, order |
-//! | [`Hanson`] | six semaphore operations, at least one of them blocks | time-outs, `try_` calls |
-//! | [`JavaFive`] | three: the lock, and one wake-up | it has them; its lock is where all threads meet |
+//! | [`Naive`] | one lock, every waiting thread woken at each step | no time-outs, no `try_` calls, no order |
+//! | [`Hanson`] | six semaphore operations, at least one of them blocks | no time-outs, no `try_` calls |
+//! | [`JavaFive`] | three: the lock, and one wake-up | all threads contend for its lock |
 //!
 //! None of them can be closed, and a waiting thread sleeps at once.
 
