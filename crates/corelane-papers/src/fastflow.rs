@@ -114,7 +114,7 @@ impl<T> PtrBuffer<T> {
         look_at(&self.slots[self.write.load(Relaxed)]).is_null()
     }
 
-    /// For the consumer: whether the next slot holds no pointer.
+    /// Consumer: whether there is no pointer.
     #[inline(always)]
     fn empty(&self) -> bool {
         look_at(&self.slots[self.read.load(Relaxed)]).is_null()
@@ -134,7 +134,7 @@ impl<T> PtrBuffer<T> {
         true
     }
 
-    /// Pops a pointer, or NULL if there is none.
+    /// NULL if there is none.
     #[inline(always)]
     fn pop(&self) -> *mut T {
         if self.empty() {

@@ -21,8 +21,8 @@
 //!    however many tasks come in the meantime.
 //! 6. A thread that stops searching because it has found work passes the search on if there is more work anywhere,
 //!    batches included. It wakes a sleeping thread. If none sleeps and one more is allowed, it starts a thread.
-//! 7. If no thread searches or sleeps and one more is allowed, a thread is started with the task. Tasks are queued only
-//!    when none of this is possible.
+//! 7. If no thread searches or sleeps and one more is allowed, a thread is started with the task. If no more is
+//!    allowed, the task is queued.
 //! 8. The number of waiting tasks is the number pushed minus the number begun. Each thread counts the tasks it begins
 //!    in words of its own. These counts are summed again only when the bound is reached by the last sum, or when that
 //!    sum leaves too little room for waiting callers. The sum of begun tasks is never too large, so the bound holds. A
