@@ -211,11 +211,7 @@ impl<'a> Stage<'a> {
             true => Lines::default(),
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
-        Harvest {
-            lines,
-            reports: self.scans.take_reports().collect(),
-            passed: self.passed,
-        }
+        Harvest { lines, reports: self.scans.take_reports().collect(), passed: self.passed }
     }
 
     /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
