@@ -115,7 +115,7 @@ mod tests {
         (0..Spares::MOST + 1).for_each(|_| spares.put(of(100)));
         for _ in 0..Spares::MOST {
             let lines = spares.take();
-            assert!(lines.is_empty() && lines.len() == 0 && lines.text.capacity() >= 100);
+            assert!(lines.is_empty() && lines.text.is_empty() && lines.text.capacity() >= 100);
         }
         assert_eq!(spares.take().text.capacity(), 0);
     }
