@@ -9,9 +9,6 @@
 //! | `input.rs`, `output.rs` | captures as one source; the places of results |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 mod args;
 mod demo;
 mod exit;
