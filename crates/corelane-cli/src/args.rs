@@ -317,7 +317,7 @@ pub(crate) struct GenArguments {
 }
 
 fn analyzers(text: &str) -> Result<u16, String> {
-    let number = text.parse::<u16>().ok().filter(|&number| usize::from(number) <= Plan::MOST_ANALYZERS);
+    let number = whole::<u16>(text).ok().filter(|&number| usize::from(number) <= Plan::MOST_ANALYZERS);
     number.ok_or_else(|| format!("not a whole number from 0 to {}", Plan::MOST_ANALYZERS))
 }
 

@@ -1,6 +1,7 @@
 //! The captures of a run as one source of records.
 
 use crate::interrupt::Interrupt;
+use crate::output::is_standard;
 use crate::progress::Gauge;
 use corelane::error::PopTimeoutError;
 use corelane::spsc::{self, Consumer};
@@ -121,7 +122,7 @@ impl Inputs {
         let open = self.open.iter().map(|open| open.reader.size());
         // A file that cannot be read counts as empty.
         let waiting = self.waiting.iter().map(|path| match fs::metadata(path) {
-            _ if is_stdin(path) => None,
+            _ if is_standard(path) => None,
             Ok(facts) if facts.is_file() => Some(facts.len()),
             Ok(facts) if !facts.is_dir() => None,
             _ => Some(0),
@@ -153,7 +154,7 @@ impl Inputs {
     /// Opens the next capture, if there is one.
     fn open_next(&mut self) -> bool {
         let Some(path) = self.waiting.pop_front() else { return false };
-        let name = if is_stdin(&path) { "standard input".to_owned() } else { path.display().to_string() };
+        let name = if is_standard(&path) { "standard input".to_owned() } else { path.display().to_string() };
         let opened = open(&path, self.way, &self.watch);
         if self.watch.interrupt.is_set() {
             // The interrupt may have cut the input, so its error is not reported.
@@ -228,13 +229,9 @@ impl Source for Inputs {
     }
 }
 
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
     let options = Options::default().preload(way == Way::Preload);
-    if is_stdin(path) {
+    if is_standard(path) {
         if io::stdin().is_terminal() {
             return Err(OpenError::Open(io::Error::other("it is a terminal; pipe a capture into it, or name a file")));
         }

@@ -5,7 +5,7 @@ use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, OutputError, Stream, is_one_output, same_file};
+use crate::output::{Output, OutputError, Stream, is_one_output, is_standard, same_file};
 use crate::progress::{Gauge, Meter, Shows, color};
 use corelane::error::ChannelError;
 use corelane_monitor::eve::{self, Events};
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     if let Some(refusal) = fruitless(arguments) {
         return refused(refusal);
     }
-    if arguments.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+    if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
         return refused("-: the standard input can be read once only; give it once");
     }
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
@@ -281,7 +281,7 @@ impl Outputs {
             }
         }
         if let (Some(eve), Some(timing)) = (eve, timing)
-            && (if eve.as_os_str() == "-" { timing == eve } else { is_one_output(eve, timing) })
+            && is_one_output(eve, timing)
         {
             return Err(format!("{}: cannot hold both the events and the timing; choose two files", timing.display()));
         }

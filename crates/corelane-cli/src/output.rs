@@ -40,7 +40,7 @@ impl Output {
 
     /// Creates a file, or empties it; `-` is the standard output.
     pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
-        if path.as_os_str() == "-" {
+        if is_standard(path) {
             return Ok(Self::stdout());
         }
         match File::create(path) {
@@ -190,8 +190,16 @@ pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
 
 /// Whether bytes written to both would mix, also if the file does not exist yet. A device may take everything.
 pub(crate) fn is_one_output(a: &Path, b: &Path) -> bool {
+    if is_standard(a) || is_standard(b) {
+        return a == b;
+    }
     let is_device = fs::metadata(a).is_ok_and(|facts| !facts.is_file());
     !is_device && (a == b || same_file(a, b) || place(a).is_some_and(|of_a| place(b) == Some(of_a)))
+}
+
+/// Whether a path stands for the standard input or output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// The path at which a file would be created.

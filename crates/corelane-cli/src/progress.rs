@@ -142,9 +142,9 @@ fn style(has_total: bool) -> ProgressStyle {
 /// Whether escape sequences are welcome: on terminals, unless the user says no (<https://no-color.org>), and wherever
 /// the user asks for them, as in front of `less -R` (<https://bixense.com/clicolors>).
 pub(crate) fn color(is_terminal: bool) -> bool {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
-    !is_set("NO_COLOR") && (forced || is_terminal && !dumb())
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    set("NO_COLOR").is_none() && (forced || is_terminal && !dumb())
 }
 
 fn dumb() -> bool {

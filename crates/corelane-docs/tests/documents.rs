@@ -61,6 +61,11 @@ fn sources() -> Vec<(PathBuf, String)> {
     sources
 }
 
+/// Lines that are comments, and how many lines stand before each.
+fn comments_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"))
+}
+
 impl Page {
     /// Lines and their numbers, with whether they are code.
     fn lines(&self) -> impl Iterator<Item = (usize, &str, bool)> {
@@ -204,7 +209,7 @@ fn comments_are_no_longer_than_code() {
     let mut faults = Vec::new();
     let mut comments = 0;
     for (path, text) in sources() {
-        for (i, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
+        for (i, line) in comments_of(&text) {
             comments += 1;
             if line.chars().count() > MOST_COLUMNS {
                 faults.push(format!("{}:{}", path.display(), i + 1));
@@ -256,8 +261,7 @@ fn threads_are_not_persons() {
         faults.extend(lines.map(|(number, line, _)| format!("{}:{number}: {line}", page.path.display())));
     }
     for (path, text) in sources() {
-        let comments = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
-        let personal = comments.filter(|(_, line)| persons(line));
+        let personal = comments_of(&text).filter(|(_, line)| persons(line));
         faults.extend(personal.map(|(i, line)| format!("{}:{}: {line}", path.display(), i + 1)));
     }
     none(faults);

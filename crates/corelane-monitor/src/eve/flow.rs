@@ -53,7 +53,7 @@ pub(crate) fn write(
                 Reason::CaptureEnded => "shutdown",
             };
             fields.text(key!("reason"), reason);
-            fields.some_number(key!("tx_cnt"), Some(flow.transactions).filter(|&transactions| transactions > 0));
+            fields.some_number(key!("tx_cnt"), (flow.transactions > 0).then_some(flow.transactions));
         });
         if conversation.is_tcp() {
             event.object(key!("tcp"), |tcp| write_tcp(tcp, conversation, client, flow.ending));

@@ -15,28 +15,9 @@ pub(super) use key;
 /// An object in work.
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
-    begin: usize,
 }
 
-impl<'a> Object<'a> {
-    /// Begins an object at the end of `out`.
-    #[inline(always)]
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
-        let begin = out.len();
-        Object { out, begin }
-    }
-
-    /// Ends it.
-    #[inline(always)]
-    pub(super) fn end(self) {
-        match self.out.get_mut(self.begin) {
-            // In the place of the first key's comma.
-            Some(first) => *first = b'{',
-            None => self.out.push(b'{'),
-        }
-        self.out.push(b'}');
-    }
-
+impl Object<'_> {
     #[inline(always)]
     fn key(&mut self, key: &'static str) -> &mut Vec<u8> {
         self.out.extend_from_slice(key.as_bytes());
@@ -149,9 +130,14 @@ impl<'a> Object<'a> {
 
 /// Appends an object.
 pub(super) fn object(out: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
-    let mut object = Object::new(out);
-    write(&mut object);
-    object.end();
+    let begin = out.len();
+    write(&mut Object { out: &mut *out });
+    match out.get_mut(begin) {
+        // In the place of the first key's comma.
+        Some(first) => *first = b'{',
+        None => out.push(b'{'),
+    }
+    out.push(b'}');
 }
 
 /// Appends a number.

@@ -94,26 +94,16 @@ impl<C> Item<C> {
     }
 }
 
-/// A packet from its IP header on.
+/// A captured packet whose IP header was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ip<'a> {
+pub(super) struct Frame<'a> {
     pub(super) time_ns: u64,
-    /// The length of its frame on the wire.
+    /// Its bytes on the wire.
     pub(super) wire_len: u32,
-    /// The bytes of the frame that were not captured.
-    pub(super) uncaptured: u32,
-    /// The captured bytes, from the IP header on.
-    pub(super) bytes: &'a [u8],
-}
-
-impl<'a> Ip<'a> {
-    /// The packet in a frame whose IP header begins at `network`.
-    #[inline]
-    pub(super) fn new(time_ns: u64, wire_len: u32, frame: &'a [u8], network: u16) -> Self {
-        let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let uncaptured = wire_len.saturating_sub(captured);
-        Ip { time_ns, wire_len, uncaptured, bytes: &frame[usize::from(network)..] }
-    }
+    /// Those that were captured.
+    pub(super) data: &'a [u8],
+    /// Where the IP header begins in them.
+    pub(super) network: u16,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::Inspection;
 use super::ends::{ItemConsumer, ItemProducer};
 use super::feed::{Creditor, Credits, Feed, Marks};
 use super::findings::Findings;
-use super::item::{Ip, Item};
+use super::item::{Frame, Item};
 use super::lines::Spares;
 use super::merge::Merge;
 use super::stage::{ENOUGH, Harvest, Stage};
@@ -20,6 +20,7 @@ use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
 use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
+use corelane_net::capture::Record;
 use std::sync::OnceLock;
 use std::thread;
 
@@ -224,8 +225,8 @@ impl Stages<'_> {
                         stage.mark(number, time_ns);
                     }
                     if let Some((network, partition)) = place {
-                        let ip = Ip::new(record.time_ns, record.wire_len, record.data, network);
-                        stage.packet(number, partition, &ip);
+                        let Record { time_ns, wire_len, data, .. } = record;
+                        stage.packet(number, partition, &Frame { time_ns, wire_len, data, network });
                     }
                     if stage.waiting() >= ENOUGH {
                         take(&mut stage, &mut main);

@@ -5,7 +5,7 @@
 
 use super::Inspection;
 use super::findings::Findings;
-use super::item::{Chunk, Ip, Item};
+use super::item::{Chunk, Frame, Item};
 use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
@@ -92,9 +92,9 @@ impl<'a> Stage<'a> {
             match item {
                 Item::Packet { time_ns, at, len, wire_len, behind, network, partition } => {
                     let Some(chunk) = self.chunk.take() else { continue };
-                    let frame = &chunk[at as usize..at as usize + len as usize];
-                    let ip = Ip::new(time_ns, wire_len, frame, network);
-                    self.packet(self.marked + u64::from(behind), partition, &ip);
+                    let data = &chunk[at as usize..at as usize + len as usize];
+                    let frame = Frame { time_ns, wire_len, data, network };
+                    self.packet(self.marked + u64::from(behind), partition, &frame);
                     self.chunk = Some(chunk);
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
@@ -113,13 +113,13 @@ impl<'a> Stage<'a> {
     /// A packet of a partition that is this stage's. It is not passed before something follows: until then its chunk is
     /// held.
     #[inline]
-    pub(super) fn packet(&mut self, number: u64, partition: u8, ip: &Ip<'_>) {
+    pub(super) fn packet(&mut self, number: u64, partition: u8, frame: &Frame<'_>) {
         self.passed = number;
-        let Ok(datagram) = datagram_at(ip.bytes, ip.uncaptured) else {
+        let Ok(datagram) = datagram_at(frame.data, frame.network, frame.wire_len) else {
             self.malformed += 1;
             return;
         };
-        self.detect(ip, &datagram);
+        self.detect(frame, &datagram);
         let inspection = &self.inspection;
         let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
@@ -133,12 +133,12 @@ impl<'a> Stage<'a> {
             lines: &mut self.lines,
             findings: &mut self.findings,
         };
-        state.datagram(ip.time_ns, ip.wire_len, &datagram, &mut self.buffer, &mut records);
+        state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
     /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
-    fn detect(&mut self, ip: &Ip<'_>, datagram: &Datagram<'_>) {
+    fn detect(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
         let packet = match transport(datagram) {
             Ok(packet) => packet,
             Err(NoPacket::Other) => return,
@@ -149,9 +149,9 @@ impl<'a> Stage<'a> {
         };
         self.tcp += u64::from(packet.protocol == TCP);
         if datagram.is_v4 {
-            self.slots.push(Slot::v4(&self.keys, ip.time_ns, ip.wire_len, &packet.to_v4()));
+            self.slots.push(Slot::v4(&self.keys, frame.time_ns, frame.wire_len, &packet.to_v4()));
         } else {
-            self.slots.extend(Slot::v6(&self.keys, ip.time_ns, ip.wire_len, &packet));
+            self.slots.extend(Slot::v6(&self.keys, frame.time_ns, frame.wire_len, &packet));
         }
         if self.slots.len() >= SLOTS {
             self.scans.process(&self.slots);

@@ -59,8 +59,8 @@ pub struct Located {
     pub is_v4: bool,
 }
 
-/// Finds the IP header of a frame, and looks at nothing behind it. What [`datagram_at`] makes of the bytes from there
-/// on is what [`datagram`] makes of the frame.
+/// Finds the IP header of a frame, and looks at nothing behind it. [`datagram_at`] goes on from there; [`datagram`] is
+/// both.
 ///
 /// ```
 /// use corelane_net::capture::LinkType;
@@ -71,7 +71,7 @@ pub struct Located {
 /// frame.extend([0x45, 0, 0, 21, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 8]);
 /// let found = locate(LinkType::ETHERNET, &frame).unwrap();
 /// assert_eq!((found.at, found.is_v4, found.source as u32), (14, true, 0x0a00_0001));
-/// assert_eq!(datagram_at(&frame[14..], 0).unwrap().payload, [8]);
+/// assert_eq!(datagram_at(&frame, found.at, 35).unwrap().payload, [8]);
 /// ```
 #[inline]
 pub fn locate(link: LinkType, data: &[u8]) -> Result<Located, NoDatagram> {
@@ -89,9 +89,12 @@ pub fn locate(link: LinkType, data: &[u8]) -> Result<Located, NoDatagram> {
     }
 }
 
-/// The IP datagram that begins with these bytes, of a frame of which so many bytes were not captured.
+/// The IP datagram in a frame of `wire_len` bytes whose IP header begins at `at`.
 #[inline]
-pub fn datagram_at(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, NoDatagram> {
+pub fn datagram_at(frame: &[u8], at: u16, wire_len: u32) -> Result<Datagram<'_>, NoDatagram> {
+    let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let uncaptured = wire_len.saturating_sub(captured);
+    let data = frame.get(usize::from(at)..).ok_or(NoDatagram::Malformed)?;
     match data.first() {
         Some(first) if first >> 4 == 6 => ip::datagram_v6(data, uncaptured),
         _ => ip::datagram_v4(data, uncaptured),
@@ -132,13 +135,8 @@ pub fn transport(datagram: &Datagram<'_>) -> Result<Transport<u128>, NoPacket> {
 /// The IP datagram in a frame, by the rules of [`decode`](super::decode).
 #[inline]
 pub fn datagram<'a>(record: &Record<'a>) -> Result<Datagram<'a>, NoDatagram> {
-    let captured = u32::try_from(record.data.len()).unwrap_or(u32::MAX);
-    let uncaptured = record.wire_len.saturating_sub(captured);
-    match link::network(record.link, record.data) {
-        link::Network::V4(data) => ip::datagram_v4(data, uncaptured),
-        link::Network::V6(data) => ip::datagram_v6(data, uncaptured),
-        link::Network::Other => Err(NoDatagram::Undecoded),
-    }
+    let Located { at, .. } = locate(record.link, record.data)?;
+    datagram_at(record.data, at, record.wire_len)
 }
 
 /// The TCP segment or UDP datagram in an IP datagram that came in one frame of `wire_len` bytes.

@@ -210,7 +210,7 @@ fn in_two_steps(link: LinkType, frame: &[u8]) -> Decoded {
         Err(NoDatagram::Undecoded) => return Decoded::Undecoded,
         Err(NoDatagram::Malformed) => return Decoded::Malformed,
     };
-    let Ok(datagram) = datagram_at(&frame[usize::from(located.at)..], 0) else { return Decoded::Malformed };
+    let Ok(datagram) = datagram_at(frame, located.at, 0) else { return Decoded::Malformed };
     let addresses = (datagram.source, datagram.destination, datagram.is_v4);
     assert_eq!(addresses, (located.source, located.destination, located.is_v4));
     match transport(&datagram) {
