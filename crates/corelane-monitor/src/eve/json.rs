@@ -253,7 +253,14 @@ mod tests {
         }
 
         #[test]
-        fn numbers_and_addresses_are_written_as_by_serde(value: u64, v4: u32, v6: [u16; 8], sparse: u8, byte: u8, half: u16) {
+        fn numbers_and_addresses_are_written_as_by_serde(
+            value: u64,
+            v4: u32,
+            v6: [u16; 8],
+            sparse: u8,
+            byte: u8,
+            half: u16,
+        ) {
             // With zeros in a row, too.
             let v6 = std::array::from_fn::<u16, 8, _>(|i| if sparse >> i & 1 == 0 { 0 } else { v6[i] });
             let (v4, v6) = (IpAddr::from(v4.to_be_bytes()), IpAddr::from(v6));
