@@ -120,6 +120,11 @@ pub(crate) struct Detection {
     #[arg(long, value_enum, value_name = "RULE", default_value_t = RuleName::Timed)]
     pub(crate) rule: RuleName,
 
+    /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
+    /// its outermost [default: on with --protocols and --eve, else off]
+    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    pub(crate) tunnels: Option<Whether>,
+
     /// Attempts and probes from here count for nothing; may be given again. Packets and flows are counted all the same
     #[arg(long, value_name = "ADDR[/PREFIX]")]
     pub(crate) ignore_source: Vec<Network>,
@@ -144,6 +149,14 @@ impl From<RuleName> for Rule {
             RuleName::Paper => Rule::Paper,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Whether {
+    /// Yes
+    On,
+    /// No
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,6 @@
 //! `corelane monitor`: makes a report of captures.
 
-use crate::args::{Format, MonitorArguments};
+use crate::args::{Format, MonitorArguments, Whether};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
@@ -88,6 +88,7 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         rule: detection.rule.into(),
         ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
         probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some(),
+        tunnels: detection.tunnels.map_or(outputs.protocols || outputs.eve.is_some(), |whether| whether == Whether::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
         // Only the text has them.

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let run = Run::new();
     let mut slots = Vec::new();
-    let mut dispatcher = Dispatcher::new(&run);
+    let mut dispatcher = Dispatcher::new(&run, &settings);
     let mut all = reader(&bytes)?;
     while all.read(BATCH, |record| dispatcher.record(&record, |_, slot| slots.push(slot)))? > 0 {}
     println!("{} slots", slots.len());
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut input = reader(&bytes)?;
         let mut batch = [Slot::default(); BATCH];
         let mut at = 0;
-        let mut dispatcher = Dispatcher::new(&run);
+        let mut dispatcher = Dispatcher::new(&run, &settings);
         let start = Instant::now();
         let mut sink = |_, slot| {
             batch[at % BATCH] = slot;

@@ -1,10 +1,12 @@
 //! The first stage: decodes just enough of a record to know its partition.
 
 use crate::hash::HashKeys;
+use crate::report::Tunnels;
 use crate::run::Run;
+use crate::settings::Settings;
 use crate::slot::{Slot, partition_v4, partition_v6};
 use corelane_net::capture::Record;
-use corelane_net::decode::{Decoded, Located, NoDatagram, TCP, decode, locate};
+use corelane_net::decode::{Closed, Decoded, Located, NoDatagram, TCP, decode, decode_at, innermost, locate};
 
 /// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
 #[derive(Clone, Debug)]
@@ -16,12 +18,25 @@ pub struct Dispatcher {
     malformed: u64,
     undecoded: u64,
     times: Option<(u64, u64)>,
+    /// Set if tunnels are opened.
+    tunnels: Option<Tunnels>,
+}
+
+/// Where a record's packet is, and where it belongs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The offset of its IP header; inside of tunnels, if they are opened, of the innermost.
+    pub(crate) network: u16,
+    /// The offset of the outermost IP header.
+    pub(crate) outermost: u16,
+    pub(crate) partition: u8,
 }
 
 impl Dispatcher {
     /// A Dispatcher that has seen no record. The SubAnalyzers must be of the same run.
-    pub fn new(run: &Run) -> Self {
-        Dispatcher { keys: run.keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None }
+    pub fn new(run: &Run, settings: &Settings) -> Self {
+        let tunnels = settings.tunnels.then(Tunnels::default);
+        Dispatcher { keys: run.keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None, tunnels }
     }
 
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
@@ -29,7 +44,16 @@ impl Dispatcher {
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
         self.count(record);
-        match decode(record.link, record.data) {
+        let decoded = if self.tunnels.is_none() {
+            decode(record.link, record.data)
+        } else {
+            match self.find(record) {
+                Ok((_, Located { at, .. })) => decode_at(record.data, at),
+                Err(NoDatagram::Undecoded) => Decoded::Undecoded,
+                Err(NoDatagram::Malformed) => Decoded::Malformed,
+            }
+        };
+        match decoded {
             Decoded::V4(packet) => {
                 self.tcp += u64::from(packet.protocol == TCP);
                 let slot = Slot::v4(&self.keys, record.time_ns, record.wire_len, &packet);
@@ -47,16 +71,19 @@ impl Dispatcher {
         }
     }
 
-    /// Takes one record for a stage that decodes it. Returns where its IP header begins, and its partition. That stage
-    /// counts TCP packets, and packets that are malformed behind the addresses.
+    /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed
+    /// behind the addresses.
     #[inline]
-    pub(crate) fn locate(&mut self, record: &Record<'_>) -> Option<(u16, u8)> {
+    pub(crate) fn locate(&mut self, record: &Record<'_>) -> Option<Place> {
         self.count(record);
-        match locate(record.link, record.data) {
-            Ok(Located { at, source, destination, is_v4: true }) => {
-                Some((at, partition_v4(source as u32, destination as u32)))
+        match self.find(record) {
+            Ok((outermost, Located { at, source, destination, is_v4 })) => {
+                let partition = match is_v4 {
+                    true => partition_v4(source as u32, destination as u32),
+                    false => partition_v6(source, destination),
+                };
+                Some(Place { network: at, outermost, partition })
             }
-            Ok(Located { at, source, destination, is_v4: false }) => Some((at, partition_v6(source, destination))),
             Err(NoDatagram::Undecoded) => {
                 self.undecoded += 1;
                 None
@@ -66,6 +93,21 @@ impl Dispatcher {
                 None
             }
         }
+    }
+
+    /// Where a record's outermost IP header begins, and the header that decides.
+    #[inline]
+    fn find(&mut self, record: &Record<'_>) -> Result<(u16, Located), NoDatagram> {
+        let outermost = locate(record.link, record.data)?;
+        let Some(tunnels) = &mut self.tunnels else { return Ok((outermost.at, outermost)) };
+        let found = innermost(record.data, outermost);
+        tunnels.opened += u64::from(found.depth > 0);
+        match found.closed {
+            None => {}
+            Some(Closed::TooDeep) => tunnels.too_deep += 1,
+            Some(Closed::Fragmented) => tunnels.fragmented += 1,
+        }
+        Ok((outermost.at, found.located))
     }
 
     #[inline(always)]
@@ -101,6 +143,11 @@ impl Dispatcher {
     /// Records without an IP header.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
+    }
+
+    /// Counts of tunnels, if they are opened.
+    pub fn tunnels(&self) -> Option<Tunnels> {
+        self.tunnels
     }
 
     /// The least and the largest time of any record, decoded or not.

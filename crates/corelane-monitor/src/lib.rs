@@ -95,7 +95,7 @@ pub use network::{Ignored, Network};
 pub use partial_result::PartialResult;
 pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use probe::Probe;
-pub use report::{Alert, ProbeScan, Report, SourceCounts, Timing};
+pub use report::{Alert, ProbeScan, Report, SourceCounts, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
 pub use settings::{Counting, Rule, Settings};

@@ -372,7 +372,8 @@ impl Stages<'_> {
             });
             let sharing = self.plan.effective_sharing();
             let shares = Shares::new(sharing, self.settings, run, outlets, own_reports);
-            let (dispatcher, own) = dispatch(sources, run, shares, sharing.read(), progress, damage, |time| {
+            let dispatcher = Dispatcher::new(run, self.settings);
+            let (dispatcher, own) = dispatch(sources, dispatcher, shares, sharing.read(), progress, damage, |time| {
                 let _ = max_time.set(time);
             });
             let results: Vec<PartialResult> = subs.into_iter().map(join).collect();
@@ -405,14 +406,13 @@ pub(crate) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 /// Runs the first stage. Gives `ended` the largest time before the queues are closed.
 fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     sources: impl IntoIterator<Item = S>,
-    run: &Run,
+    mut dispatcher: Dispatcher,
     mut shares: Shares<D>,
     read: usize,
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
     ended: impl FnOnce(u64),
 ) -> (Dispatcher, PartialResult) {
-    let mut dispatcher = Dispatcher::new(run);
     'sources: for (number, mut source) in sources.into_iter().enumerate() {
         loop {
             if progress.is_stopped() || shares.is_broken() {
@@ -492,7 +492,8 @@ mod tests {
             let mut reads = 0;
             let reader = Reader::from_bytes(capture.clone()).unwrap();
             let source = Failing { reader, reads: &mut reads, ends: Some((failing_sub, failing_main)) };
-            dispatch([source], &run, shares, 1_000, &Progress::new(), |_, error| panic!("{error}"), |_| {});
+            let dispatcher = Dispatcher::new(&run, &settings);
+            dispatch([source], dispatcher, shares, 1_000, &Progress::new(), |_, error| panic!("{error}"), |_| {});
             assert_eq!(reads, expected, "{sub_panics} {main_panics}");
         }
     }

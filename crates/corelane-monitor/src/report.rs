@@ -140,6 +140,9 @@ pub struct Report {
     /// connections, both with the larger first, then by address with the lesser first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceCounts>>,
+    /// Counts of tunnels; in JSON only if they were [opened](crate::Settings::tunnels).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tunnels: Option<Tunnels>,
     /// The packets and attempts that were refused for want of [room](crate::limit_memory); in JSON only if there are
     /// any.
     #[serde(skip_serializing_if = "Refused::is_empty")]
@@ -163,6 +166,18 @@ pub struct Report {
     /// The hosts with the most bytes sent and received.
     #[serde(skip)]
     pub hosts: Vec<Talker<IpAddr>>,
+}
+
+/// Counts of packets that came through tunnels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tunnels {
+    /// Packets of which at least one tunnel was opened.
+    pub opened: u64,
+    /// Packets with more tunnels than are [opened](corelane_net::decode::DEEPEST).
+    pub too_deep: u64,
+    /// Fragments of tunnels' packets, as far as they show it: of UDP only the first fragment has the ports. They are
+    /// not opened.
+    pub fragmented: u64,
 }
 
 /// The time and memory of an analysis.

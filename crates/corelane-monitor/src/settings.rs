@@ -42,6 +42,9 @@ pub struct Settings {
     pub rule: Rule,
     /// Whether to find scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). If not, the work for them is saved.
     pub probes: bool,
+    /// Whether [tunnels](corelane_net::decode::innermost) are opened. Then a packet's innermost IP header decides what
+    /// it is, else the outermost.
+    pub tunnels: bool,
     /// The networks that are ignored in scans.
     pub ignored: Ignored,
     /// Whether and how to count the connections and bytes of each source. `None` saves the work for it.
@@ -61,6 +64,7 @@ impl Default for Settings {
             horizontal_threshold: 20,
             rule: Rule::Timed,
             probes: true,
+            tunnels: false,
             ignored: Ignored::none(),
             counting: None,
             top: 10,

@@ -56,7 +56,7 @@ pub fn run_single<S: Source>(
 ) -> Report {
     let run = Run::new();
     let mut single = Single {
-        dispatcher: Dispatcher::new(&run),
+        dispatcher: Dispatcher::new(&run, settings),
         analyzer: SubAnalyzer::new(settings, &run),
         main: MainAnalyzer::new(settings),
         batch: [Slot::default(); BATCH],

@@ -1,7 +1,7 @@
 //! The report for people: aligned tables, large numbers in groups of three.
 
 use crate::probe::Probe;
-use crate::report::{Alert, Report, SourceCounts, Timestamp, Timing};
+use crate::report::{Alert, Report, SourceCounts, Timestamp, Timing, Tunnels};
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker, Volume};
 use std::fmt::Display;
@@ -54,6 +54,16 @@ impl Report {
         }
         if self.undecoded > 0 {
             rows.push(row([left("undecoded"), number(self.undecoded), left("no IP header")]));
+        }
+        let Tunnels { opened, too_deep, fragmented } = self.tunnels.unwrap_or_default();
+        for (name, count, what) in [
+            ("tunnelled", opened, "the innermost packet counts"),
+            ("too deep", too_deep, "tunnels in tunnels that were not opened"),
+            ("tunnel pieces", fragmented, "fragments of tunnels, which were not opened"),
+        ] {
+            if count > 0 {
+                rows.push(row([left(name), number(count), left(what)]));
+            }
         }
         let how = format!("{} rejected, {} unanswered", grouped(self.rejected), grouped(self.unanswered));
         rows.push(row([left("failed attempts"), number(self.failed_attempts), left(how)]));

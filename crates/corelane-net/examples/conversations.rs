@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{Application, Conversation, Ending, Limits, Observer, Partition, Side};
-use corelane_net::decode::{TCP, datagram, packet};
+use corelane_net::decode::{TCP, Tunnel, datagram, packet};
 use corelane_net::defrag;
 use corelane_net::protocol::{Carrier, Event, Keeping};
 
@@ -45,7 +45,7 @@ struct Found {
 struct Flows(Found);
 
 impl Observer<Bytes> for Flows {
-    fn begin(&mut self, _: &Conversation) -> Option<Bytes> {
+    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Bytes> {
         None
     }
 
@@ -57,7 +57,7 @@ impl Observer<Bytes> for Flows {
 struct Streams(Found);
 
 impl Observer<Bytes> for Streams {
-    fn begin(&mut self, _: &Conversation) -> Option<Bytes> {
+    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Bytes> {
         Some(Bytes(0))
     }
 
@@ -86,7 +86,7 @@ impl Protocols {
 }
 
 impl Observer<Keeping> for Protocols {
-    fn begin(&mut self, conversation: &Conversation) -> Option<Keeping> {
+    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeping> {
         let carrier = if conversation.protocol() == TCP { Carrier::Stream } else { Carrier::Datagrams };
         Some(Keeping::new(carrier))
     }

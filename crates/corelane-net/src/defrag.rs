@@ -261,6 +261,7 @@ impl Defragmenter {
                 fragment: None,
                 payload: buffer,
                 cut: 0,
+                outermost: &[],
             },
             frames: whole.frames,
             wire_len: whole.wire_len,

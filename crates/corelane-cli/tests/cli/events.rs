@@ -60,6 +60,43 @@ fn events(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The same, with an IPv4 header more in front of each packet.
+fn tunnelled(capture: &[u8]) -> Vec<u8> {
+    let (head, mut rest) = capture.split_at(24);
+    let mut tunnelled = head.to_vec();
+    while let Some((header, records)) = rest.split_at_checked(16).filter(|(header, _)| !header.is_empty()) {
+        let length = u32::from_le_bytes(header[8..12].try_into().unwrap());
+        let (packet, behind) = records.split_at(length as usize);
+        tunnelled.extend(&header[..8]);
+        tunnelled.extend([(length + 20).to_le_bytes(); 2].concat());
+        let (from, to) = (packet[15], packet[19]);
+        tunnelled.extend([0x45, 0, 0, length as u8 + 20, 0, 0, 0, 0, 64, 4, 0, 0, 192, 0, 2, from, 192, 0, 2, to]);
+        tunnelled.extend(packet);
+        rest = behind;
+    }
+    tunnelled
+}
+
+#[test]
+fn tunnels_are_opened_for_events_unless_they_are_not_wanted() {
+    let folder = Folder::new();
+    let file = folder.file("tunnel.pcap", &tunnelled(&conversations()));
+    let of = |options: &[&str]| run(corelane(["monitor"]).args(options).arg(&file)).code(0).silent().stdout;
+    let opened = events(&of(&["--eve", "-"]));
+    let types: Vec<&str> = opened.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["http", "dns", "flow", "flow", "stats"]);
+    assert!(opened[..4].iter().all(|event| event["tunnel"]["src_ip"] == "192.0.2.1"));
+    assert_eq!(opened[4]["stats"]["corelane"]["tunnels"]["opened"], 7);
+    let closed = events(&of(&["--eve", "-", "--tunnels=off"]));
+    assert_eq!(closed.len(), 1);
+    assert!(closed[0]["stats"]["corelane"]["tunnels"].is_null());
+    let report = |options: &[&str]| serde_json::from_str::<Value>(&of(options)).unwrap();
+    let (outside, inside) = (report(&["--format", "json"]), report(&["--format", "json", "--tunnels"]));
+    assert_eq!((&outside["flows"], outside.get("tunnels")), (&0.into(), None));
+    assert_eq!((&inside["flows"], &inside["tunnels"]["opened"]), (&2.into(), &7.into()));
+    assert!(of(&["--protocols"]).contains("tunnelled"));
+}
+
 #[test]
 fn events_go_to_the_standard_output_instead_of_the_report() {
     let folder = Folder::new();

@@ -13,9 +13,10 @@ pub(crate) mod tls;
 
 pub use stats::write_stats;
 
+use corelane_net::decode::Tunnel;
 use json::{Object, key};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::BitOr;
 use std::str::FromStr;
 
@@ -97,6 +98,8 @@ pub(crate) struct Header<'a> {
     pub(crate) destination: SocketAddr,
     pub(crate) is_tcp: bool,
     pub(crate) community_id: &'a str,
+    /// The tunnel that the conversation came through, with its source on the event's source's side.
+    pub(crate) tunnel: Option<Tunnel>,
 }
 
 impl Header<'_> {
@@ -114,10 +117,29 @@ impl Header<'_> {
             object.text(key!("proto"), if self.is_tcp { "TCP" } else { "UDP" });
             object.number(key!("ip_v"), if self.source.is_ipv4() { 4_u8 } else { 6 });
             object.text(key!("community_id"), self.community_id);
+            if let Some(tunnel) = &self.tunnel {
+                object.object(key!("tunnel"), |fields| write_tunnel(fields, tunnel));
+            }
             write(object);
         });
         line.push(b'\n');
     }
+}
+
+fn write_tunnel(fields: &mut Object<'_>, tunnel: &Tunnel) {
+    let address = |address: u128| IpAddr::V6(address.into()).to_canonical();
+    fields.address(key!("src_ip"), address(tunnel.source));
+    fields.number(key!("src_port"), tunnel.source_port);
+    fields.address(key!("dest_ip"), address(tunnel.destination));
+    fields.number(key!("dest_port"), tunnel.destination_port);
+    let protocol = match tunnel.protocol {
+        4 => "IPv4",
+        41 => "IPv6",
+        47 => "GRE",
+        _ => "UDP",
+    };
+    fields.text(key!("proto"), protocol);
+    fields.number(key!("depth"), tunnel.depth);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::json::{self, key};
 use crate::inspect::Findings;
-use crate::report::Report;
+use crate::report::{Report, Tunnels};
 use corelane_net::protocol::Protocol;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
     let conversations = &findings.conversations;
     let fragments = &findings.fragments;
     let [udp, tcp] = findings.flows();
-    let stats = json!({
+    let mut stats = json!({
         "uptime": last / 1_000_000_000 - first / 1_000_000_000,
         "decoder": {
             "pkts": report.packets,
@@ -73,6 +73,10 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
             },
         },
     });
+    if let Some(tunnels) = report.tunnels {
+        let Tunnels { opened, too_deep, fragmented } = tunnels;
+        stats["corelane"]["tunnels"] = json!({ "opened": opened, "too_deep": too_deep, "fragmented": fragmented });
+    }
     let mut line = Vec::new();
     json::object(&mut line, |event| {
         event.time(key!("timestamp"), last);

@@ -16,6 +16,7 @@
 
 use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
+use crate::dispatch::Place;
 use crate::slot::analyzer_of;
 use corelane::error::ChannelError;
 use corelane::spsc::{self, Consumer, Linked, Producer};
@@ -187,16 +188,16 @@ impl<P: ItemProducer> Feed<P> {
 
     /// Takes the next record; the first one has the number 1.
     #[inline]
-    pub(super) fn record(&mut self, number: u64, place: Option<(u16, u8)>, record: &Record<'_>) {
+    pub(super) fn record(&mut self, number: u64, place: Option<Place>, record: &Record<'_>) {
         self.next = number;
         if let Some(time_ns) = self.marks.before(number, record.time_ns) {
             self.mark(number, time_ns);
         }
-        let Some((network, partition)) = place else { return };
+        let Some(place) = place else { return };
         let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
         let at = at.unwrap_or_else(|| self.copy(record.data));
-        let Some(item) = Item::packet(record, at, number - self.marked, network, partition) else { return };
-        let number = analyzer_of(partition, self.outlets.len());
+        let Some(item) = Item::packet(record, at, number - self.marked, place) else { return };
+        let number = analyzer_of(place.partition, self.outlets.len());
         let outlet = &mut self.outlets[number];
         outlet.gathered.push(item);
         if outlet.gathered.len() >= GATHER

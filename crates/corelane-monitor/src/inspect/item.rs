@@ -1,5 +1,6 @@
 //! The orders that go from the Dispatcher to an application stage.
 
+use crate::dispatch::Place;
 use corelane_net::capture::{Memory, Record};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,9 +21,11 @@ pub enum Item<C = Chunk> {
         /// The number of bytes on the wire.
         wire_len: u32,
         /// Its number minus that of the last mark.
-        behind: u32,
+        behind: u16,
         /// The offset of its IP header in its bytes.
         network: u16,
+        /// The offset of its outermost IP header; another one if the packet came through tunnels.
+        outermost: u16,
         /// The partition that it belongs to.
         partition: u8,
     },
@@ -66,15 +69,16 @@ impl Deref for Chunk {
 impl Item {
     /// `None` for a packet that is longer, or farther behind, than captures and marks allow.
     #[inline]
-    pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, network: u16, partition: u8) -> Option<Self> {
+    pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, place: Place) -> Option<Self> {
         Some(Item::Packet {
             time_ns: record.time_ns,
             at: at as u64,
             len: u32::try_from(record.data.len()).ok()?,
             wire_len: record.wire_len,
-            behind: u32::try_from(behind).ok()?,
-            network,
-            partition,
+            behind: u16::try_from(behind).ok()?,
+            network: place.network,
+            outermost: place.outermost,
+            partition: place.partition,
         })
     }
 }
@@ -84,8 +88,8 @@ impl<C> Item<C> {
     #[inline]
     pub fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
         match self {
-            Item::Packet { time_ns, at, len, wire_len, behind, network, partition } => {
-                Item::Packet { time_ns, at, len, wire_len, behind, network, partition }
+            Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition }
             }
             Item::Chunk(chunk) => Item::Chunk(map(chunk)),
             Item::Mark { number, time_ns } => Item::Mark { number, time_ns },
@@ -102,8 +106,7 @@ pub(super) struct Frame<'a> {
     pub(super) wire_len: u32,
     /// Those that were captured.
     pub(super) data: &'a [u8],
-    /// Where the IP header begins in them.
-    pub(super) network: u16,
+    pub(super) place: Place,
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl Stages<'_> {
                 output(self.settings, harvests_out, creditor, spares, out)
             });
             let mut feed = Feed::new(outlets, credits);
-            let dispatcher = dispatch(sources, run, &mut feed, progress, damage);
+            let dispatcher = dispatch(sources, Dispatcher::new(run, self.settings), &mut feed, progress, damage);
             let _ = end.set((dispatcher.packets(), dispatcher.max_time()));
             drop(feed);
             let results: Vec<_> = stages.into_iter().map(join).collect();
@@ -198,7 +198,7 @@ impl Stages<'_> {
         mut out: impl FnMut(&[u8]),
     ) -> (Report, Findings) {
         let run = Run::new();
-        let mut dispatcher = Dispatcher::new(&run);
+        let mut dispatcher = Dispatcher::new(&run, self.settings);
         let spares = Spares::default();
         let mut stage = Stage::new(self.settings, self.inspection, &run, &spares);
         let mut main = MainAnalyzer::new(self.settings);
@@ -224,9 +224,9 @@ impl Stages<'_> {
                     if let Some(time_ns) = marks.before(number, record.time_ns) {
                         stage.mark(number, time_ns);
                     }
-                    if let Some((network, partition)) = place {
+                    if let Some(place) = place {
                         let Record { time_ns, wire_len, data, .. } = record;
-                        stage.packet(number, partition, &Frame { time_ns, wire_len, data, network });
+                        stage.packet(number, &Frame { time_ns, wire_len, data, place });
                     }
                     if stage.waiting() >= ENOUGH {
                         take(&mut stage, &mut main);
@@ -270,12 +270,11 @@ fn read<S: Source>(
 /// Runs the first stage.
 fn dispatch<S: Source, P: ItemProducer>(
     sources: impl IntoIterator<Item = S>,
-    run: &Run,
+    mut dispatcher: Dispatcher,
     feed: &mut Feed<P>,
     progress: &Progress,
     mut damage: impl FnMut(usize, S::Error),
 ) -> Dispatcher {
-    let mut dispatcher = Dispatcher::new(run);
     let feed = std::cell::RefCell::new(feed);
     read(
         sources,

@@ -5,6 +5,7 @@ use super::lines::{Key, Lines};
 use super::talk::{Name, Talk};
 use crate::eve::{self, Events};
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
+use corelane_net::decode::Tunnel;
 use corelane_net::protocol::Event;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 
@@ -21,9 +22,9 @@ pub(super) struct Records<'a> {
 }
 
 impl Observer<Talk> for Records<'_> {
-    fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
+    fn begin(&mut self, conversation: &Conversation, tunnel: Option<&Tunnel>) -> Option<Talk> {
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name))
+        Some(Talk::new(conversation, name, tunnel))
     }
 
     fn progress(&mut self, conversation: &Conversation, talk: &mut Talk) {
@@ -47,7 +48,8 @@ impl Observer<Talk> for Records<'_> {
         self.findings.over(conversation, protocol, payload);
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, payload, transactions, ending };
-            let header = header(conversation, client, &name, conversation.last_ns(), None);
+            let tunnel = ending.tunnel.as_ref();
+            let header = header(conversation, client, (&name, tunnel), conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
         }
     }
@@ -83,7 +85,7 @@ impl Records<'_> {
                 if self.wanted.has(Events::HTTP) {
                     let request_ns = exchange.request.as_ref().map_or(0, |request| request.time_ns);
                     let time_ns = exchange.response.as_ref().map_or(request_ns, |response| response.end_ns);
-                    let header = header(conversation, exchange.client, &talk.name, time_ns, number);
+                    let header = header(conversation, exchange.client, talk.names(), time_ns, number);
                     self.lines.push(self.key, |line| eve::http::write(line, &header, &exchange));
                 }
             }
@@ -106,7 +108,7 @@ impl Records<'_> {
                     seen.dns_queries[carrier] += 1;
                 }
                 if self.wanted.has(Events::DNS) {
-                    let header = header(conversation, message.side, &talk.name, message.time_ns, number);
+                    let header = header(conversation, message.side, talk.names(), message.time_ns, number);
                     self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
                 }
             }
@@ -137,7 +139,7 @@ impl Records<'_> {
         let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
         let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
         let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
-        let header = header(conversation, side, &talk.name, time_ns, number);
+        let header = header(conversation, side, talk.names(), time_ns, number);
         self.lines.push(self.key, |line| eve::tls::write(line, &header, client, server));
     }
 }
@@ -146,7 +148,7 @@ impl Records<'_> {
 fn header<'a>(
     conversation: &Conversation,
     from: Side,
-    name: &'a Name,
+    (name, tunnel): (&'a Name, Option<&Tunnel>),
     time_ns: u64,
     number: Option<u64>,
 ) -> eve::Header<'a> {
@@ -158,5 +160,6 @@ fn header<'a>(
         destination: conversation.end(from.other()),
         is_tcp: conversation.is_tcp(),
         community_id: name.community_id.as_str(),
+        tunnel: tunnel.map(|&tunnel| if from == Side::Originator { tunnel } else { tunnel.turned() }),
     }
 }

@@ -10,6 +10,7 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
+use crate::dispatch::Place;
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -90,11 +91,11 @@ impl<'a> Stage<'a> {
     pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Self)) {
         for item in items.drain(..) {
             match item {
-                Item::Packet { time_ns, at, len, wire_len, behind, network, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
                     let Some(chunk) = self.chunk.take() else { continue };
                     let data = &chunk[at as usize..at as usize + len as usize];
-                    let frame = Frame { time_ns, wire_len, data, network };
-                    self.packet(self.marked + u64::from(behind), partition, &frame);
+                    let frame = Frame { time_ns, wire_len, data, place: Place { network, outermost, partition } };
+                    self.packet(self.marked + u64::from(behind), &frame);
                     self.chunk = Some(chunk);
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
@@ -113,12 +114,16 @@ impl<'a> Stage<'a> {
     /// A packet of a partition that is this stage's. It is not passed before something follows: until then its chunk is
     /// held.
     #[inline]
-    pub(super) fn packet(&mut self, number: u64, partition: u8, frame: &Frame<'_>) {
+    pub(super) fn packet(&mut self, number: u64, frame: &Frame<'_>) {
         self.passed = number;
-        let Ok(datagram) = datagram_at(frame.data, frame.network, frame.wire_len) else {
+        let Place { network, outermost, partition } = frame.place;
+        let Ok(mut datagram) = datagram_at(frame.data, network, frame.wire_len) else {
             self.malformed += 1;
             return;
         };
+        if outermost != network {
+            datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
+        }
         self.detect(frame, &datagram);
         let inspection = &self.inspection;
         let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {

@@ -1,6 +1,7 @@
 //! The state of a conversation that has brought payload.
 
 use corelane_net::conversation::{Application, Conversation, Side};
+use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::ClientHello;
 use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, community_id};
 
@@ -15,6 +16,8 @@ pub(super) struct Talk {
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos and queries so far.
     pub(super) transactions: u64,
+    /// The tunnel that it came through.
+    pub(super) tunnel: Option<Box<Tunnel>>,
 }
 
 /// The name of a conversation in all its events.
@@ -53,9 +56,17 @@ fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
 }
 
 impl Talk {
-    pub(super) fn new(conversation: &Conversation, name: Name) -> Self {
+    pub(super) fn new(conversation: &Conversation, name: Name, tunnel: Option<&Tunnel>) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
-        Talk { keeping: Keeping::new(carrier), name, identified: None, hello: None, transactions: 0 }
+        let tunnel = tunnel.map(|&tunnel| Box::new(tunnel));
+        Talk { keeping: Keeping::new(carrier), name, identified: None, hello: None, transactions: 0, tunnel }
+    }
+}
+
+impl Talk {
+    /// What its events have in common.
+    pub(super) fn names(&self) -> (&Name, Option<&Tunnel>) {
+        (&self.name, self.tunnel.as_deref())
     }
 }
 
@@ -76,7 +87,8 @@ impl Application for Talk {
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
-        self.keeping.heap_bytes() + self.hello.as_ref().map_or(0, hello)
+        let tunnel = self.tunnel.as_ref().map_or(0, |_| size_of::<Tunnel>());
+        self.keeping.heap_bytes() + self.hello.as_ref().map_or(0, hello) + tunnel
     }
 
     #[inline]

@@ -6,3 +6,4 @@ mod numbers;
 mod order;
 mod support;
 mod truth;
+mod tunnels;

@@ -25,10 +25,14 @@ impl Run {
 }
 
 pub(crate) fn of<S: Source + Send>(source: S, inspection: &Inspection, plan: &Plan) -> Run {
+    with(source, &Settings::default(), inspection, plan)
+}
+
+pub(crate) fn with<S: Source + Send>(source: S, settings: &Settings, inspection: &Inspection, plan: &Plan) -> Run {
     let mut text = Vec::new();
     let out = |lines: &[u8]| text.extend_from_slice(lines);
     let damage = |_, _| {};
-    let ran = inspect([source], &Settings::default(), inspection, plan, &Progress::new(), damage, out);
+    let ran = inspect([source], settings, inspection, plan, &Progress::new(), damage, out);
     let (report, findings) = ran.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     Run { report, findings, text }
 }

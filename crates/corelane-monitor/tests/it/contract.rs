@@ -13,6 +13,7 @@ const ANY: Settings = Settings {
     horizontal_threshold: 0,
     rule: Rule::Timed,
     probes: true,
+    tunnels: false,
     ignored: Ignored::none(),
     counting: None,
     table_bytes: None,

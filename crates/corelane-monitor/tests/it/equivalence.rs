@@ -37,7 +37,7 @@ fn run_split_telling(
 ) -> Report {
     let mut choices = Choices(seed);
     let run = Run::new();
-    let mut dispatcher = Dispatcher::new(&run);
+    let mut dispatcher = Dispatcher::new(&run, settings);
     let mut queues: Vec<Vec<Slot>> = vec![Vec::new(); analyzers];
     capture.each(|record| {
         dispatcher.record(&record, |partition, slot| queues[analyzer_of(partition, analyzers)].push(slot));
@@ -125,6 +125,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             horizontal_threshold,
             rule,
             probes,
+            tunnels: false,
             ignored,
             counting,
             table_bytes: None,

@@ -9,6 +9,8 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// PPP, with or without its address and control bytes.
+    pub const PPP: Self = Self(9);
     /// IPv4 or IPv6 without anything in front, as most systems number it.
     pub const RAW_12: Self = Self(12);
     /// The same, as OpenBSD numbers it.
@@ -32,6 +34,7 @@ impl LinkType {
             self,
             Self::NULL
                 | Self::ETHERNET
+                | Self::PPP
                 | Self::RAW_12
                 | Self::RAW_14
                 | Self::RAW

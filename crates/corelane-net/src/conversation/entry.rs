@@ -3,7 +3,7 @@
 use super::key::{Key, Sender};
 use super::side::Side;
 use super::stream::{Extra, Marks, STARTED, Stream};
-use crate::decode::{Packet, TCP};
+use crate::decode::{Packet, TCP, Tunnel};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A conversation of two ends over TCP or UDP, without its application.
@@ -57,6 +57,8 @@ pub(super) const MIDSTREAM: u8 = 1;
 pub(super) const RESET: u8 = 2;
 /// It is in the list of those that hold bytes back.
 pub(super) const HOLDING: u8 = 4;
+/// It came through a tunnel, which the partition knows.
+pub(super) const TUNNELLED: u8 = 8;
 
 /// Stands for no conversation, in the place of a number.
 pub(super) const NONE: u32 = u32::MAX;
@@ -68,6 +70,8 @@ pub struct Ending {
     pub reason: Reason,
     /// Bytes of each [side](Side::index) that were given up, of those that the application would have got.
     pub missed: [u64; 2],
+    /// The tunnel that it came through: as in [`Observer::begin`](super::Observer::begin).
+    pub tunnel: Option<Tunnel>,
 }
 
 /// Why a conversation is over.

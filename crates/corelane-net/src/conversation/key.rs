@@ -4,7 +4,7 @@ use super::side::Side;
 use crate::decode::Packet;
 
 /// The protocol and both ends, in an order that does not depend on the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     /// The lesser end's address, then the other's. Each is two words, as a `u128` would align everything to 16 bytes.
     addresses: [u64; 4],

@@ -29,6 +29,7 @@
 //!
 //! ```
 //! use corelane_net::conversation::{Application, Conversation, Conversations, Ending, Limits, Observer, Side};
+//! use corelane_net::decode::Tunnel;
 //! # use corelane_net::decode::{Packet, UDP, mapped};
 //!
 //! struct Length(usize);
@@ -47,7 +48,7 @@
 //! struct Print;
 //!
 //! impl Observer<Length> for Print {
-//!     fn begin(&mut self, _: &Conversation) -> Option<Length> {
+//!     fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Length> {
 //!         Some(Length(0))
 //!     }
 //!     fn over(&mut self, conversation: &Conversation, ending: &Ending, length: Option<Length>) {
@@ -58,7 +59,8 @@
 //!
 //! # let packet = Packet { time_ns: 1, wire_len: 60, frames: 1, source: mapped(1), destination: mapped(2),
 //! #     source_port: 5,
-//! #     destination_port: 53, protocol: UDP, flags: 0, sequence: 0, acknowledgment: 0, payload: b"question", cut: 0 };
+//! #     destination_port: 53, protocol: UDP, flags: 0, sequence: 0, acknowledgment: 0, payload: b"question", cut: 0,
+//! #     outermost: b"" };
 //! let mut conversations = Conversations::new(&Limits::default());
 //! conversations.packet(&packet, &mut Print);
 //! assert_eq!(conversations.len(), 1);

@@ -2,11 +2,15 @@
 
 use super::application::Application;
 use super::entry::{Conversation, Ending};
+use crate::decode::Tunnel;
 
 /// The treatment of a partition's conversations: which protocols look into them, and where their records go.
 pub trait Observer<A: Application> {
     /// Takes a conversation's first payload. `None` means that nothing looks into it, and it is only counted.
-    fn begin(&mut self, conversation: &Conversation) -> Option<A>;
+    ///
+    /// The tunnel is that of the packet that began the conversation, if there is one. Its source is on the originator's
+    /// side.
+    fn begin(&mut self, conversation: &Conversation, tunnel: Option<&Tunnel>) -> Option<A>;
 
     /// Takes the results of an application, after a packet or a mark has called it.
     fn progress(&mut self, conversation: &Conversation, application: &mut A) {

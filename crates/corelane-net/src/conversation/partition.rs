@@ -60,7 +60,8 @@ impl<A: Application> Partition<A> {
         observer: &mut impl Observer<A>,
     ) {
         if let Some(whole) = self.fragments.fragment(time_ns, wire_len, datagram, buffer) {
-            self.whole(time_ns, whole.wire_len, whole.frames, &whole.datagram, observer);
+            let datagram = Datagram { outermost: datagram.outermost, ..whole.datagram };
+            self.whole(time_ns, whole.wire_len, whole.frames, &datagram, observer);
         }
     }
 

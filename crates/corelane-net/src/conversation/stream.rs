@@ -38,9 +38,12 @@
 //! and it can wait for ever for a retransmission. An observer can do neither.
 
 use super::application::Application;
+use super::entry::{Conversation, TUNNELLED};
+use super::key::Key;
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};
 use super::side::Side;
-use std::collections::VecDeque;
+use crate::decode::Tunnel;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of a side while its bytes come in order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,6 +251,18 @@ pub(super) struct Shared {
     pub(super) held: usize,
     /// Whether an application was called since the caller last cleared this.
     pub(super) called: bool,
+    /// The tunnels of the conversations that came through one. A tree, as its memory does not depend on a hash.
+    pub(super) tunnels: BTreeMap<Key, Tunnel>,
+}
+
+/// The cost of a tunnel: a node of the tree is at least half full.
+pub(super) const TUNNEL: usize = 2 * (size_of::<Key>() + size_of::<Tunnel>()) + ALLOCATION;
+
+impl Shared {
+    /// The tunnel that a conversation came through.
+    pub(super) fn tunnel(&self, conversation: &Conversation) -> Option<&Tunnel> {
+        if conversation.flags & TUNNELLED == 0 { None } else { self.tunnels.get(&conversation.key()) }
+    }
 }
 
 /// A side, while a packet, a mark or the end is applied to it.

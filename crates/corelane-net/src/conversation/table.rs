@@ -27,18 +27,19 @@
 //! [`index`](super::index)).
 
 use super::application::Application;
-use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, Tick};
+use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, TUNNELLED, Tick};
 use super::index::Index;
 use super::key::{Key, Sender};
 use super::limits::{Counts, LEAST_BYTES, Limits};
 use super::observer::Observer;
 use super::segments::Segments;
 use super::side::Side;
-use super::stream::{ENDED, Extra, SENT, STARTED, Shared, Turn, UNWANTED};
+use super::stream::{ENDED, Extra, SENT, STARTED, Shared, TUNNEL, Turn, UNWANTED};
 use super::syns::{Syn, Syns};
 use crate::decode::flags::{ACK, FIN, RST, SYN};
-use crate::decode::{Packet, TCP};
+use crate::decode::{Packet, TCP, Tunnel};
 use foldhash::quality::RandomState;
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 /// A list of conversations, linked by the numbers in them.
@@ -88,7 +89,13 @@ impl<A: Application> Conversations<A> {
             syns: Syns::new(limits.bytes),
             holding: Vec::new(),
             clock: 0,
-            shared: Shared { limits: *limits, counts: Counts::default(), held: 0, called: false },
+            shared: Shared {
+                limits: *limits,
+                counts: Counts::default(),
+                held: 0,
+                called: false,
+                tunnels: BTreeMap::new(),
+            },
         }
     }
 
@@ -115,6 +122,7 @@ impl<A: Application> Conversations<A> {
             + self.entries.reserved_bytes()
             + self.syns.reserved_bytes()
             + self.holding.capacity() * size_of::<u32>()
+            + self.shared.tunnels.len() * TUNNEL
             + charged
     }
 
@@ -266,7 +274,8 @@ impl<A: Application> Conversations<A> {
         observer: &mut impl Observer<A>,
     ) -> Option<u32> {
         if packet.protocol != TCP {
-            return Some(self.insert(Conversation::new(key, guess(packet, sender), packet.time_ns), hash, observer));
+            let conversation = Conversation::new(key, guess(packet, sender), packet.time_ns);
+            return Some(self.insert(conversation, hash, sender, packet, observer));
         }
         let control = packet.flags & (SYN | ACK | RST | FIN);
         if control == SYN {
@@ -305,15 +314,30 @@ impl<A: Application> Conversations<A> {
             conversation.flags |= MIDSTREAM;
             self.shared.counts.midstream += 1;
         }
-        Some(self.insert(conversation, hash, observer))
+        Some(self.insert(conversation, hash, sender, packet, observer))
     }
 
-    fn insert(&mut self, conversation: Conversation, hash: u32, observer: &mut impl Observer<A>) -> u32 {
+    fn insert(
+        &mut self,
+        mut conversation: Conversation,
+        hash: u32,
+        sender: Sender,
+        packet: &Packet<'_>,
+        observer: &mut impl Observer<A>,
+    ) -> u32 {
+        let tunnel = Tunnel::of(packet.outermost);
         self.make_room(observer, |table| {
             // While the index moves there are two of them.
-            table.entries.bytes_of_next() + table.index.larger().map_or(0, Index::bytes_of)
+            table.entries.bytes_of_next()
+                + table.index.larger().map_or(0, Index::bytes_of)
+                + tunnel.map_or(0, |_| TUNNEL)
         });
         self.shared.counts.conversations += 1;
+        if let Some(tunnel) = tunnel {
+            conversation.flags |= TUNNELLED;
+            let tunnel = if sender == conversation.originator { tunnel } else { tunnel.turned() };
+            self.shared.tunnels.insert(conversation.key(), tunnel);
+        }
         let number = self.entries.push(Entry { conversation, extra: None });
         self.index.insert(hash, number);
         self.link(number);
@@ -481,7 +505,11 @@ impl<A: Application> Conversations<A> {
             Some(extra) => (extra.missed, Some(extra.application)),
             None => ([0; 2], None),
         };
-        observer.over(&entry.conversation, &Ending { reason, missed }, application);
+        let tunnel = match entry.conversation.flags & TUNNELLED {
+            0 => None,
+            _ => self.shared.tunnels.remove(&entry.conversation.key()),
+        };
+        observer.over(&entry.conversation, &Ending { reason, missed, tunnel }, application);
         if let Some(at) = held_at {
             self.leave_holding(at);
         }
@@ -540,7 +568,7 @@ fn called<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Share
 /// Begins the application of a conversation that has none yet.
 #[cold]
 fn begin<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
-    entry.extra = observer.begin(&entry.conversation).map(Extra::new);
+    entry.extra = observer.begin(&entry.conversation, shared.tunnel(&entry.conversation)).map(Extra::new);
     shared.counts.applications += u64::from(entry.extra.is_some());
     for side in Side::BOTH {
         let unwanted = entry.extra.as_ref().is_none_or(|extra| !extra.application.wants(side));
@@ -703,7 +731,7 @@ mod tests {
     }
 
     impl Observer<Keeper> for Counter {
-        fn begin(&mut self, conversation: &Conversation) -> Option<Keeper> {
+        fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeper> {
             self.begun += 1;
             (!conversation.end(Side::Responder).port().is_multiple_of(5)).then(|| Keeper(Vec::new()))
         }
@@ -715,7 +743,7 @@ mod tests {
 
     /// Checks every value that is cached for speed against the state that it caches.
     fn check(table: &Conversations<Keeper>) {
-        let (mut held, mut holding) = (0, 0);
+        let (mut held, mut holding, mut tunnelled) = (0, 0, 0);
         let mut charged = [0; 4];
         for number in 0..table.entries.len() as u32 {
             let Entry { conversation, extra } = table.entries.get(number);
@@ -723,6 +751,9 @@ mod tests {
             let found =
                 table.index.find(table.hash(&key), |number| table.entries.get(number).conversation.key() == key);
             assert_eq!(found, Some(number));
+            let tunnel = table.shared.tunnels.get(&key);
+            assert_eq!(tunnel.is_some(), conversation.flags & TUNNELLED != 0);
+            tunnelled += usize::from(tunnel.is_some());
             if let Some(extra) = extra {
                 assert_eq!(extra.charged, extra.reserved_bytes());
                 charged[conversation.class as usize] += extra.charged;
@@ -738,6 +769,7 @@ mod tests {
         }
         assert_eq!((held, holding), (table.shared.held, table.holding.len()));
         assert!(held <= table.shared.limits.held);
+        assert_eq!(tunnelled, table.shared.tunnels.len());
         let mut listed = 0;
         for (list, charged) in table.lists.iter().zip(charged) {
             assert_eq!(list.charged, charged);
@@ -754,6 +786,14 @@ mod tests {
         assert_eq!(listed, table.len());
         assert!(table.reserved_bytes() <= table.shared.limits.bytes, "{}", table.reserved_bytes());
     }
+
+    /// An IPv4 header in an IPv4 packet.
+    const IP_IN_IP: [u8; 40] = {
+        let mut packet = [0; 40];
+        (packet[0], packet[3], packet[9]) = (0x45, 40, 4);
+        (packet[20], packet[23]) = (0x45, 20);
+        packet
+    };
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -805,6 +845,7 @@ mod tests {
                             acknowledgment: sequence ^ 64,
                             payload: &bytes[..length],
                             cut: u32::from(length == 700),
+                            outermost: if client % 4 == 0 { &IP_IN_IP } else { &[] },
                         };
                         table.packet(&packet, &mut counter);
                     }

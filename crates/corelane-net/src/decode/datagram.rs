@@ -21,6 +21,9 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
     /// Bytes of the payload behind those, which were not captured.
     pub cut: u32,
+    /// The frame from its outermost IP header on, if the datagram came through [tunnels](super::innermost); else
+    /// nothing. [`Tunnel::of`](super::Tunnel::of) reads it.
+    pub outermost: &'a [u8],
 }
 
 /// Which part of a datagram a fragment is.

@@ -180,6 +180,7 @@ pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         fragment,
         payload: &data[header_len..end],
         cut,
+        outermost: &[],
     })
 }
 
@@ -203,6 +204,7 @@ pub(super) fn datagram_v6(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         fragment: upper.fragment,
         payload: upper.payload,
         cut,
+        outermost: &[],
     })
 }
 

@@ -49,6 +49,7 @@ fn any_network(link: LinkType, data: &[u8]) -> Network<'_> {
         },
         LinkType::IPV4 => Network::V4(data),
         LinkType::IPV6 => Network::V6(data),
+        LinkType::PPP => ppp(data),
         LinkType::NULL | LinkType::LOOP => loopback(data),
         LinkType::LINUX_SLL => cooked(data),
         LinkType::LINUX_SLL2 => cooked_2(data),
@@ -56,7 +57,7 @@ fn any_network(link: LinkType, data: &[u8]) -> Network<'_> {
     }
 }
 
-fn ethernet(data: &[u8]) -> Network<'_> {
+pub(super) fn ethernet(data: &[u8]) -> Network<'_> {
     match data.split_first_chunk::<14>() {
         Some((header, payload)) => ether_type(u16::from_be_bytes([header[12], header[13]]), payload),
         None => Network::Other,
@@ -93,7 +94,7 @@ fn loopback(data: &[u8]) -> Network<'_> {
 }
 
 /// Steps over tags to what the last EtherType says.
-fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
+pub(super) fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
     loop {
         match kind {
             IPV4 => return Network::V4(payload),
@@ -138,6 +139,20 @@ fn pppoe(payload: &[u8]) -> Network<'_> {
     match u16::from_be_bytes([header[6], header[7]]) {
         PPP_IPV4 => Network::V4(rest),
         PPP_IPV6 => Network::V6(rest),
+        _ => Network::Other,
+    }
+}
+
+/// A PPP frame, with or without its address and control bytes, and a protocol of one byte or two (RFC 1661, section 6).
+pub(super) fn ppp(data: &[u8]) -> Network<'_> {
+    let (protocol, payload) = match data.strip_prefix(&[0xff, 0x03]).unwrap_or(data) {
+        [short, payload @ ..] if short & 1 != 0 => (u16::from(*short), payload),
+        [high, low, payload @ ..] => (u16::from_be_bytes([*high, *low]), payload),
+        _ => return Network::Other,
+    };
+    match protocol {
+        PPP_IPV4 => Network::V4(payload),
+        PPP_IPV6 => Network::V6(payload),
         _ => Network::Other,
     }
 }

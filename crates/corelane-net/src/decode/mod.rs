@@ -5,12 +5,15 @@
 //!   dispatcher. [`datagram_at`] goes on from there, in the thread that has the packet, and stops at the IP payload, so
 //!   that fragments can be [put together](crate::defrag). [`transport`] finds the ports that [`decode`] would, and
 //!   [`packet`] what TCP and UDP carry. [`datagram`] is both steps at once.
+//! - [`innermost`] goes from the IP header that [`locate`] found through tunnels to the innermost one. Both ways go on
+//!   from there: [`decode_at`] and [`datagram_at`].
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
 //! | `link.rs`, `ip.rs`, `transport.rs` | from the frame to its IP header; IP headers; TCP and UDP headers |
+//! | `tunnel.rs` | from an IP header to one inside |
 //! | `decoded.rs`, `datagram.rs`, `packet.rs` | the results of `decode`, `datagram` and `packet` |
 
 mod datagram;
@@ -19,11 +22,13 @@ mod ip;
 mod link;
 mod packet;
 mod transport;
+mod tunnel;
 
 pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
 pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
 pub use transport::{TCP, UDP, flags};
+pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
 
 use crate::capture::LinkType;
 
@@ -49,6 +54,16 @@ pub fn decode(link: LinkType, data: &[u8]) -> Decoded {
         return decoded;
     }
     general(link, data)
+}
+
+/// Decodes the packet whose IP header begins at `at`, as [`locate`] or [`innermost`] has found it.
+#[inline]
+pub fn decode_at(frame: &[u8], at: u16) -> Decoded {
+    match frame.get(usize::from(at)..) {
+        Some(data @ [first, ..]) if first >> 4 == 6 => ip::decode_v6(data),
+        Some(data) => ip::decode_v4(data),
+        None => Decoded::Malformed,
+    }
 }
 
 /// Any frame.

@@ -35,6 +35,8 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
     /// Bytes of the payload behind those, which were not captured.
     pub cut: u32,
+    /// As in [`Datagram`]; of the last fragment to arrive, if there were any.
+    pub outermost: &'a [u8],
 }
 
 /// Why a datagram has no TCP segment or UDP datagram.
@@ -177,6 +179,7 @@ pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Resul
         acknowledgment: 0,
         payload: &[],
         cut: datagram.cut,
+        outermost: datagram.outermost,
     };
     let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `config.rs`, `traffic.rs` | the configuration; the background |
 //! | `scan.rs`, `truth.rs` | planted scans; the alerts that a monitor must find |
-//! | `conversations.rs` | traffic with payload |
+//! | `conversations.rs`, `tunnel.rs` | traffic with payload; frames wrapped in tunnels |
 //! | `frame.rs`, `address.rs`, `calendar.rs`, `random.rs` | headers; addresses; the order of senders; chance |
 
 use std::fmt;
@@ -44,6 +44,7 @@ mod random;
 mod scan;
 mod traffic;
 mod truth;
+mod tunnel;
 
 use address::Plan;
 use calendar::{Calendar, Clock};
@@ -55,6 +56,7 @@ use scan::{Fate, Scans};
 use traffic::{Dead, Pace, Tcp, Udp};
 pub use truth::{Alert, Probe, Scanned, truth_json};
 use truth::{Reply, SYN_TIMEOUT_NS, probe_failure};
+pub use tunnel::Tunnel;
 
 /// The link type of the frames: Ethernet.
 pub const LINK: LinkType = LinkType(1);

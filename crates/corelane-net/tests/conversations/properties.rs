@@ -240,7 +240,17 @@ proptest! {
 pub(crate) fn fragment(source: u128, offset: usize, payload: &[u8], more: bool) -> Datagram<'_> {
     let fragment = Some(Fragment { id: 5, offset: offset as u32, more });
     let is_v4 = source >> 32 == 0xffff;
-    Datagram { source, destination: mapped(2), is_v4, protocol: UDP, hops: 64, fragment, payload, cut: 0 }
+    Datagram {
+        source,
+        destination: mapped(2),
+        is_v4,
+        protocol: UDP,
+        hops: 64,
+        fragment,
+        payload,
+        cut: 0,
+        outermost: &[],
+    }
 }
 
 /// Frames of several kinds, whose bytes are then hit.

@@ -1,7 +1,7 @@
 //! Packets made by hand, and an application that notes what it is given.
 
 use corelane_net::conversation::{Application, Conversation, Conversations, Ending, Limits, Observer, Reason, Side};
-use corelane_net::decode::{Packet, TCP, UDP, mapped};
+use corelane_net::decode::{Packet, TCP, Tunnel, UDP, mapped};
 
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
@@ -111,7 +111,7 @@ pub(crate) struct Log {
 }
 
 impl Observer<Notes> for Log {
-    fn begin(&mut self, _: &Conversation) -> Option<Notes> {
+    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Notes> {
         self.begun += 1;
         (!self.refuse).then(|| Notes { enough: self.enough, ..Notes::default() })
     }
@@ -207,6 +207,7 @@ impl Tcp {
             acknowledgment: if flags & ACK == 0 { 0 } else { self.first[there].wrapping_add(ack as u32) },
             payload,
             cut: 0,
+            outermost: &[],
         }
     }
 
@@ -252,5 +253,6 @@ pub(crate) fn udp<'a>(from: (u32, u16), to: (u32, u16), time_ns: u64, payload: &
         acknowledgment: 0,
         payload,
         cut: 0,
+        outermost: &[],
     }
 }

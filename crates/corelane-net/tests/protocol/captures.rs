@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use corelane_net::capture::{Options, Reader};
 use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
-use corelane_net::decode::datagram;
+use corelane_net::decode::{Tunnel, datagram};
 use corelane_net::defrag;
 use corelane_net::protocol::{Carrier, Event, Keeping};
 
@@ -71,7 +71,7 @@ impl Found {
 }
 
 impl Observer<Keeping> for Found {
-    fn begin(&mut self, conversation: &Conversation) -> Option<Keeping> {
+    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeping> {
         Some(Keeping::new(if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }))
     }
 

@@ -140,6 +140,14 @@ fn link_types() {
     assert_eq!(decode(LinkType::LINUX_SLL2, &cooked_2(0x0800, &four)), v4_of(TCP));
     assert_eq!(decode(LinkType::LINUX_SLL2, &cooked_2(0x86dd, &six)), v6_of(UDP));
     assert_eq!(decode(LinkType::LINUX_SLL2, &[8; 19]), Decoded::Undecoded);
+    for (four_is, six_is) in
+        [(&[0xff, 3, 0, 0x21][..], &[0xff, 3, 0, 0x57][..]), (&[0, 0x21], &[0, 0x57]), (&[0x21], &[0x57])]
+    {
+        assert_eq!(decode(LinkType::PPP, &[four_is, &four].concat()), v4_of(TCP));
+        assert_eq!(decode(LinkType::PPP, &[six_is, &six].concat()), v6_of(UDP));
+    }
+    assert_eq!(decode(LinkType::PPP, &[&[0xff, 3, 0xc0, 0x21], &four[..]].concat()), Decoded::Undecoded);
+    assert_eq!(decode(LinkType::PPP, &[0xff, 3, 0]), Decoded::Undecoded);
     assert_eq!(decode(LinkType(105), &four), Decoded::Undecoded);
 }
 

@@ -8,3 +8,4 @@ mod pcap;
 mod pcapng;
 mod support;
 mod truth;
+mod tunnels;

@@ -1,0 +1,212 @@
+//! Tunnels: a capture wrapped in them gives the events of the bare one.
+
+use crate::support::{Run, captures, plan, with};
+use corelane_monitor::{Inspection, QueueKind, Report, Settings, Source};
+use corelane_net::capture::{LinkType, Options, Reader, Record};
+use corelane_net::synth::Tunnel;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const OPENED: fn() -> Settings = || Settings { tunnels: true, ..Settings::default() };
+
+/// A frame of a capture.
+#[derive(Clone)]
+struct Frame {
+    time_ns: u64,
+    wire_len: u32,
+    link: LinkType,
+    data: Vec<u8>,
+}
+
+impl Frame {
+    fn record(&self) -> Record<'_> {
+        Record { time_ns: self.time_ns, wire_len: self.wire_len, link: self.link, data: &self.data }
+    }
+
+    /// The frame in a tunnel, or as it is if it cannot be wrapped.
+    fn wrapped(&self, tunnel: Tunnel, v6: bool) -> Frame {
+        let Some(data) = tunnel.wrap(&self.record(), v6) else { return self.clone() };
+        let longer = data.len() as i64 - self.data.len() as i64;
+        let wire_len = (i64::from(self.wire_len.max(self.data.len() as u32)) + longer) as u32;
+        Frame { time_ns: self.time_ns, wire_len, link: LinkType::ETHERNET, data }
+    }
+}
+
+struct Frames<'a>(std::slice::Iter<'a, Frame>);
+
+impl Source for Frames<'_> {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        Ok(self.0.by_ref().take(max).map(|frame| sink(frame.record())).count())
+    }
+}
+
+fn run(frames: &[Frame], settings: &Settings, analyzers: usize) -> Run {
+    with(Frames(frames.iter()), settings, &Inspection::default(), &plan(analyzers, QueueKind::Lane, 64))
+}
+
+fn frames(file: &Path) -> Vec<Frame> {
+    let mut reader = Reader::open(file, &Options::default()).expect("a capture");
+    let mut frames = Vec::new();
+    loop {
+        let take = |record: Record<'_>| {
+            let Record { time_ns, wire_len, link, data } = record;
+            frames.push(Frame { time_ns, wire_len, link, data: data.to_vec() });
+        };
+        // Damage is skipped: what is whole counts.
+        if let Ok(0) = reader.read(1 << 16, take) {
+            return frames;
+        }
+    }
+}
+
+/// All captures, those on the wire among them.
+fn files() -> Vec<PathBuf> {
+    let Some(folder) = captures() else { return Vec::new() };
+    let mut files: Vec<PathBuf> = [folder.clone(), folder.join("wire")]
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).expect("a folder"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.to_string_lossy().contains(".pcap"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// File, field, tshark's word, ours. `docs/protocols.md` has the reasons.
+const DIFFERENT: &[(&str, &str, u64, u64)] = &[
+    ("tunnel-4in6.pcap", "tcp_streams", 1, 0),
+    ("tunnel-gre-sample.pcap", "dns_messages", 4, 2),
+    ("tunnel-gtp7_ipv6.pcap", "dns_messages", 0, 1),
+    ("tunnel-gtp_ext_header.pcap", "tcp_streams", 1, 0),
+    ("tunnel-gtp_ext_header.pcap", "opened", 1, 0),
+    ("tunnel-gtp1_gn_normal_incl_fragmentation.pcap", "opened", 68, 32),
+    ("tunnel-gtp1_gn_normal_incl_fragmentation.pcap", "http", 1, 0),
+];
+
+/// The names of all layers that tshark has for tunnels, and for the IP headers inside.
+fn has_tunnel(layers: &str) -> bool {
+    let layers: Vec<&str> = layers.split(':').take_while(|layer| !layer.starts_with("icmp")).collect();
+    layers.iter().filter(|layer| matches!(**layer, "ip" | "ipv6")).count() > 1
+}
+
+#[test]
+fn what_is_on_the_wire_is_what_tshark_said() {
+    let Some(folder) = captures().map(|folder| folder.join("wire")) else { return };
+    let truth = fs::read_to_string(folder.join("TRUTH.json")).expect("the truth");
+    let truth: Vec<Value> = serde_json::from_str(&truth).expect("JSON");
+    let (mut wrong, mut explained) = (Vec::new(), 0);
+    for theirs in &truth {
+        let name = theirs["file"].as_str().expect("a name");
+        let found = run(&frames(&folder.join(name)), &OPENED(), 1);
+        let events: Vec<Value> = found.events().collect();
+        let of = |kind: &str| events.iter().filter(|event| event["event_type"] == kind).collect::<Vec<_>>();
+        let mut compare = |field: &'static str, theirs: u64, ours: u64| {
+            let known = DIFFERENT.iter().find(|known| known.0 == name && known.1 == field);
+            explained += usize::from(known.is_some());
+            if (theirs, ours) != known.map_or((theirs, theirs), |known| (known.2, known.3)) {
+                wrong.push(format!("{name} {field}: tshark {theirs}, ours {ours}"));
+            }
+        };
+        let streams = of("flow").iter().filter(|flow| flow["proto"] == "TCP").count() as u64;
+        compare("tcp_streams", theirs["tcp_streams"].as_u64().expect("a count"), streams);
+        compare("dns_messages", theirs["dns_messages"].as_u64().expect("a count"), of("dns").len() as u64);
+        // Of frames whose packet inside is no IP, or not read, the count of those that are.
+        let inside = match name {
+            "tunnel-vxlan.pcap" => &theirs["protocols"]["icmp"],
+            "tunnel-gtp1_gn_normal_incl_fragmentation.pcap" | "tunnel-gtp_ext_header.pcap" => {
+                &theirs["protocols"]["tcp"]
+            }
+            _ if has_tunnel(theirs["layers"].as_str().expect("layers")) => &theirs["frames"],
+            _ => &Value::from(0),
+        };
+        compare("opened", inside.as_u64().expect("a count"), found.report.tunnels.expect("counts").opened);
+        let request =
+            |http: &Value| ["http_method", "hostname", "url"].map(|field| http[field].as_str().unwrap_or("")).join("|");
+        let requests: Vec<String> = of("http").iter().map(|event| request(&event["http"])).collect();
+        let names = of("tls").iter().filter_map(|event| event["tls"]["sni"].as_str().map(str::to_owned)).collect();
+        for (field, ours) in [("http", requests), ("tls_sni", names)] {
+            let theirs = theirs[field].as_array().expect("a list");
+            let same = theirs.iter().filter(|text| ours.iter().any(|ours| **text == **ours)).count();
+            compare(field, theirs.len() as u64, same as u64);
+            assert!(ours.len() <= theirs.len(), "{name}: {ours:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert_eq!(explained, DIFFERENT.len(), "each explained difference is compared");
+}
+
+#[test]
+fn an_event_has_the_outermost_addresses() {
+    let Some(folder) = captures() else { return };
+    let found = run(&frames(&folder.join("wire/tunnel-geneve-many-options.pcap")), &OPENED(), 0);
+    let events: Vec<Value> = found.events().collect();
+    assert_eq!(events.iter().map(|event| event["event_type"].clone()).collect::<Vec<_>>(), ["http", "flow"]);
+    for event in events {
+        let of = |event: &Value, fields: [&str; 2]| fields.map(|field| event[field].clone());
+        assert_eq!(of(&event, ["src_ip", "dest_ip"]), ["10.0.0.226", "95.217.228.176"].map(Value::from));
+        let tunnel = &event["tunnel"];
+        assert_eq!(of(tunnel, ["src_ip", "dest_ip"]), ["192.168.179.33", "192.168.33.179"].map(Value::from));
+        assert_eq!(of(tunnel, ["src_port", "dest_port"]), [6667, 6081].map(Value::from));
+        assert_eq!(of(tunnel, ["proto", "depth"]), [Value::from("UDP"), Value::from(1)]);
+    }
+}
+
+/// The events, without what a tunnel changes.
+fn events(run: &Run) -> Vec<Value> {
+    let mut events: Vec<Value> = run.events().collect();
+    for event in &mut events {
+        event.as_object_mut().expect("an object").remove("tunnel");
+        if let Some(flow) = event.get_mut("flow").and_then(Value::as_object_mut) {
+            flow.remove("bytes_toserver");
+            flow.remove("bytes_toclient");
+        }
+    }
+    events
+}
+
+/// The report, without lengths and what counts tunnels.
+fn report(run: &Run) -> Report {
+    let report = run.report();
+    Report { bytes: 0, tunnels: None, conversations: Vec::new(), hosts: Vec::new(), ..report }
+}
+
+#[test]
+fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
+    for file in files() {
+        let bare = frames(&file);
+        let expected = run(&bare, &OPENED(), 0);
+        let check = |frames: &[Frame], how: &str, depth: u64, analyzers: usize| {
+            let found = run(frames, &OPENED(), analyzers);
+            let name = file.display();
+            let (left, right) = (events(&found), events(&expected));
+            let first = left.iter().zip(&right).find(|(left, right)| left != right);
+            assert!(first.is_none() && left.len() == right.len(), "{name} in {how}: {first:?}");
+            assert_eq!(report(&found), report(&expected), "{name} in {how}");
+            let wrapped = frames.iter().zip(&bare).filter(|(wrapped, bare)| wrapped.data != bare.data).count() as u64;
+            assert!(found.report.tunnels.expect("counts").opened >= wrapped, "{name} in {how}");
+            if wrapped == bare.len() as u64 {
+                for event in found.events() {
+                    assert!(event["tunnel"]["depth"].as_u64() >= Some(depth), "{name} in {how}: {event}");
+                }
+            }
+        };
+        for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
+            let analyzers = number % 3;
+            let v6 = number % 2 == 1;
+            let once: Vec<Frame> = bare.iter().map(|frame| frame.wrapped(tunnel, v6)).collect();
+            check(&once, &format!("{tunnel:?}, {v6}"), 1, analyzers);
+            let outer = Tunnel::ALL[(number + 3) % Tunnel::ALL.len()];
+            // A frame that could not be wrapped once stays bare.
+            let twice = |(frame, bare): (&Frame, &Frame)| match frame.data == bare.data {
+                true => frame.clone(),
+                false => frame.wrapped(outer, !v6),
+            };
+            let twice: Vec<Frame> = once.iter().zip(&bare).map(twice).collect();
+            check(&twice, &format!("{tunnel:?} in {outer:?}, {v6}"), 2, (analyzers + 1) % 3);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Tunnels: IP packets inside of IP packets.
+//!
+//! | outside | headers between | sources |
+//! |---|---|---|
+//! | IP protocol 4, 41 | none: IPIP, 6in4, 4in6 | RFC 2003, 4213, 2473 |
+//! | IP protocol 47 | GRE; then IP, MPLS, Ethernet (NVGRE), PPP, ERSPAN I to III | RFC 2784, 2890, 7637, 2637 |
+//! | UDP 4789, 8472 | VXLAN, Ethernet | RFC 7348 |
+//! | UDP 6081 | Geneve; then IP or Ethernet | RFC 8926 |
+//! | UDP 2152 | GTP-U with extension headers | 3GPP TS 29.281 |
+//!
+//! The port is the destination's, and no evidence by itself: every header up to a sound IP header inside has to fit,
+//! else the packet is what it was. Ethernet inside may have VLAN tags and MPLS labels, as on a wire.
+//!
+//! The time for a packet is bounded: at most [`DEEPEST`] tunnels are opened, and each header is longer than nothing.
+
+use super::datagram::{Datagram, mapped};
+use super::ip;
+use super::link::{self, Network};
+use super::packet::Located;
+use super::transport::{TCP, UDP};
+
+/// The most tunnels that a packet is followed through.
+pub const DEEPEST: u8 = 8;
+
+const IPIP: u8 = 4;
+const IPV6: u8 = 41;
+const GRE: u8 = 47;
+
+const VXLAN: u16 = 4789;
+/// Linux had this port before there was a standard, and many overlays kept it.
+const VXLAN_OF_LINUX: u16 = 8472;
+const GENEVE: u16 = 6081;
+const GTP_USER: u16 = 2152;
+
+/// Ethernet in GRE and in Geneve.
+const ETHERNET: u16 = 0x6558;
+const PPP: u16 = 0x880b;
+const ERSPAN: u16 = 0x88be;
+const ERSPAN_3: u16 = 0x22eb;
+
+/// The innermost IP header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Innermost {
+    /// Where it is, and its addresses.
+    pub located: Located,
+    /// The tunnels that it is inside of; 0 if there is none.
+    pub depth: u8,
+    /// Why a tunnel in it was not opened, if there is one.
+    pub closed: Option<Closed>,
+}
+
+/// Why a tunnel was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It is inside of [`DEEPEST`] others.
+    TooDeep,
+    /// It is a fragment. Of UDP only the first fragment shows that.
+    Fragmented,
+}
+
+/// The outermost packet of one that came through tunnels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Source address, as in [`Datagram`].
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// Source port; 0 if the protocol has none.
+    pub source_port: u16,
+    /// Destination port; 0 if the protocol has none.
+    pub destination_port: u16,
+    /// IP protocol number: 4 for IPv4, 17 for UDP, 41 for IPv6, 47 for GRE.
+    pub protocol: u8,
+    /// The tunnels one inside of the other, from 1 to [`DEEPEST`].
+    pub depth: u8,
+}
+
+/// Goes from the outermost IP header of a frame, as [`locate`](super::locate) has found it, through all tunnels.
+///
+/// ```
+/// use corelane_net::capture::LinkType;
+/// use corelane_net::decode::{innermost, locate};
+///
+/// let outer = [0x45, 0, 0, 48, 0, 0, 0, 0, 64, 4, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]; // IPv4 that carries IPv4
+/// let inner = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 8, 0, 0];
+/// let frame = [&outer[..], &inner[..]].concat();
+/// let found = innermost(&frame, locate(LinkType::RAW, &frame).unwrap());
+/// assert_eq!((found.depth, found.located.at, found.located.source as u32), (1, 20, 0x0a00_0001));
+/// ```
+#[inline]
+pub fn innermost(frame: &[u8], outermost: Located) -> Innermost {
+    match frame.get(usize::from(outermost.at)..) {
+        Some(packet) if may_carry(packet, outermost.is_v4) => follow(frame, outermost),
+        _ => Innermost { located: outermost, depth: 0, closed: None },
+    }
+}
+
+/// Whether this IP header may be followed by a tunnel's. Most packets are TCP, and cost no more than this.
+#[inline]
+fn may_carry(packet: &[u8], is_v4: bool) -> bool {
+    packet.get(if is_v4 { 9 } else { 6 }).is_some_and(|&protocol| protocol != TCP)
+}
+
+fn follow(frame: &[u8], outermost: Located) -> Innermost {
+    let mut found = Innermost { located: outermost, depth: 0, closed: None };
+    loop {
+        match inside(&frame[usize::from(found.located.at)..], found.located.is_v4) {
+            Inside::Fragment => found.closed = Some(Closed::Fragmented),
+            Inside::Packet(network) => match located(frame, network) {
+                Some(_) if found.depth == DEEPEST => found.closed = Some(Closed::TooDeep),
+                Some(located) => {
+                    found.located = located;
+                    found.depth += 1;
+                    continue;
+                }
+                None => {}
+            },
+            Inside::Nothing => {}
+        }
+        return found;
+    }
+}
+
+/// The place and the addresses of an IP header, if it is sound.
+fn located(frame: &[u8], network: Network<'_>) -> Option<Located> {
+    let at = |packet: &[u8]| {
+        // The packet is a part of the frame, though not always to its end.
+        let at = packet.as_ptr().addr().checked_sub(frame.as_ptr().addr())?;
+        u16::try_from(at).ok()
+    };
+    match network {
+        Network::V4(packet) => {
+            let (source, destination) = ip::addresses_v4(packet)?;
+            Some(Located { at: at(packet)?, source: mapped(source), destination: mapped(destination), is_v4: true })
+        }
+        Network::V6(packet) => {
+            let (source, destination) = ip::addresses_v6(packet)?;
+            Some(Located { at: at(packet)?, source, destination, is_v4: false })
+        }
+        Network::Other => None,
+    }
+}
+
+/// What an IP packet carries, as far as tunnels are concerned.
+enum Inside<'a> {
+    Nothing,
+    /// A fragment of a tunnel's packet.
+    Fragment,
+    Packet(Network<'a>),
+}
+
+fn inside(packet: &[u8], is_v4: bool) -> Inside<'_> {
+    let datagram = if is_v4 { ip::datagram_v4(packet, 0) } else { ip::datagram_v6(packet, 0) };
+    let Ok(Datagram { protocol, fragment, payload, .. }) = datagram else { return Inside::Nothing };
+    if let Some(fragment) = fragment {
+        let is_tunnel = match protocol {
+            IPIP | IPV6 | GRE => true,
+            UDP if fragment.offset == 0 => matches!(udp(payload), Some((port, _)) if is_tunnels(port)),
+            _ => false,
+        };
+        return if is_tunnel { Inside::Fragment } else { Inside::Nothing };
+    }
+    let network = match protocol {
+        IPIP => Some(Network::V4(payload)),
+        IPV6 => Some(Network::V6(payload)),
+        GRE => gre(payload),
+        UDP => udp(payload).and_then(|(port, payload)| match port {
+            VXLAN | VXLAN_OF_LINUX => vxlan(payload),
+            GENEVE => geneve(payload),
+            GTP_USER => gtp(payload),
+            _ => None,
+        }),
+        _ => None,
+    };
+    network.map_or(Inside::Nothing, Inside::Packet)
+}
+
+fn is_tunnels(port: u16) -> bool {
+    matches!(port, VXLAN | VXLAN_OF_LINUX | GENEVE | GTP_USER)
+}
+
+/// The destination port and the payload of a UDP datagram.
+fn udp(data: &[u8]) -> Option<(u16, &[u8])> {
+    let (header, payload) = data.split_first_chunk::<8>()?;
+    let stated = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    // 0 in what the card was to cut, and in jumbograms.
+    let payload = if stated < 8 { payload } else { &payload[..payload.len().min(stated - 8)] };
+    Some((u16::from_be_bytes([header[2], header[3]]), payload))
+}
+
+/// The first two bytes of GRE: which fields follow, and the version.
+mod gre_bits {
+    pub(super) const CHECKSUM: u16 = 0x8000;
+    pub(super) const ROUTING: u16 = 0x4000;
+    pub(super) const KEY: u16 = 0x2000;
+    pub(super) const SEQUENCE: u16 = 0x1000;
+    pub(super) const ACKNOWLEDGMENT: u16 = 0x0080;
+    pub(super) const VERSION: u16 = 0x0007;
+}
+
+fn gre(data: &[u8]) -> Option<Network<'_>> {
+    let (header, mut payload) = data.split_first_chunk::<4>()?;
+    let bits = u16::from_be_bytes([header[0], header[1]]);
+    let kind = u16::from_be_bytes([header[2], header[3]]);
+    let has = |bit: u16| usize::from(bits & bit != 0);
+    let has_sequence = bits & gre_bits::SEQUENCE != 0;
+    if bits & gre_bits::ROUTING != 0 {
+        return None;
+    }
+    let fields = 4 * (has(gre_bits::CHECKSUM) + has(gre_bits::KEY) + has(gre_bits::SEQUENCE));
+    match bits & gre_bits::VERSION {
+        0 => payload = payload.get(fields..)?,
+        // PPTP: the key has the length of the payload and the call.
+        1 if bits & gre_bits::KEY != 0 && kind == PPP => {
+            let length = usize::from(u16::from_be_bytes([*payload.first()?, *payload.get(1)?]));
+            payload = payload.get(fields + 4 * has(gre_bits::ACKNOWLEDGMENT)..)?;
+            payload = &payload[..payload.len().min(length)];
+        }
+        _ => return None,
+    }
+    let network = match kind {
+        PPP => link::ppp(payload),
+        ETHERNET => link::ethernet(payload),
+        // Type I has neither a sequence number nor a header of its own.
+        ERSPAN if !has_sequence => link::ethernet(payload),
+        ERSPAN => erspan_2(payload)?,
+        ERSPAN_3 => erspan_3(payload)?,
+        kind => link::ether_type(kind, payload),
+    };
+    Some(network)
+}
+
+/// A header of 8 bytes, whose version is 1.
+fn erspan_2(data: &[u8]) -> Option<Network<'_>> {
+    let (header, payload) = data.split_first_chunk::<8>()?;
+    (header[0] >> 4 == 1).then(|| link::ethernet(payload))
+}
+
+/// A header of 12 bytes, whose version is 2, and 8 more if its last bit says so. The type of the frame is Ethernet or
+/// IP.
+fn erspan_3(data: &[u8]) -> Option<Network<'_>> {
+    let (header, mut payload) = data.split_first_chunk::<12>()?;
+    if header[0] >> 4 != 2 {
+        return None;
+    }
+    if header[11] & 1 != 0 {
+        payload = payload.get(8..)?;
+    }
+    match header[10] >> 2 & 0x1f {
+        0 => Some(link::ethernet(payload)),
+        2 => Some(by_version(payload)),
+        _ => None,
+    }
+}
+
+/// A header of 8 bytes that says that its network number holds.
+fn vxlan(data: &[u8]) -> Option<Network<'_>> {
+    let (header, payload) = data.split_first_chunk::<8>()?;
+    (header[0] & 0x08 != 0).then(|| link::ethernet(payload))
+}
+
+/// A header of 8 bytes of version 0, and options whose length it has.
+fn geneve(data: &[u8]) -> Option<Network<'_>> {
+    let (header, rest) = data.split_first_chunk::<8>()?;
+    if header[0] >> 6 != 0 {
+        return None;
+    }
+    let payload = rest.get(usize::from(header[0] & 0x3f) * 4..)?;
+    match u16::from_be_bytes([header[2], header[3]]) {
+        ETHERNET => Some(link::ethernet(payload)),
+        kind => Some(link::ether_type(kind, payload)),
+    }
+}
+
+/// A header of 8 bytes of version 1 that announces a packet, with a length that fits; 4 more bytes if any of its three
+/// lowest bits is set, and then a chain of extension headers if the first of these fields says so.
+fn gtp(data: &[u8]) -> Option<Network<'_>> {
+    const PACKET: u8 = 255;
+    const NEXT: u8 = 0x04;
+    let (header, payload) = data.split_first_chunk::<8>()?;
+    let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    // What was not captured has a length too; what was is not longer than that.
+    if header[0] >> 4 != 3 || header[1] != PACKET || length < payload.len() {
+        return None;
+    }
+    if header[0] & 0x07 == 0 {
+        return Some(by_version(payload));
+    }
+    let (fields, mut payload) = payload.split_first_chunk::<4>()?;
+    let mut next = if header[0] & NEXT != 0 { fields[3] } else { 0 };
+    while next != 0 {
+        let length = usize::from(*payload.first()?) * 4;
+        let (extension, rest) = payload.split_at_checked(length)?;
+        next = *extension.last()?;
+        payload = rest;
+    }
+    Some(by_version(payload))
+}
+
+/// IP whose version is in its first byte.
+fn by_version(data: &[u8]) -> Network<'_> {
+    match data.first().map(|first| first >> 4) {
+        Some(4) => Network::V4(data),
+        Some(6) => Network::V6(data),
+        _ => Network::Other,
+    }
+}
+
+impl Tunnel {
+    /// The same with its addresses in the other order, as an answer has them. The ports stay: the destination's says
+    /// what kind of tunnel it is, in both directions.
+    pub fn turned(self) -> Self {
+        Self { source: self.destination, destination: self.source, ..self }
+    }
+
+    /// Reads the outermost packet of a frame that came through tunnels, from its IP header on; `None` if it did not.
+    pub fn of(outermost: &[u8]) -> Option<Self> {
+        let is_v4 = outermost.first()? >> 4 == 4;
+        let datagram = if is_v4 { ip::datagram_v4(outermost, 0) } else { ip::datagram_v6(outermost, 0) };
+        let Datagram { source, destination, protocol, payload, .. } = datagram.ok()?;
+        let depth = innermost(outermost, Located { at: 0, source, destination, is_v4 }).depth;
+        let port = |at: usize| match payload.get(at..at + 2) {
+            Some(port) if protocol == UDP => u16::from_be_bytes([port[0], port[1]]),
+            _ => 0,
+        };
+        (depth > 0).then(|| Self {
+            source,
+            destination,
+            source_port: port(0),
+            destination_port: port(2),
+            protocol,
+            depth,
+        })
+    }
+}

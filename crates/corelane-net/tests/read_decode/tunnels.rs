@@ -1,0 +1,221 @@
+//! Tunnels: what is opened, and what is not.
+
+use corelane_net::capture::{LinkType, Record};
+use corelane_net::decode::{
+    Closed, DEEPEST, Innermost, NoDatagram, TCP, Tunnel, UDP, datagram_at, innermost, locate, mapped,
+};
+use corelane_net::synth;
+use proptest::prelude::*;
+
+fn v4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + payload.len() as u16).to_be_bytes());
+    packet.extend([0, 1, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+    packet.extend(payload);
+    packet
+}
+
+fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend((payload.len() as u16).to_be_bytes());
+    packet.extend([next, 64]);
+    packet.extend([7; 32]);
+    packet.extend(payload);
+    packet
+}
+
+fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = [5000, port, 8 + payload.len() as u16, 0].map(u16::to_be_bytes).concat();
+    datagram.extend(payload);
+    datagram
+}
+
+/// A UDP datagram from 10.0.0.1 to 10.0.0.2, which is what all tunnels here carry.
+fn inner() -> Vec<u8> {
+    let mut packet = v4(UDP, &udp(53, b"payload"));
+    packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    packet
+}
+
+fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&[2; 12][..], &kind.to_be_bytes(), payload].concat()
+}
+
+fn open(frame: &[u8]) -> Innermost {
+    innermost(frame, locate(LinkType::RAW, frame).expect("a sound header"))
+}
+
+/// The tunnels in a frame; also checks where they lead.
+fn depth(frame: &[u8]) -> u8 {
+    let found = open(frame);
+    assert_eq!(found.closed, None);
+    if found.depth > 0 {
+        assert_eq!(found.located.source, mapped(0x0a00_0001));
+        let datagram = datagram_at(frame, found.located.at, frame.len() as u32).expect("a datagram");
+        assert_eq!(&datagram.payload[8..], b"payload");
+    }
+    found.depth
+}
+
+#[test]
+fn each_tunnel_is_opened_where_its_headers_fit() {
+    let (ip, frame) = (inner(), ethernet(0x0800, &inner()));
+    let tagged = ethernet(0x8100, &[&[0, 7, 0x88, 0x47, 0, 0, 0x11, 64][..], &ip].concat());
+    let gre = |headers: &[u8], payload: &[u8]| v4(47, &[headers, payload].concat());
+    let on = |port: u16, headers: &[u8], payload: &[u8]| v4(UDP, &udp(port, &[headers, payload].concat()));
+    let vxlan = [8, 0, 0, 0, 0, 0, 1, 0];
+    let gtp = |flags: u8, length: usize, rest: &[u8]| [&[flags, 255, 0, length as u8, 0, 0, 0, 1][..], rest].concat();
+    let erspan_2 = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 1, 0, 1, 0, 0, 0, 0];
+    let erspan_3 = [0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let changed = |bytes: &[u8], at: usize, value: u8| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] = value;
+        bytes
+    };
+    let ppp = |protocol: &[u8], length: usize| [&[0x20, 1, 0x88, 0x0b, 0, length as u8, 0, 1][..], protocol].concat();
+    let length = ip.len();
+    for (name, expected, frame) in [
+        ("IPv4 in IPv4", 1, v4(4, &ip)),
+        ("IPv4 in IPv6", 1, v6(4, &ip)),
+        ("IPv4 behind an extension header of IPv6", 1, v6(60, &[&[4, 0, 0, 0, 0, 0, 0, 0][..], &ip].concat())),
+        ("protocol 41 carries IPv6 only", 0, v4(41, &ip)),
+        ("protocol 4 carries IPv4 only", 0, v4(4, &v6(59, &[]))),
+        ("an inner header that is cut", 0, v4(4, &ip[..19])),
+        ("GRE", 1, gre(&[0, 0, 8, 0], &ip)),
+        ("GRE with all fields", 1, gre(&[0xb0, 0, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], &ip)),
+        ("GRE with routing", 0, gre(&[0x40, 0, 8, 0, 0, 0, 0, 0], &ip)),
+        ("GRE of version 2", 0, gre(&[0, 2, 8, 0], &ip)),
+        ("GRE with a key that is cut", 0, v4(47, &[0x20, 0, 8, 0, 1])),
+        ("GRE with ARP", 0, gre(&[0, 0, 8, 6], &ip)),
+        ("NVGRE", 1, gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 1], &frame)),
+        ("NVGRE, tags and labels", 1, gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 1], &tagged)),
+        ("MPLS in GRE", 1, gre(&[0, 0, 0x88, 0x47, 0, 0, 0x11, 64], &ip)),
+        ("ERSPAN I", 1, gre(&[0, 0, 0x88, 0xbe], &frame)),
+        ("ERSPAN II", 1, gre(&erspan_2, &frame)),
+        ("ERSPAN II of another version", 0, gre(&changed(&erspan_2, 8, 0x20), &frame)),
+        ("ERSPAN III", 1, gre(&erspan_3, &frame)),
+        ("ERSPAN III, a platform's header", 1, gre(&[&changed(&erspan_3, 19, 1)[..], &[0; 8]].concat(), &frame)),
+        ("ERSPAN III with IP", 1, gre(&changed(&erspan_3, 18, 2 << 2), &ip)),
+        ("ERSPAN III with another frame", 0, gre(&changed(&erspan_3, 18, 1 << 2), &frame)),
+        ("ERSPAN III of another version", 0, gre(&changed(&erspan_3, 8, 0x10), &frame)),
+        ("PPTP", 1, gre(&ppp(&[0xff, 3, 0, 0x21], length + 4), &ip)),
+        ("PPTP, PPP's short form", 1, gre(&ppp(&[0x21], length + 1), &ip)),
+        ("PPTP, another protocol of PPP", 0, gre(&ppp(&[0xc0, 0x21], length + 2), &ip)),
+        ("PPTP whose payload is shorter", 0, gre(&ppp(&[0x21], 19), &ip)),
+        ("PPP without a key", 0, gre(&[0, 1, 0x88, 0x0b, 0x21], &ip)),
+        ("VXLAN", 1, on(4789, &vxlan, &frame)),
+        ("VXLAN on Linux's port", 1, on(8472, &vxlan, &tagged)),
+        ("VXLAN on another port", 0, on(4790, &vxlan, &frame)),
+        ("VXLAN whose number does not hold", 0, on(4789, &changed(&vxlan, 0, 0), &frame)),
+        ("VXLAN, cut", 0, on(4789, &vxlan, &frame[..30])),
+        ("Geneve", 1, on(6081, &[0, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
+        ("Geneve with options and IP", 1, on(6081, &[1, 0, 8, 0, 0, 0, 1, 0, 9, 9, 9, 9], &ip)),
+        ("Geneve of version 1", 0, on(6081, &[0x40, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
+        ("Geneve, options cut", 0, on(6081, &[0x3f, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
+        ("GTP", 1, on(2152, &gtp(0x30, length, &[]), &ip)),
+        ("GTP with fields", 1, on(2152, &gtp(0x32, length + 4, &[0, 1, 0, 0]), &ip)),
+        ("GTP, two extensions", 1, on(2152, &gtp(0x34, length + 12, &[0, 0, 0, 1, 1, 0, 0, 2, 1, 0, 0, 0]), &ip)),
+        ("GTP, an extension without length", 0, on(2152, &gtp(0x34, length + 8, &[0, 0, 0, 1, 0, 0, 0, 0]), &ip)),
+        ("GTP, extensions to the end", 0, on(2152, &gtp(0x34, length + 4, &[0, 0, 0, 1]), &[99; 30])),
+        ("GTP of version 2", 0, on(2152, &gtp(0x50, length, &[]), &ip)),
+        ("GTP that carries no packet", 0, on(2152, &changed(&gtp(0x30, length, &[]), 1, 1), &ip)),
+        ("GTP that is longer than it says", 0, on(2152, &gtp(0x30, length - 1, &[]), &ip)),
+        ("TCP", 0, v4(TCP, &udp(4789, &[&vxlan[..], &frame].concat()))),
+        ("behind the end of the datagram", 0, [v4(UDP, &udp(4789, &[])), vxlan.to_vec(), frame].concat()),
+    ] {
+        assert_eq!(depth(&frame), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_tunnel_too_deep_and_a_fragment_are_told_apart_from_none() {
+    let mut frame = inner();
+    for depth in 1..=DEEPEST + 1 {
+        frame = v4(4, &frame);
+        let found = open(&frame);
+        assert_eq!(found.depth, depth.min(DEEPEST));
+        assert_eq!(found.closed, (depth > DEEPEST).then_some(Closed::TooDeep), "{depth}");
+    }
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &ethernet(0x0800, &inner())].concat();
+    for (fragment, frame, closed) in [
+        ([0x20, 0], v4(4, &inner()), true),
+        ([0, 1], v4(47, &inner()), true),
+        ([0x20, 0], v4(UDP, &udp(4789, &vxlan)), true),
+        ([0x20, 0], v4(UDP, &udp(53, &vxlan)), false),
+        // What follows no longer has ports.
+        ([0, 1], v4(UDP, &udp(4789, &vxlan)), false),
+        ([0x20, 0], v4(TCP, &udp(4789, &vxlan)), false),
+    ] {
+        let mut frame = frame;
+        frame[6..8].copy_from_slice(&fragment);
+        let found = open(&frame);
+        assert_eq!((found.depth, found.closed), (0, closed.then_some(Closed::Fragmented)), "{frame:?}");
+    }
+    // A fragment inside is a packet like any other.
+    let mut fragment = inner();
+    fragment[6] = 0x20;
+    let frame = v4(4, &fragment);
+    assert_eq!(open(&frame).depth, 1);
+    assert!(datagram_at(&frame, open(&frame).located.at, 0).expect("a datagram").fragment.is_some());
+}
+
+#[test]
+fn the_outermost_packet_names_the_tunnel() {
+    let vxlan = v4(UDP, &udp(4789, &[&[8, 0, 0, 0, 0, 0, 1, 0][..], &ethernet(0x0800, &v4(4, &inner()))].concat()));
+    let tunnel = Tunnel::of(&vxlan).expect("a tunnel");
+    let expected = Tunnel {
+        source: mapped(0xc000_0201),
+        destination: mapped(0xc000_0202),
+        source_port: 5000,
+        destination_port: 4789,
+        protocol: UDP,
+        depth: 2,
+    };
+    assert_eq!(tunnel, expected);
+    let turned = Tunnel { source: expected.destination, destination: expected.source, ..expected };
+    assert_eq!(tunnel.turned(), turned);
+    let gre = Tunnel::of(&v6(47, &[&[0, 0, 8, 0][..], &inner()].concat())).expect("a tunnel");
+    assert_eq!((gre.protocol, gre.source_port, gre.destination_port, gre.depth), (47, 0, 0, 1));
+    assert_eq!(gre.source, u128::from_be_bytes([7; 16]));
+    assert_eq!((Tunnel::of(&inner()), Tunnel::of(&[])), (None, None));
+}
+
+proptest! {
+    #[test]
+    fn whatever_bytes_lead_into_the_frame(
+        start in prop::collection::vec(prop::sample::select(synth::Tunnel::ALL.to_vec()), 0..4),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut frame = ethernet(0x0800, &inner());
+        frame.extend(bytes);
+        for (number, tunnel) in start.into_iter().enumerate() {
+            let record = Record { time_ns: 0, wire_len: frame.len() as u32, link: LinkType::ETHERNET, data: &frame };
+            frame = tunnel.wrap(&record, number % 2 == 1).expect("it can be wrapped");
+        }
+        for (at, value) in changes {
+            *at.get_mut(&mut frame) = value;
+        }
+        frame.truncate(cut.index(frame.len() + 1));
+        if let Ok(outermost) = locate(LinkType::ETHERNET, &frame) {
+            let found = innermost(&frame, outermost);
+            prop_assert!(found.depth <= DEEPEST && found.located.at >= outermost.at);
+            // It is as sound as the rule for the outermost one wants it.
+            let packet = &frame[usize::from(found.located.at)..];
+            let located = locate(if found.located.is_v4 { LinkType::IPV4 } else { LinkType::IPV6 }, packet);
+            prop_assert_eq!(located.map(|located| (located.source, located.destination)),
+                Ok((found.located.source, found.located.destination)));
+            let tunnel = Tunnel::of(&frame[usize::from(outermost.at)..]);
+            match datagram_at(&frame, outermost.at, frame.len() as u32) {
+                Ok(datagram) if found.depth > 0 => {
+                    let tunnel = tunnel.expect("a tunnel");
+                    prop_assert_eq!((tunnel.source, tunnel.destination), (datagram.source, datagram.destination));
+                    prop_assert_eq!(tunnel.depth, found.depth);
+                }
+                Ok(_) => prop_assert_eq!(tunnel, None),
+                Err(error) => prop_assert_eq!((error, found.depth), (NoDatagram::Malformed, 0)),
+            }
+        }
+    }
+}
