@@ -140,8 +140,8 @@ pub struct Report {
     /// connections, both with the larger first, then by address with the lesser first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceCounts>>,
-    /// Counts of tunnels; in JSON only if they were [opened](crate::Settings::tunnels).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Counts of tunnels, if they were [opened](crate::Settings::tunnels); in JSON only if there were any.
+    #[serde(skip_serializing_if = "Tunnels::are_none")]
     pub tunnels: Option<Tunnels>,
     /// The packets and attempts that were refused for want of [room](crate::limit_memory); in JSON only if there are
     /// any.
@@ -178,6 +178,14 @@ pub struct Tunnels {
     /// Fragments of tunnels' packets, as far as they show it: of UDP only the first fragment has the ports. They are
     /// not opened.
     pub fragmented: u64,
+}
+
+impl Tunnels {
+    /// serde passes a reference.
+    #[expect(clippy::ref_option)]
+    fn are_none(tunnels: &Option<Self>) -> bool {
+        tunnels.unwrap_or_default() == Self::default()
+    }
 }
 
 /// The time and memory of an analysis.
