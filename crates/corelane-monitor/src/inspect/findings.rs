@@ -56,6 +56,8 @@ pub struct Seen {
     pub dns_queries: [u64; 2],
     /// DNS responses, over UDP and over TCP.
     pub dns_responses: [u64; 2],
+    /// SSH handshakes: events.
+    pub ssh: u64,
 }
 
 impl Findings {
@@ -120,5 +122,6 @@ impl Seen {
             self.dns_queries[carrier] += other.dns_queries[carrier];
             self.dns_responses[carrier] += other.dns_responses[carrier];
         }
+        self.ssh += other.ssh;
     }
 }

@@ -6,8 +6,8 @@ use super::talk::{Name, Talk};
 use crate::eve::{self, Events};
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::decode::Tunnel;
-use corelane_net::protocol::Event;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
+use corelane_net::protocol::{Event, Identified};
 
 /// The observer of the conversations of one partition, for one packet or mark.
 pub(super) struct Records<'a> {
@@ -33,7 +33,7 @@ impl Observer<Talk> for Records<'_> {
 
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>) {
         let payload = talk.is_some();
-        let (name, protocol, client, transactions) = match talk {
+        let (name, protocol, first, client, transactions) = match talk {
             Some(mut talk) => {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
                 // needs the memory or the ports.
@@ -41,13 +41,13 @@ impl Observer<Talk> for Records<'_> {
                 self.unanswered_hello(conversation, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
-                (talk.name, protocol, client.unwrap_or(Side::Originator), talk.transactions)
+                (talk.name, protocol, talk.first, client.unwrap_or(Side::Originator), talk.transactions)
             }
-            None => (self.name(conversation), None, Side::Originator, 0),
+            None => (self.name(conversation), None, None, Side::Originator, 0),
         };
         self.findings.over(conversation, protocol, payload);
         if self.wanted.has(Events::FLOW) {
-            let flow = eve::flow::Flow { protocol, payload, transactions, ending };
+            let flow = eve::flow::Flow { protocol, first, payload, transactions, ending };
             let tunnel = ending.tunnel.as_ref();
             let header = header(conversation, client, (&name, tunnel), conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
@@ -72,7 +72,9 @@ impl Records<'_> {
         let seen = &mut self.findings.seen;
         match event {
             Event::Identified(identified) => {
-                talk.identified.get_or_insert(identified);
+                talk.first.get_or_insert(identified.protocol);
+                let client = talk.identified.and_then(|before| before.client).or(identified.client);
+                talk.identified = Some(Identified { client, ..identified });
             }
             Event::Http(exchange) => {
                 talk.transactions += 1;
@@ -110,6 +112,17 @@ impl Records<'_> {
                 if self.wanted.has(Events::DNS) {
                     let header = header(conversation, message.side, talk.names(), message.time_ns, number);
                     self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
+                }
+            }
+            Event::Ssh(handshake) => {
+                talk.transactions += 1;
+                seen.ssh += 1;
+                if let Some(identified) = &mut talk.identified {
+                    identified.client = Some(handshake.client_side);
+                }
+                if self.wanted.has(Events::SSH) {
+                    let header = header(conversation, handshake.client_side, &talk.name, handshake.time_ns, number);
+                    self.lines.push(self.key, |line| eve::ssh::write(line, &header, &handshake));
                 }
             }
             _ => {}

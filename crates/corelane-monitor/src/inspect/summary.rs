@@ -78,6 +78,7 @@ impl Seen {
                 let sum = |counts: [u64; 2]| counts.iter().sum();
                 two(sum(self.dns_queries), "query", sum(self.dns_responses), "response")
             }
+            Protocol::Ssh => plural(self.ssh, "handshake"),
             _ => String::new(),
         }
     }

@@ -3,18 +3,20 @@
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::ClientHello;
-use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, community_id};
+use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, Protocol, community_id};
 
 /// A protocol session, with the facts that its events share.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) keeping: Keeping,
     pub(super) name: Name,
-    /// The protocol that was identified first.
+    /// The protocol that was identified last, with the client that is known since then or before.
     pub(super) identified: Option<Identified>,
+    /// The protocol that was identified first.
+    pub(super) first: Option<Protocol>,
     /// A ClientHello whose answer is still to come, and the number of the packet that brought it, if one did.
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
-    /// Requests, hellos and queries so far.
+    /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
     /// The tunnel that it came through.
     pub(super) tunnel: Option<Box<Tunnel>>,
@@ -59,11 +61,10 @@ impl Talk {
     pub(super) fn new(conversation: &Conversation, name: Name, tunnel: Option<&Tunnel>) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let tunnel = tunnel.map(|&tunnel| Box::new(tunnel));
-        Talk { keeping: Keeping::new(carrier), name, identified: None, hello: None, transactions: 0, tunnel }
+        let keeping = Keeping::new(carrier);
+        Talk { keeping, name, identified: None, first: None, hello: None, transactions: 0, tunnel }
     }
-}
 
-impl Talk {
     /// What its events have in common.
     pub(super) fn names(&self) -> (&Name, Option<&Tunnel>) {
         (&self.name, self.tunnel.as_deref())

@@ -1,13 +1,14 @@
 //! The events of a session.
 
 use super::identify::Identified;
-use super::{dns, http, tls};
+use super::{dns, http, ssh, tls};
 
 /// A fact that a conversation shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The protocol is identified. Behind a proxy's CONNECT, or an upgrade, there may be a second one.
+    /// The protocol is identified. Behind a proxy's CONNECT, an upgrade, or STARTTLS, there may be a
+    /// second one.
     Identified(Identified),
     /// A request and its response.
     Http(Box<http::Exchange>),
@@ -17,6 +18,8 @@ pub enum Event {
     ServerHello(Box<tls::ServerHello>),
     /// A DNS query or response.
     Dns(Box<dns::Message>),
+    /// What both sides of an SSH connection say of themselves.
+    Ssh(Box<ssh::Handshake>),
 }
 
 impl Event {
@@ -28,6 +31,7 @@ impl Event {
             Self::ClientHello(hello) => size_of::<tls::ClientHello>() + hello.heap_bytes(),
             Self::ServerHello(hello) => size_of::<tls::ServerHello>() + hello.heap_bytes(),
             Self::Dns(message) => size_of::<dns::Message>() + message.heap_bytes(),
+            Self::Ssh(handshake) => size_of::<ssh::Handshake>() + handshake.heap_bytes(),
         }
     }
 }

@@ -10,14 +10,14 @@
 //! The guarantees: the events are the same when every piece of a stream is cut into single bytes, and memory stays
 //! within the bounds.
 
-use super::{Carrier, Event, Session, State, dns, http, identify, tls};
+use super::{Carrier, Event, Protocol, Session, State, dns, http, identify, ssh, starttls, tls};
 use crate::conversation::Side;
 
 /// A named target.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     ("session_stream", session_stream),
     ("session_datagrams", session_datagrams),
     ("http", http),
@@ -26,6 +26,8 @@ pub const TARGETS: [Target; 8] = [
     ("dns_datagrams", dns_datagrams),
     ("http_requests", http_requests),
     ("http_responses", http_responses),
+    ("ssh", ssh),
+    ("starttls", starttls),
 ];
 
 /// The most heap bytes of a session: those of its largest parser.
@@ -109,6 +111,8 @@ fn check(session: &Session) {
         State::Http(_) => size_of::<http::Http>() + http::MOST,
         State::Tls(_) => size_of::<tls::Tls>() + tls::MOST,
         State::Dns(_) => size_of::<dns::Dns>() + dns::MOST,
+        State::Ssh(_) => size_of::<ssh::Ssh>() + ssh::MOST,
+        State::Starttls(_) => size_of::<starttls::Starttls>() + starttls::MOST,
         State::Over => 0,
     };
     let held = session.heap_bytes();
@@ -155,6 +159,19 @@ pub fn dns_stream(bytes: &[u8]) {
 /// DNS over UDP, whatever it looks like.
 pub fn dns_datagrams(bytes: &[u8]) {
     compare(bytes, || inside(State::Dns(Box::default()), Carrier::Datagrams));
+}
+
+/// SSH, whatever it looks like.
+pub fn ssh(bytes: &[u8]) {
+    compare(bytes, || inside(State::Ssh(Box::default()), Carrier::Stream));
+}
+
+/// The dialogues that change to TLS, whatever they look like.
+pub fn starttls(bytes: &[u8]) {
+    for protocol in [Protocol::Smtp, Protocol::Ftp, Protocol::Pop3, Protocol::Imap] {
+        let dialogue = || starttls::Starttls::new(protocol, Side::Originator).expect("one of those that change");
+        compare(bytes, || inside(State::Starttls(Box::new(dialogue())), Carrier::Stream));
+    }
 }
 
 /// HTTP/1 of the client alone, the bytes as they are.

@@ -1,9 +1,10 @@
-//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS and DNS.
+//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, DNS and
+//! SSH.
 //!
 //! A [`Session`] takes the bytes of one conversation in order, as an [`Application`] gets them, and makes [`Event`]s.
-//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`]), the
-//! parser gets the bytes so far and all that follow. For all other protocols only the name is of interest, and the
-//! session wants no more bytes.
+//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`],
+//! [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP, POP3 and IMAP are watched until they
+//! change to TLS. For all other protocols only the name is of interest, and the session wants no more bytes.
 //!
 //! # Guarantees
 //!
@@ -16,7 +17,7 @@
 //! # Crates that it uses
 //!
 //! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS. `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint. `memchr` finds ends of lines. All other work is small
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `memchr` finds ends of lines. All other work is small
 //! enough to be read here.
 //!
 //! # Where things are
@@ -25,7 +26,8 @@
 //! |---|---|
 //! | this file, `event.rs` | a session and its states; its events |
 //! | `identify/` | the rules, in their order, and the evidence |
-//! | `http/`, `tls/`, `dns/` | a parser each, and its results as types |
+//! | `http/`, `tls/`, `dns/`, `ssh/` | a parser each, and its results as types |
+//! | `starttls.rs` | the dialogues that change to TLS |
 //! | `community_id.rs`, `text.rs` | a flow's name in every tool; text for printing |
 //! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
 
@@ -36,6 +38,8 @@ mod event;
 pub mod fuzz;
 pub mod http;
 pub mod identify;
+pub mod ssh;
+mod starttls;
 mod text;
 pub mod tls;
 
@@ -75,6 +79,8 @@ enum State {
     Http(Box<http::Http>),
     Tls(Box<tls::Tls>),
     Dns(Box<dns::Dns>),
+    Ssh(Box<ssh::Ssh>),
+    Starttls(Box<starttls::Starttls>),
     /// The protocol is known and of no further interest, or will never be known.
     Over,
 }
@@ -104,8 +110,16 @@ impl Session {
             State::Tls(tls) => tls.data(side, time_ns, bytes, out),
             State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
             State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
+            State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
+            State::Starttls(dialogue) => {
+                let used = dialogue.data(side, bytes);
+                if dialogue.agreed() {
+                    self.tunnel(side, time_ns, &bytes[used..], out);
+                }
+            }
             State::Over => {}
         }
+        self.leave();
     }
 
     /// Takes a gap of `missing` bytes of a side. Events are appended to `out`.
@@ -115,8 +129,11 @@ impl Session {
             State::Http(http) => http.gap(side, time_ns, missing, out),
             State::Tls(tls) => tls.gap(side, missing),
             State::Dns(dns) => dns.gap(side, missing),
+            State::Ssh(ssh) => ssh.gap(side, out),
+            State::Starttls(dialogue) => dialogue.gap(side),
             State::Over => {}
         }
+        self.leave();
     }
 
     /// Takes the end of a side: no bytes of it follow. Events are appended to `out`.
@@ -128,8 +145,11 @@ impl Session {
             }
             State::Http(http) => http.end(side, time_ns, out),
             State::Tls(tls) => tls.end(side),
+            State::Ssh(ssh) => ssh.end(side, out),
+            State::Starttls(dialogue) => dialogue.end(),
             State::Dns(_) | State::Over => {}
         }
+        self.leave();
     }
 
     /// Whether more bytes of a side are of use.
@@ -138,6 +158,8 @@ impl Session {
             State::Identifying(_) | State::Http(_) => true,
             State::Tls(tls) => tls.wants(side),
             State::Dns(dns) => dns.wants(side),
+            State::Ssh(ssh) => ssh.wants(side),
+            State::Starttls(dialogue) => !dialogue.is_over(),
             State::Over => false,
         }
     }
@@ -149,6 +171,8 @@ impl Session {
             State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
             State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
             State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
+            State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
+            State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
             State::Over => 0,
         }
     }
@@ -174,7 +198,9 @@ impl Session {
             }
             Protocol::Tls => State::Tls(Box::default()),
             Protocol::Dns => State::Dns(Box::default()),
-            _ => State::Over,
+            Protocol::Ssh => State::Ssh(Box::default()),
+            other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
+                .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
         };
         let State::Identifying(identifier) = std::mem::replace(&mut self.state, state) else {
             return;
@@ -217,6 +243,18 @@ impl Session {
         }
     }
 
+    /// Drops a parser that needs no more bytes of either side.
+    fn leave(&mut self) {
+        let is_over = match &self.state {
+            State::Ssh(ssh) => ssh.is_over(),
+            State::Starttls(dialogue) => dialogue.is_over(),
+            _ => false,
+        };
+        if is_over {
+            self.state = State::Over;
+        }
+    }
+
     /// Goes on with another protocol; `bytes` are the first of a side.
     fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         self.layers += 1;
@@ -224,13 +262,17 @@ impl Session {
             true => State::Identifying(Box::new(Identifier::new())),
             false => State::Over,
         };
-        let State::Http(mut http) = std::mem::replace(&mut self.state, next) else {
-            return;
+        let rests = match std::mem::replace(&mut self.state, next) {
+            State::Http(mut http) => {
+                let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
+                // The tunnel may hold HTTP again, which counts on.
+                Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
+                self.exchanges = http.number();
+                rests
+            }
+            State::Starttls(mut dialogue) => Side::BOTH.map(|side| (side, dialogue.take_rest(side))),
+            _ => return,
         };
-        let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
-        // The tunnel may hold HTTP again, which counts on.
-        Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
-        self.exchanges = http.number();
         for (side, rest) in rests.iter().filter(|(_, rest)| !rest.is_empty()) {
             self.data(*side, time_ns, rest, out);
         }

@@ -34,6 +34,8 @@ struct Found {
     hosts: BTreeSet<String>,
     names: Vec<String>,
     questions: BTreeSet<String>,
+    /// Of the client and of the server of each connection: protocol, software, HASSH.
+    ssh: Vec<[Option<[String; 3]>; 2]>,
 }
 
 impl Found {
@@ -65,6 +67,11 @@ impl Found {
                 self.count(if message.is_response() { "dns_responses" } else { "dns_queries" });
                 self.questions.extend(message.questions.iter().map(|question| question.name.to_string()));
             }
+            Event::Ssh(handshake) => self.ssh.push([handshake.client, handshake.server].map(|peer| {
+                let peer = peer?;
+                let hash = peer.hassh.map(|hassh| hassh.hash).unwrap_or_default();
+                Some([peer.protocol, peer.software, hash].map(String::from))
+            })),
             _ => {}
         }
     }
@@ -105,6 +112,47 @@ fn read(file: &Path) -> Found {
     }
     partition.finish(&mut found);
     found
+}
+
+/// What both sides of the SSH connections say: client, server, each with its HASSH. Computed from the packets with
+/// Python's hashlib; the version lines are tshark's (`TRUTH.json` in `wire`) where it lists them.
+///
+/// - ssh-on-port-80: tshark takes the port for HTTP and lists none.
+/// - ssh-server-pre-banner-data: tshark does not find the server's line behind the 35 lines in front of it, which RFC
+///   4253, section 4.2, allows.
+/// - ssh-reverse-ssh: the connection was opened by the server, which answers the key exchange.
+#[rustfmt::skip]
+const SSH: [(&str, [&str; 3], [&str; 3]); 5] = [
+    ("ssh-on-port-80.pcap", ["2.0", "OpenSSH_5.2", "21b457a327ce7a2d4fce5ef2c42400bd"],
+        ["2.0", "OpenSSH_5.8p1", "60205d0b53ffd441ead5c43b5a6f1bc7"]),
+    ("ssh-reverse-ssh.pcap", ["2.0", "AsyncSSH_2.8.1", "18f369389d126cfeecade20e1ea5ff9b"],
+        ["2.0", "dropbear_2018.76", "413e646031ea5204c5ec2fe2d5b7946e"]),
+    ("ssh-server-pre-banner-data.pcap", ["2.0", "OpenSSH_9.7", "7994d3e86b804f8317899f8b2eeb1059"],
+        ["2.0", "OpenSSH_9.2p1", "425d29fe50d8e4f5e37efb6e24bcf660"]),
+    ("ssh-single-conn.pcap", ["2.0", "OpenSSH_3.8.1p1", "c4fd9343cba76d12f0dd523fbe7c4da1"],
+        ["1.99", "OpenSSH_3.9p1", "f430cd6761697a6a658ee1d45ed22e49"]),
+    ("ssh-version_199.pcap", ["1.99", "Cisco-1.25", "3cc67862bceac0f334c62ad1b76895b4"],
+        ["2.0", "Cisco-1.25", "3cc67862bceac0f334c62ad1b76895b4"]),
+];
+
+#[test]
+fn ssh_connections_say_what_tshark_lists_and_what_it_overlooks() {
+    let Some(folder) = captures().map(|folder| folder.join("wire")).filter(|wire| wire.join("TRUTH.json").exists())
+    else {
+        return;
+    };
+    let truth = std::fs::read_to_string(folder.join("TRUTH.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
+    for (name, client, server) in SSH {
+        let found = read(&folder.join(name)).ssh;
+        assert_eq!(found, [[client, server].map(|side| Some(side.map(str::to_owned)))], "{name}");
+        let file = truth.as_array().unwrap().iter().find(|file| file["file"] == name).unwrap();
+        for line in file["ssh"].as_array().unwrap() {
+            let line = line.as_str().unwrap();
+            let has = |side: [&str; 3]| line == format!("SSH-{}-{}", side[0], side[1]);
+            assert!(has(client) || has(server), "{name}: {line}");
+        }
+    }
 }
 
 fn captures() -> Option<PathBuf> {

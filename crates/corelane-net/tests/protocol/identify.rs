@@ -42,6 +42,7 @@ fn streams_are_known_by_their_first_bytes() {
         (b"* OK [CAPABILITY] ready\r\n", Imap, "IMAP greeting", Some(S)),
         (b"\xff\xfd\x18\xff\xfb\x20", Telnet, "Telnet option negotiation", None),
         (b"\0\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01", Dns, "DNS query behind its length", Some(C)),
+        (b"\0\x03\0\x08\x21\x12\xa4\x42abcdefghijkl\0\x19\0\x04", Stun, "STUN request", Some(C)),
     ];
     for &(bytes, protocol, evidence, client) in table {
         assert_eq!(stream(bytes), Some((protocol, evidence, client)), "{}", bytes.escape_ascii());
@@ -123,8 +124,19 @@ fn datagrams_are_known_one_by_one() {
     micro[17] = 1;
     let netbios =
         [b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\0\x20".to_vec(), vec![b'C'; 32], b"\0\0\x20\0\x01".to_vec()].concat();
+    let wireguard = |kind: u8, length: usize| [vec![kind, 0, 0, 0, 9, 9, 9, 9, 1], vec![0; length - 9]].concat();
+    let [initiation, response] = [wireguard(1, 148), wireguard(2, 92)];
+    let [cookie, keepalive] = [wireguard(3, 64), wireguard(4, 32)];
     #[rustfmt::skip]
     let table: &[(&[u8], Protocol, &str, Option<Side>)] = &[
+        (b"\0\x01\0\0\x21\x12\xa4\x42abcdefghijkl", Stun, "STUN request", Some(C)),
+        (b"\0\x11\0\0\x21\x12\xa4\x42abcdefghijkl", Stun, "STUN indication", None),
+        (b"\x01\x01\0\x0c\x21\x12\xa4\x42abcdefghijkl\0\x20\0\x05\0\x01abc\0\0\0", Stun, "STUN success response", Some(S)),
+        (b"\x01\x11\0\0\x21\x12\xa4\x42abcdefghijkl", Stun, "STUN error response", Some(S)),
+        (&initiation, Wireguard, "WireGuard handshake initiation", Some(C)),
+        (&response, Wireguard, "WireGuard handshake response", Some(S)),
+        (&cookie, Wireguard, "WireGuard cookie reply", None),
+        (&keepalive, Wireguard, "WireGuard transport data", None),
         (&dhcp, Dhcp, "DHCP request with its cookie", Some(C)),
         (&ntp, Ntp, "NTP client mode", Some(C)),
         (&quic(0xc3, 1, 1200), Quic, "QUIC Initial packet", None),
@@ -162,6 +174,21 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
     ntp[40] = 1;
     ntp[1] = 17;
     assert_eq!(datagram(&ntp), None, "no stratum");
+    let stun = b"\x01\x01\0\x08\x21\x12\xa4\x42abcdefghijkl\0\x20\0\x04abcd";
+    assert!(datagram(stun).is_some());
+    for (at, byte, why) in
+        [(0, 0x81, "the first bits"), (7, 0x43, "the cookie"), (3, 7, "words"), (23, 5, "an attribute")]
+    {
+        let mut wrong = stun.to_vec();
+        wrong[at] = byte;
+        assert_eq!((datagram(&wrong), stream(&wrong)), (None, None), "{why}");
+    }
+    assert_eq!(datagram([&stun[..], &[0; 4]].concat()), None, "longer than it says");
+    let wireguard = |kind: u8, length: usize| [vec![kind, 0, 0, 0, 9, 9, 9, 9], vec![0; length - 8]].concat();
+    for (kind, length) in [(1, 149), (2, 91), (3, 80), (4, 16), (4, 40), (5, 64)] {
+        assert_eq!(datagram(wireguard(kind, length)), None, "{kind} of {length}");
+    }
+    assert_eq!(datagram([vec![4, 0, 0, 0], vec![0; 60]].concat()), None, "for no receiver");
     let mut dhcp = vec![0; 244];
     dhcp[..4].copy_from_slice(&[3, 1, 6, 0]);
     dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
@@ -219,7 +246,7 @@ fn what_is_hopeless_wants_no_more() {
     assert!(!alone.wants(C), "the other side says nothing");
 
     let mut known = Session::new(Carrier::Stream);
-    known.data(C, 0, b"SSH-2.0-x\r\n", &mut events);
+    known.data(C, 0, b"\x13BitTorrent protocol", &mut events);
     assert!(!known.wants(C) && !known.wants(S));
 }
 

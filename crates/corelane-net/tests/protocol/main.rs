@@ -5,5 +5,7 @@ mod dns;
 mod http;
 mod identify;
 mod properties;
+mod ssh;
+mod starttls;
 mod support;
 mod tls;

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Words that lead deep into the parsers.
-const WORDS: [&[u8]; 57] = [
+const WORDS: [&[u8]; 75] = [
     b"\x80\x1c\x01\x03\x01\x00\x03\x00\x00\x00\x10\x00\x00\x35aaaaaaaaaaaaaaaa",
     b"GET / HTTP/1.1\r\n",
     b"HEAD /x HTTP/1.0\r\n",
@@ -63,6 +63,24 @@ const WORDS: [&[u8]; 57] = [
     b"\x00\x00\x06\x04\x00\x00\x00\x00\x00",
     b"\x13BitTorrent protocol",
     b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    b"SSH-1.99-y z\n",
+    b"\x00\x00\x00\x48\x04\x14cccccccccccccccc",
+    b"\x00\x00\x00\x01k\x00\x00\x00\x00\x00\x00\x00\x01e\x00\x00\x00\x00\x00\x00\x00\x01m\x00\x00\x00\x00",
+    b"\x00\x00\x00\x01c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+    b"\x00\x00\x00\x0c\x0a\x1e",
+    b"\x00\x00\x00\x05\x03\x02",
+    b"STARTTLS\r\n",
+    b"AUTH TLS\r\n",
+    b"STLS\r\n",
+    b"a STARTTLS\r\n",
+    b"a OK\r\n",
+    b"DATA\r\n",
+    b"354 go\r\n",
+    b".\r\n",
+    b"BDAT 9\r\n",
+    b"234-\n234 x\r\n",
+    b"500 no\r\n",
+    b"\x00\x01\x00\x08\x21\x12\xa4\x42abcdefghijkl",
 ];
 
 /// What a side says: words and noise.

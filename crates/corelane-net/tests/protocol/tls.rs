@@ -105,6 +105,11 @@ fn server_hello(version: u16, cipher: u16, random: &[u8; 32], extensions: &[Vec<
     message(2, &content.concat())
 }
 
+/// A record with a whole ServerHello.
+pub(crate) fn server_hello_record() -> Vec<u8> {
+    record(22, &server_hello(0x0303, 0xc02f, &[3; 32], &[]))
+}
+
 fn hellos(steps: &[(Side, Step)]) -> (Vec<ClientHello>, Vec<ServerHello>) {
     let (mut clients, mut servers) = (Vec::new(), Vec::new());
     for event in run(Carrier::Stream, steps) {

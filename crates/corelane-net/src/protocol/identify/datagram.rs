@@ -3,11 +3,16 @@
 use super::protocol::Protocol;
 use super::rule::Says::{self, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
+use super::stun::stun;
 use crate::protocol::dns;
 
 /// The rules in their order; the first yes is the verdict.
-pub(super) const RULES: [fn(&[u8]) -> Says; 7] =
-    [dhcp, quic, bittorrent_table, netbios_name, dns_message, bittorrent_transport, ntp];
+pub(super) const RULES: [fn(&[u8]) -> Says; 9] =
+    [dhcp, quic, stun_message, bittorrent_table, netbios_name, dns_message, bittorrent_transport, ntp, wireguard];
+
+fn stun_message(bytes: &[u8]) -> Says {
+    stun(bytes, false)
+}
 
 fn dns_message(bytes: &[u8]) -> Says {
     match dns::looks_like(bytes, false) {
@@ -178,6 +183,23 @@ fn ntp(bytes: &[u8]) -> Says {
         3 => Yes(Protocol::Ntp, "NTP client mode", Client),
         4 => Yes(Protocol::Ntp, "NTP server mode", Server),
         5 => Yes(Protocol::Ntp, "NTP broadcast mode", Server),
+        _ => No,
+    }
+}
+
+/// One of the four messages: its type, three zeros, and its length. Only the data have no fixed length: they come in
+/// blocks of 16 bytes behind a receiver that is never zero and a counter that never comes to its highest two bytes.
+fn wireguard(bytes: &[u8]) -> Says {
+    let (&[kind, 0, 0, 0], rest) = bytes.split_first_chunk::<4>().unwrap_or((&[0; 4], &[])) else {
+        return No;
+    };
+    match (kind, bytes.len()) {
+        (1, 148) => Yes(Protocol::Wireguard, "WireGuard handshake initiation", Client),
+        (2, 92) => Yes(Protocol::Wireguard, "WireGuard handshake response", Server),
+        (3, 64) => Yes(Protocol::Wireguard, "WireGuard cookie reply", Either),
+        (4, 32..) if rest.len() % 16 == 12 && rest[..4] != [0; 4] && rest[10..12] == [0; 2] => {
+            Yes(Protocol::Wireguard, "WireGuard transport data", Either)
+        }
         _ => No,
     }
 }

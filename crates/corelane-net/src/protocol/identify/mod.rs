@@ -18,6 +18,7 @@ mod datagram;
 mod protocol;
 mod rule;
 mod stream;
+mod stun;
 
 pub use protocol::{Identified, Protocol};
 pub use rule::PREFIX;

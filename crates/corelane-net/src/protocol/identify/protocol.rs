@@ -40,6 +40,10 @@ pub enum Protocol {
     NetbiosNames,
     /// Telnet.
     Telnet,
+    /// STUN and TURN, with the magic cookie.
+    Stun,
+    /// WireGuard.
+    Wireguard,
 }
 
 impl Protocol {
@@ -62,6 +66,8 @@ impl Protocol {
             Self::Dhcp => "dhcp",
             Self::NetbiosNames => "netbios-ns",
             Self::Telnet => "telnet",
+            Self::Stun => "stun",
+            Self::Wireguard => "wireguard",
         }
     }
 }

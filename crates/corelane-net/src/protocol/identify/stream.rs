@@ -4,6 +4,7 @@ use super::protocol::Protocol;
 use super::rule::PREFIX;
 use super::rule::Says::{self, More, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
+use super::stun::stun;
 use crate::protocol::dns;
 
 /// The bytes that a rule over a stream examines.
@@ -15,7 +16,7 @@ pub(super) struct Seen<'a> {
 }
 
 /// The rules in their order; a rule counts when all before it have said no.
-pub(super) const RULES: [fn(Seen<'_>) -> Says; 12] = [
+pub(super) const RULES: [fn(Seen<'_>) -> Says; 13] = [
     http2_preface,
     http1_request,
     http1_status,
@@ -27,6 +28,7 @@ pub(super) const RULES: [fn(Seen<'_>) -> Says; 12] = [
     text_greeting,
     telnet_options,
     http2_settings,
+    stun_message,
     dns_over_tcp,
 ];
 
@@ -443,6 +445,10 @@ fn telnet_options(seen: Seen<'_>) -> Says {
         (true, false) => More,
         (true, true) => Yes(Protocol::Telnet, "Telnet option negotiation", Either),
     }
+}
+
+fn stun_message(seen: Seen<'_>) -> Says {
+    stun(seen.own, true)
 }
 
 fn dns_over_tcp(seen: Seen<'_>) -> Says {

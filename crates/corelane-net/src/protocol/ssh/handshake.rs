@@ -1,0 +1,50 @@
+//! What both sides of an SSH connection say of themselves.
+
+use crate::conversation::Side;
+
+/// What the two sides say before they encrypt. One of them may not have been seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// The time of the last byte that told something, in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The side that is the client. Where no packet shows it, that is the originator.
+    pub client_side: Side,
+    /// What the client says.
+    pub client: Option<Peer>,
+    /// What the server says.
+    pub server: Option<Peer>,
+}
+
+/// What one side says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The version of the protocol, such as `2.0`.
+    pub protocol: Box<str>,
+    /// The software, without comments, such as `OpenSSH_9.7`.
+    pub software: Box<str>,
+    /// The fingerprint of its offer, if that was seen.
+    pub hassh: Option<Hassh>,
+}
+
+/// A fingerprint, HASSH of a client or HASSH server of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hassh {
+    /// The MD5 of the text, in hexadecimal.
+    pub hash: Box<str>,
+    /// The algorithms, separated by commas in each of the four lists, which are separated by semicolons.
+    pub text: Box<str>,
+}
+
+impl Handshake {
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        [&self.client, &self.server].into_iter().flatten().map(Peer::heap_bytes).sum()
+    }
+}
+
+impl Peer {
+    fn heap_bytes(&self) -> usize {
+        let hassh = self.hassh.as_ref().map_or(0, |hassh| hassh.hash.len() + hassh.text.len());
+        self.protocol.len() + self.software.len() + hassh
+    }
+}

@@ -1,0 +1,96 @@
+//! Dialogues that change to TLS, and those that do not.
+
+use crate::support::{C, S, Step, data, run};
+use crate::tls::{client_hello, server_hello_record};
+use corelane_net::conversation::Side;
+use corelane_net::protocol::{Carrier, Event, Session};
+
+/// The protocols and the hellos of a dialogue, in order. It is run whole, in single bytes, and with each step cut in
+/// two anywhere.
+fn names(steps: &[(Side, Step)]) -> Vec<&'static str> {
+    let name = |event: &Event| match event {
+        Event::Identified(found) => found.protocol.name(),
+        Event::ClientHello(_) => "hello",
+        Event::ServerHello(_) => "answer",
+        _ => "other",
+    };
+    let whole: Vec<_> = run(Carrier::Stream, steps).iter().map(name).collect();
+    for piece in [2, 3, 7, 40] {
+        let cut = crate::support::run_in_pieces(Carrier::Stream, steps, piece);
+        assert_eq!(cut.iter().map(name).collect::<Vec<_>>(), whole, "in pieces of {piece}");
+    }
+    whole
+}
+
+/// A dialogue, C: and S: before each line, with the hellos behind it.
+fn dialogue(lines: &[&str]) -> Vec<(Side, Step)> {
+    let mut steps: Vec<_> = lines
+        .iter()
+        .map(|line| (if line.starts_with("C:") { C } else { S }, data(format!("{}\r\n", &line[2..]))))
+        .collect();
+    steps.push((C, data(client_hello())));
+    steps.push((S, data(server_hello_record())));
+    steps
+}
+
+#[test]
+fn tls_begins_where_both_agree() {
+    let smtp = ["S:220-mail.example", "S:220 ESMTP", "C:EHLO a", "S:250-mail.example", "S:250 STARTTLS"];
+    let to_tls = |lines: &[&str], name: &str| {
+        assert_eq!(names(&dialogue(lines)), [name, "tls", "hello", "answer"], "{lines:?}");
+    };
+    to_tls(&[&smtp[..], &["C:starttls", "S:220-go", "S:220 ahead"]].concat(), "smtp");
+    to_tls(&["S:220 FTP", "C:AUTH SSL", "S:504 no", "C:AUTH TLS", "S:234-yes", "S: 234 not yet", "S:234 now"], "ftp");
+    to_tls(&["S:+OK", "C:STLS", "S:+OK"], "pop3");
+    to_tls(&["S:* OK x", "C:a1 CAPABILITY", "S:* CAPABILITY", "S:a1 OK", "C:a2 STARTTLS", "S:a2 OK"], "imap");
+    // Commands may be sent before the answers to earlier ones, one of which may be a refusal.
+    to_tls(&[&smtp[..], &["C:NOOP", "C:BAD", "C:STARTTLS", "S:250 ok", "S:500 what?", "S:220 go"]].concat(), "smtp");
+    // The greeting was not captured.
+    to_tls(&["C:EHLO a", "S:250 STARTTLS", "C:STARTTLS", "S:220 go"], "smtp");
+    // The client's hello comes in front of the answer, as far as the capture shows.
+    let mut early = dialogue(&[&smtp[..], &["C:STARTTLS", "S:220 go"]].concat());
+    let at = early.len() - 3;
+    early.swap(at, at + 1);
+    assert_eq!(names(&early), ["smtp", "tls", "hello", "answer"]);
+}
+
+#[test]
+fn nothing_else_is_taken_for_an_agreement() {
+    let smtp = ["S:220 ESMTP", "C:EHLO a", "S:250 STARTTLS"];
+    let stays = |lines: &[&str]| assert_eq!(names(&dialogue(&[&smtp, lines].concat())), ["smtp"], "{lines:?}");
+    stays(&["C:STARTTLS", "S:454 not now"]);
+    stays(&["C:STARTTLS", "S:250 ok"]);
+    stays(&["C:STARTTLS now", "S:220 go"]);
+    stays(&["S:220 go"]);
+    // A mail's content.
+    stays(&["C:DATA", "S:354 go", "C:Subject: x", "C:", "C:STARTTLS", "S:220 odd", "C:..", "C:."]);
+    stays(&["C:BDAT 20 LAST", "C:STARTTLS", "C:STARTTLS", "S:220 odd"]);
+    stays(&["C:RCPT TO:<a>", "C:DATA", "S:550 no", "S:354 go", "C:STARTTLS", "S:220 odd"]);
+    assert_eq!(names(&dialogue(&["S:* OK x", "C:a STARTTLS", "S:b OK", "S:* OK"])), ["imap"]);
+    // The mail is over, or was refused.
+    let mail = ["C:DATA", "S:354 go", "C:STARTTLS", "C:.", "S:250 ok", "C:STARTTLS", "S:220 go"];
+    assert_eq!(names(&dialogue(&[&smtp[..], &mail].concat())).len(), 4);
+    let refused = ["C:DATA", "S:503 no", "C:STARTTLS", "S:220 go"];
+    assert_eq!(names(&dialogue(&[&smtp[..], &refused].concat())).len(), 4);
+}
+
+#[test]
+fn a_dialogue_is_not_watched_for_ever() {
+    let begin = [(S, data("220 ESMTP\r\n")), (C, data("EHLO a\r\n"))];
+    let end = dialogue(&["C:STARTTLS", "S:220 go"]);
+    let between = |steps: &[(Side, Step)]| names(&[&begin, steps, &end].concat()).len();
+    assert_eq!(between(&[(C, data("NOOP\r\n".repeat(1000)))]), 4);
+    assert_eq!(between(&[(C, data("NOOP\r\n".repeat(20_000)))]), 1);
+    assert_eq!(between(&[(S, data("250-x\r\n".repeat(20_000)))]), 1);
+    assert_eq!(between(&[(C, data("x".repeat(9000) + "\r\n"))]), 4, "a long line is no command");
+    assert_eq!(between(&[(S, Step::Gap(3))]), 1);
+
+    let mut session = Session::new(Carrier::Stream);
+    let mut events = Vec::new();
+    for (side, bytes) in [(S, "220 ESMTP\r\n".to_owned()), (C, "EHLO a\r\nSTARTTLS\r\n".to_owned())] {
+        session.data(side, 0, bytes.as_bytes(), &mut events);
+    }
+    assert!(session.wants(C));
+    session.data(C, 0, &[22; 20 << 10], &mut events);
+    assert!(!session.wants(C) && !session.wants(S) && session.heap_bytes() == 0, "too much waits for the answer");
+}
