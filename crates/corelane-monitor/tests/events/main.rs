@@ -7,3 +7,4 @@ mod order;
 mod support;
 mod truth;
 mod tunnels;
+mod wire;

@@ -56,7 +56,7 @@ impl Found {
                 let queries = dns["queries"].as_array().into_iter().flatten();
                 self.questions.extend(queries.filter_map(|query| text(&query["rrname"])));
             }
-            // The captures of SSH are compared in `wire.rs`; tshark counts packets of SSH here.
+            // Compared in `wire.rs`; what tshark counts here are packets.
             "ssh" => self.count("ssh", true),
             "flow" => self.count("flows", true),
             other => panic!("{other}"),

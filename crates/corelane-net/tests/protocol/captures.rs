@@ -45,6 +45,9 @@ impl Found {
 
     fn event(&mut self, event: Event) {
         match event {
+            Event::Identified(found) if matches!(found.protocol.name(), "ntp" | "stun" | "wireguard") => {
+                self.count(found.protocol.name());
+            }
             Event::Http(exchange) => {
                 if let Some(request) = &exchange.request {
                     self.count("http_requests");
@@ -193,6 +196,10 @@ fn the_protocol_counts_are_those_of_tshark_but_for_what_is_explained() {
         pairs.push(("sni_distinct", theirs["sni_distinct"].as_u64().unwrap_or(0), {
             found.names.iter().collect::<BTreeSet<_>>().len() as u64
         }));
+        // tshark counts packets; each of these conversations has one.
+        for (ours, name) in [("ntp", "ntp"), ("stun", "stun"), ("wireguard", "wg")] {
+            pairs.push((ours, theirs["protocols"][name].as_u64().unwrap_or(0), counted(ours)));
+        }
         for (field, theirs, ours) in pairs {
             let known = DIFFERENT.iter().find(|known| known.0 == name && known.1 == field);
             compared.insert((name.to_owned(), field.to_owned()));

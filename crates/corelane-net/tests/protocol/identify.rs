@@ -118,6 +118,8 @@ fn datagrams_are_known_one_by_one() {
     let mut ntp = vec![0; 48];
     ntp[0] = 0x23;
     ntp[40] = 0xe9;
+    let mut monlist = vec![0; 48];
+    monlist[..4].copy_from_slice(&[0x17, 0, 3, 42]);
     let mut micro = vec![0; 20];
     micro[0] = 0x41;
     micro[3] = 77;
@@ -139,6 +141,11 @@ fn datagrams_are_known_one_by_one() {
         (&keepalive, Wireguard, "WireGuard transport data", None),
         (&dhcp, Dhcp, "DHCP request with its cookie", Some(C)),
         (&ntp, Ntp, "NTP client mode", Some(C)),
+        // A scanner's request for the list of clients, as masscan sends it, and the first bytes of an answer.
+        (&monlist, Ntp, "NTP private mode, request", Some(C)),
+        (b"\xd7\0\x03\x2a\0\x02\0\x08aaaaaaaabbbbbbbb", Ntp, "NTP private mode, response", Some(S)),
+        (b"\x16\x02\0\x01\0\0\0\0\0\0\0\0", Ntp, "NTP control mode, query", Some(C)),
+        (b"\x16\x82\0\x01\x06\x15\0\0\0\0\0\x05a=\"b\"\0\0\0", Ntp, "NTP control mode, response", Some(S)),
         (&quic(0xc3, 1, 1200), Quic, "QUIC Initial packet", None),
         (&quic(0xd3, 0x6b33_43cf, 1200), Quic, "QUIC Initial packet", None),
         (b"\x80\0\0\0\0\x01x\x01y\0\0\0\x01", Quic, "QUIC version negotiation", Some(S)),
@@ -174,6 +181,10 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
     ntp[40] = 1;
     ntp[1] = 17;
     assert_eq!(datagram(&ntp), None, "no stratum");
+    assert_eq!(datagram(b"\x17\0\x03\x2e\0\0\0\0"), None, "no request");
+    assert_eq!(datagram(b"\x17\0\x03\x2a\0\x02\0\x08aaaa"), None, "items that do not fit");
+    assert_eq!(datagram(b"\x16\x02\0\x01\0\0\0\0\0\0\0\x08aaaa"), None, "bytes that are not there");
+    assert_eq!(datagram(b"\x16\x0d\0\x01\0\0\0\0\0\0\0\0"), None, "no operation");
     let stun = b"\x01\x01\0\x08\x21\x12\xa4\x42abcdefghijkl\0\x20\0\x04abcd";
     assert!(datagram(stun).is_some());
     for (at, byte, why) in

@@ -7,8 +7,19 @@ use super::stun::stun;
 use crate::protocol::dns;
 
 /// The rules in their order; the first yes is the verdict.
-pub(super) const RULES: [fn(&[u8]) -> Says; 9] =
-    [dhcp, quic, stun_message, bittorrent_table, netbios_name, dns_message, bittorrent_transport, ntp, wireguard];
+pub(super) const RULES: [fn(&[u8]) -> Says; 11] = [
+    dhcp,
+    quic,
+    stun_message,
+    bittorrent_table,
+    netbios_name,
+    dns_message,
+    bittorrent_transport,
+    ntp,
+    ntp_control,
+    ntp_private,
+    wireguard,
+];
 
 fn stun_message(bytes: &[u8]) -> Says {
     stun(bytes, false)
@@ -183,6 +194,56 @@ fn ntp(bytes: &[u8]) -> Says {
         3 => Yes(Protocol::Ntp, "NTP client mode", Client),
         4 => Yes(Protocol::Ntp, "NTP server mode", Server),
         5 => Yes(Protocol::Ntp, "NTP broadcast mode", Server),
+        _ => No,
+    }
+}
+
+/// NTP's mode 6, which reads and sets a server's variables (RFC 9327): an operation that exists, and as many bytes as
+/// are counted, filled up to words. A key and a digest may follow.
+fn ntp_control(bytes: &[u8]) -> Says {
+    let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
+        return No;
+    };
+    let counted = usize::from(u16::from_be_bytes([header[10], header[11]])).next_multiple_of(4);
+    let is_response = header[1] & 0x80 != 0;
+    let possible = header[0] & 0xc7 == 6
+        && (1..=4).contains(&(header[0] >> 3 & 7))
+        && matches!(header[1] & 0x1f, 1..=12 | 31)
+        && matches!(rest.len().checked_sub(counted), Some(0 | 20 | 24));
+    match possible {
+        // A query has no error, no status, and one part.
+        true if !is_response && header[1] & 0x60 == 0 && header[4..6] == [0; 2] && header[8..10] == [0; 2] => {
+            Yes(Protocol::Ntp, "NTP control mode, query", Client)
+        }
+        true if is_response => Yes(Protocol::Ntp, "NTP control mode, response", Server),
+        _ => No,
+    }
+}
+
+/// NTP's mode 7, by which one implementation is managed, and which its lists of clients have made known. Scanners send
+/// it: an implementation and a request that exist, and items whose number and size fit.
+fn ntp_private(bytes: &[u8]) -> Says {
+    let Some((header, rest)) = bytes.split_first_chunk::<8>() else {
+        return No;
+    };
+    let number = |at: usize| usize::from(u16::from_be_bytes([header[at] & 0xf, header[at + 1]]));
+    let items = number(4) * number(6);
+    let is_response = header[0] & 0x80 != 0;
+    let possible = header[0] & 7 == 7
+        && (2..=4).contains(&(header[0] >> 3 & 7))
+        && matches!((header[2], header[3]), (0 | 2 | 3, 0..=45))
+        && header[6] & 0xf0 == 0
+        && bytes.len().is_multiple_of(4);
+    match possible {
+        true if is_response && items == rest.len() => Yes(Protocol::Ntp, "NTP private mode, response", Server),
+        // A request has no error, and is filled up to a fixed length; a time, a key and a digest may follow.
+        true if !is_response
+            && header[0] & 0x40 == 0
+            && header[4] & 0xf0 == 0
+            && (items..=184 + 28).contains(&rest.len()) =>
+        {
+            Yes(Protocol::Ntp, "NTP private mode, request", Client)
+        }
         _ => No,
     }
 }

@@ -1,0 +1,103 @@
+//! Events of SSH, from captures and from hand-made packets, and of TLS behind STARTTLS.
+
+use crate::support::{captures, of, of_bytes, plan};
+use corelane_monitor::{Inspection, QueueKind};
+use corelane_net::capture::{Options, Reader};
+use serde_json::{Value, json};
+
+/// A TCP connection from 10.0.0.1 to 10.0.0.2 as raw IP; each piece is a segment of the client (true) or the server.
+fn connection(port: u16, pieces: &[(bool, &[u8])]) -> Vec<u8> {
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
+    let mut next = [100_u32, 500];
+    let opening: [(bool, u8, &[u8]); 3] = [(true, 0x02, b""), (false, 0x12, b""), (true, 0x10, b"")];
+    let talk = pieces.iter().map(|&(from_client, bytes)| (from_client, 0x18, bytes));
+    let closing: [(bool, u8, &[u8]); 2] = [(true, 0x11, b""), (false, 0x11, b"")];
+    for (number, (from_client, flags, bytes)) in opening.into_iter().chain(talk).chain(closing).enumerate() {
+        let (from, to) = if from_client { (0, 1) } else { (1, 0) };
+        let mut segment = [[40_000, port][from].to_be_bytes(), [40_000, port][to].to_be_bytes()].concat();
+        segment.extend(next[from].to_be_bytes());
+        segment.extend(next[to].to_be_bytes());
+        segment.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
+        segment.extend(bytes);
+        next[from] += bytes.len() as u32 + u32::from(flags & 3 != 0);
+        let length = 20 + segment.len() as u16;
+        capture.extend((1_700_000_000 + number as u32).to_le_bytes());
+        capture.extend(0_u32.to_le_bytes());
+        capture.extend([u32::from(length).to_le_bytes(); 2].concat());
+        capture.extend([0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, 6, 0, 0]);
+        capture.extend([10, 0, 0, 1 + from as u8, 10, 0, 0, 1 + to as u8]);
+        capture.extend(segment);
+    }
+    capture
+}
+
+fn events(capture: &[u8]) -> Vec<Value> {
+    of_bytes(capture, &Inspection::default(), &plan(1, QueueKind::Lane, 64)).events().collect()
+}
+
+/// A record with a ClientHello of one cipher suite and no extensions.
+fn client_hello() -> Vec<u8> {
+    let content = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
+    let message = [&[1, 0, 0, content.len() as u8][..], &content].concat();
+    [&[22, 3, 1, 0, message.len() as u8][..], &message].concat()
+}
+
+#[test]
+fn a_connection_of_ssh_has_one_event() {
+    let pieces: [(bool, &[u8]); 2] = [(false, b"Hello\r\nSSH-2.0-server\r\n"), (true, b"SSH-2.0-client note\r\n")];
+    let found = events(&connection(2222, &pieces));
+    let [ssh, flow] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(ssh["event_type"], "ssh");
+    let side = |name: &str| json!({ "proto_version": "2.0", "software_version": name });
+    assert_eq!(ssh["ssh"], json!({ "client": side("client"), "server": side("server") }));
+    assert_eq!((&ssh["src_port"], &ssh["pcap_cnt"]), (&json!(40_000), &json!(7)), "the end of the last side made it");
+    assert_eq!(ssh["timestamp"], "2023-11-14T22:13:24.000000+0000", "the last that was told");
+    assert_eq!((&flow["app_proto"], &flow["flow"]["tx_cnt"]), (&json!("ssh"), &json!(1)));
+    assert_eq!(flow.get("app_proto_orig"), None);
+}
+
+#[test]
+fn a_flow_that_changes_to_tls_says_what_it_was() {
+    let hello = client_hello();
+    let pieces: [(bool, &[u8]); 6] = [
+        (false, b"220 mail.example ESMTP\r\n"),
+        (true, b"EHLO a\r\n"),
+        (false, b"250-mail.example\r\n250 STARTTLS\r\n"),
+        (true, b"STARTTLS\r\n"),
+        (false, b"220 go\r\n"),
+        (true, &hello),
+    ];
+    let found = events(&connection(25, &pieces));
+    let [tls, flow] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((&tls["event_type"], &tls["tls"]["client_handshake"]["ciphers"]), (&json!("tls"), &json!([0x1301])));
+    assert_eq!((&flow["app_proto"], &flow["app_proto_orig"]), (&json!("tls"), &json!("smtp")));
+    assert_eq!(tls["flow_id"], flow["flow_id"]);
+}
+
+/// Each has one connection: the client's port and software, the server's software, and their HASSH as
+/// `protocol/captures.rs` of `corelane-net` has them.
+#[test]
+fn captures_of_ssh_give_both_sides() {
+    let Some(folder) = captures().map(|folder| folder.join("wire")).filter(|wire| wire.is_dir()) else { return };
+    for (name, port, client, server) in [
+        ("ssh-on-port-80.pcap", 49_656, ["OpenSSH_5.2", "21b45"], ["OpenSSH_5.8p1", "60205"]),
+        // The server opened it.
+        ("ssh-reverse-ssh.pcap", 22, ["AsyncSSH_2.8.1", "18f36"], ["dropbear_2018.76", "413e6"]),
+        ("ssh-server-pre-banner-data.pcap", 55_343, ["OpenSSH_9.7", "7994d"], ["OpenSSH_9.2p1", "425d2"]),
+        ("ssh-single-conn.pcap", 49_244, ["OpenSSH_3.8.1p1", "c4fd9"], ["OpenSSH_3.9p1", "f430c"]),
+        ("ssh-version_199.pcap", 59_139, ["Cisco-1.25", "3cc67"], ["Cisco-1.25", "3cc67"]),
+    ] {
+        let reader = Reader::open(&folder.join(name), &Options::default()).expect("a capture");
+        let run = of(reader, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+        let found: Vec<Value> = run.events().collect();
+        let [ssh, flow] = &found[..] else { panic!("{name}: {found:?}") };
+        for (side, [software, hash]) in [("client", client), ("server", server)] {
+            let side = &ssh["ssh"][side];
+            assert_eq!(side["software_version"], software, "{name}");
+            assert!(side["hassh"]["hash"].as_str().is_some_and(|whole| whole.starts_with(hash)), "{name}");
+            assert!(side["hassh"]["string"].as_str().is_some_and(|text| text.matches(';').count() == 3), "{name}");
+        }
+        assert_eq!((&ssh["src_port"], &flow["src_port"]), (&json!(port), &json!(port)), "{name}");
+        assert!(run.findings.seen.ssh == 1 && ssh["pcap_cnt"].is_u64(), "{name}");
+    }
+}
