@@ -7,7 +7,11 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A connection with one request and its response, and a DNS query without an answer. Link type 101, raw IP.
+/// The server's port, whether the client sends it, sequence number, acknowledgment, flags, payload.
+type Segment<'a> = (u16, bool, u32, u32, u8, &'a [u8]);
+
+/// A connection with one request and its response, version lines of SSH, and a DNS query without an answer. Link type
+/// 101, raw IP.
 fn conversations() -> Vec<u8> {
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
     let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
@@ -15,17 +19,20 @@ fn conversations() -> Vec<u8> {
     let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let (asked, answered) = (1 + request.len() as u32, 501 + response.len() as u32);
     let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
-    let segments: [(bool, u32, u32, u8, &[u8]); 6] = [
-        (true, 0, 0, 0x02, b""),
-        (false, 500, 1, 0x12, b""),
-        (true, 1, 501, 0x18, request),
-        (false, 501, asked, 0x18, response),
-        (true, asked, answered, 0x11, b""),
-        (false, answered, asked + 1, 0x11, b""),
+    let (http, ssh) = (8080, 2222);
+    let segments: [Segment; 8] = [
+        (http, true, 0, 0, 0x02, b""),
+        (http, false, 500, 1, 0x12, b""),
+        (http, true, 1, 501, 0x18, request),
+        (http, false, 501, asked, 0x18, response),
+        (http, true, asked, answered, 0x11, b""),
+        (http, false, answered, asked + 1, 0x11, b""),
+        (ssh, true, 1, 1, 0x19, b"SSH-2.0-asks\r\n"),
+        (ssh, false, 1, 15, 0x19, b"SSH-2.0-answers\r\n"),
     ];
     let mut frames = Vec::new();
-    for (from_client, sequence, acknowledgment, flags, payload) in segments {
-        let ports: (u16, u16) = if from_client { (40_000, 8080) } else { (8080, 40_000) };
+    for (port, from_client, sequence, acknowledgment, flags, payload) in segments {
+        let ports: (u16, u16) = if from_client { (40_000, port) } else { (port, 40_000) };
         let mut segment = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
         segment.extend(sequence.to_be_bytes());
         segment.extend(acknowledgment.to_be_bytes());
@@ -103,20 +110,21 @@ fn events_go_to_the_standard_output_instead_of_the_report() {
     let outcome = run(corelane(["monitor", "--eve", "-"]).arg(file(&folder))).code(0).silent();
     let events = events(&outcome.stdout);
     let types: Vec<&str> = events.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["http", "dns", "flow", "flow", "stats"]);
+    assert_eq!(types, ["http", "ssh", "dns", "flow", "flow", "flow", "stats"]);
     let http = &events[0];
     assert_eq!((&http["src_ip"], &http["dest_port"], &http["pcap_cnt"]), (&"10.0.0.1".into(), &8080.into(), &4.into()));
     assert_eq!((&http["http"]["hostname"], &http["http"]["status"]), (&"example.com".into(), &200.into()));
     assert_eq!(http["timestamp"], "2023-11-14T22:13:23.000000+0000");
     assert!(http["community_id"].as_str().unwrap().starts_with("1:"));
-    assert_eq!(events[1]["dns"]["queries"][0]["rrname"], "example.org");
-    let flow = events.iter().find(|event| event["event_type"] == "flow" && event["proto"] == "TCP").unwrap();
+    assert_eq!(events[1]["ssh"]["server"]["software_version"], "answers");
+    assert_eq!(events[2]["dns"]["queries"][0]["rrname"], "example.org");
+    let flow = events.iter().find(|event| event["event_type"] == "flow" && event["dest_port"] == 8080).unwrap();
     assert_eq!(flow["flow_id"], http["flow_id"]);
     assert_eq!((&flow["app_proto"], &flow["flow"]["state"]), (&"http".into(), &"closed".into()));
     assert_eq!(flow["flow"]["pkts_toserver"], 3);
-    let stats = &events[4]["stats"];
-    assert_eq!((&stats["decoder"]["pkts"], &stats["flow"]["total"]), (&7.into(), &2.into()));
-    assert_eq!(stats["app_layer"]["tx"]["http"], 1);
+    let stats = &events[6]["stats"];
+    assert_eq!((&stats["decoder"]["pkts"], &stats["flow"]["total"]), (&9.into(), &3.into()));
+    assert_eq!((&stats["app_layer"]["tx"]["http"], &stats["app_layer"]["tx"]["ssh"]), (&1.into(), &1.into()));
 
     // Both reports in one place would be neither.
     let outcome = run(corelane(["monitor", "--format", "json", "--eve", "-"]).arg(file(&folder))).code(2);
@@ -126,7 +134,9 @@ fn events_go_to_the_standard_output_instead_of_the_report() {
 #[test]
 fn the_types_of_events_can_be_chosen() {
     let folder = Folder::new();
-    for (types, expected) in [("http", vec!["http"]), ("dns,stats", vec!["dns", "stats"]), ("alert", vec![])] {
+    for (types, expected) in
+        [("http", vec!["http"]), ("dns,stats", vec!["dns", "stats"]), ("ssh", vec!["ssh"]), ("alert", vec![])]
+    {
         let outcome =
             run(corelane(["monitor", "--eve", "-", "--eve-types", types]).arg(file(&folder))).code(0).silent();
         let found: Vec<Value> = events(&outcome.stdout).into_iter().map(|event| event["event_type"].clone()).collect();
@@ -180,7 +190,7 @@ fn several_files_give_the_events_of_one() {
 fn the_summary_tells_the_protocols() {
     let folder = Folder::new();
     let outcome = run(corelane(["monitor", "--protocols"]).arg(file(&folder))).code(0).silent();
-    for part in ["Protocols\n", "http ", "1 request, 1 response\n", "1 query, 0 responses\n"] {
+    for part in ["Protocols\n", "http ", "1 request, 1 response\n", "1 query, 0 responses\n", "1 handshake\n"] {
         assert!(outcome.stdout.contains(part), "{part} is not in {}", outcome.stdout);
     }
 }
@@ -216,7 +226,7 @@ fn damage_costs_what_is_damaged() {
     let cut = folder.file("cut.pcap", &bytes);
     let outcome = run(corelane(["monitor", "--eve", "-"]).arg(&cut)).code(1);
     let found: Vec<Value> = events(&outcome.stdout).into_iter().map(|event| event["event_type"].clone()).collect();
-    assert_eq!(found, ["http", "flow", "stats"]);
+    assert_eq!(found, ["http", "ssh", "flow", "flow", "stats"]);
 }
 
 #[test]

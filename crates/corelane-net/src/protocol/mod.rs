@@ -1,5 +1,5 @@
-//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, DNS and
-//! SSH.
+//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, SSH and
+//! DNS.
 //!
 //! A [`Session`] takes the bytes of one conversation in order, as an [`Application`] gets them, and makes [`Event`]s.
 //! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`],
@@ -17,8 +17,8 @@
 //! # Crates that it uses
 //!
 //! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS. `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `memchr` finds ends of lines. All other work is small
-//! enough to be read here.
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `memchr` finds ends of
+//! lines. All other work is small enough to be read here.
 //!
 //! # Where things are
 //!
