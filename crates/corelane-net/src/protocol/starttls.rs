@@ -19,7 +19,7 @@ pub(super) const LINE: usize = 512;
 /// The most bytes of the client that wait for an answer.
 pub(super) const HELD: usize = 16 << 10;
 /// The most bytes of a side that are watched.
-pub(super) const WATCHED: u64 = 64 << 10;
+pub(super) const WATCHED: usize = 64 << 10;
 /// The most bytes on the heap of a connection, in buffers that reserve up to twice the bytes that they need.
 pub(super) const MOST: usize = 2 * (HELD + 3 * LINE);
 
@@ -80,8 +80,8 @@ pub(super) struct Starttls {
 #[derive(Debug, Default)]
 struct Line {
     kept: Vec<u8>,
-    /// Bytes of the side so far.
-    seen: u64,
+    /// Bytes of the side so far; those that were held and turned out to be commands count twice.
+    seen: usize,
 }
 
 /// Whether the client has asked for TLS.
@@ -130,10 +130,10 @@ impl Starttls {
     pub(super) fn data(&mut self, side: Side, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() && !self.is_over() {
-            used += self.step(side, &bytes[used..]);
-            if self.lines[side.index()].seen > WATCHED {
-                self.is_over = true;
-            }
+            let left = WATCHED.saturating_sub(self.lines[side.index()].seen);
+            let here = &bytes[used..];
+            used += self.step(side, &here[..here.len().min(left)]);
+            self.is_over |= left == 0;
         }
         used
     }
@@ -176,7 +176,7 @@ impl Starttls {
         let is_client = side == self.client;
         let line = &mut self.lines[side.index()];
         if is_client && self.asked == Asked::Waiting {
-            line.seen += bytes.len() as u64;
+            line.seen += bytes.len();
             let room = HELD - self.held.len();
             self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
             self.is_over |= bytes.len() > room;
@@ -184,13 +184,13 @@ impl Starttls {
         }
         if is_client && self.part > 0 {
             let taken = bytes.len().min(usize::try_from(self.part).unwrap_or(usize::MAX));
-            line.seen += taken as u64;
+            line.seen += taken;
             self.part -= taken as u64;
             return taken;
         }
         let end = memchr::memchr(b'\n', bytes);
         let taken = end.map_or(bytes.len(), |end| end + 1);
-        line.seen += taken as u64;
+        line.seen += taken;
         let room = LINE - line.kept.len();
         line.kept.extend_from_slice(&bytes[..taken.min(room)]);
         if end.is_some() {
@@ -245,13 +245,10 @@ impl Starttls {
         } else if self.asked == Asked::Waiting && refuses {
             self.asked = Asked::Doubtful;
             let held = std::mem::take(&mut self.held);
-            let seen = self.lines[self.client.index()].seen;
             let mut at = 0;
             while at < held.len() && !self.is_over {
                 at += self.step(self.client, &held[at..]);
             }
-            // They were counted when they came.
-            self.lines[self.client.index()].seen = seen;
         }
         match self.mail {
             Mail::Wanted | Mail::Doubtful if answer.starts_with(b"354") => self.mail = Mail::Inside,

@@ -200,6 +200,7 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
         assert_eq!(datagram(wireguard(kind, length)), None, "{kind} of {length}");
     }
     assert_eq!(datagram([vec![4, 0, 0, 0], vec![0; 60]].concat()), None, "for no receiver");
+    assert_eq!(datagram([vec![4, 0, 0, 0], vec![9; 60]].concat()), None, "a counter that is too high");
     let mut dhcp = vec![0; 244];
     dhcp[..4].copy_from_slice(&[3, 1, 6, 0]);
     dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);

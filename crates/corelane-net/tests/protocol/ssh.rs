@@ -119,9 +119,11 @@ fn the_client_is_the_side_that_acts_as_one() {
     assert_eq!(client(begin(C, "a,kex-strict-s-v00@openssh.com")), Some(S));
     assert_eq!(client(begin(C, "a")), Some(C), "the one that opened, where nothing shows it");
     for (kind, of_client) in [(30, true), (31, false), (32, true), (33, false), (34, true)] {
-        let mut steps = begin(C, "a");
-        steps.push((S, data(packet(&[kind, 0]))));
-        assert_eq!(client(steps), Some(if of_client { S } else { C }), "{kind}");
+        for side in Side::BOTH {
+            let mut steps = begin(C, "a");
+            steps.push((side, data(packet(&[kind, 0]))));
+            assert_eq!(client(steps), Some(if of_client { side } else { side.other() }), "{kind}");
+        }
     }
 }
 
@@ -138,10 +140,20 @@ fn what_is_seen_of_one_side_is_told_without_the_other() {
     let found = handshake(&lost).unwrap();
     assert_eq!((said(&found.client), said(&found.server)), (("2.0", "a"), ("2.0", "b")));
     assert!(text(&found.client).is_some() && text(&found.server).is_none());
+    let picked_up = [(C, data("?")), (C, Step::Gap(9)), (C, data("SSH-2.0-a\r\n")), (C, data(kexinit(LISTS)))];
+    assert!(text(&handshake(&picked_up).unwrap().client).is_some(), "a gap before the first line");
     // Of SSH 1 there is no more than the version.
-    let old = [(S, data("SSH-1.5-1.2.27\n")), (C, data("SSH-1.5-OpenSSH\n"))];
-    let found = handshake(&old).unwrap();
-    assert_eq!((said(&found.client), said(&found.server)), (("1.5", "OpenSSH"), ("1.5", "1.2.27")));
+    for (client, server) in [("1.5", "1.5"), ("1.5", "1.99"), ("1.99", "1.5")] {
+        let old = [(S, data(format!("SSH-{server}-b\n"))), (C, data(format!("SSH-{client}-a\n")))];
+        let found = handshake(&old).unwrap();
+        assert_eq!((said(&found.client), said(&found.server)), ((client, "a"), (server, "b")));
+        let mut session = Session::new(Carrier::Stream);
+        for (side, step) in &old {
+            let Step::Data(bytes) = step else { panic!() };
+            session.data(*side, 0, bytes, &mut Vec::new());
+        }
+        assert!(!session.wants(C) && !session.wants(S));
+    }
 }
 
 #[test]

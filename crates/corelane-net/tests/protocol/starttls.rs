@@ -66,6 +66,9 @@ fn nothing_else_is_taken_for_an_agreement() {
     stays(&["C:DATA", "S:354 go", "C:Subject: x", "C:", "C:STARTTLS", "S:220 odd", "C:..", "C:."]);
     stays(&["C:BDAT 20 LAST", "C:STARTTLS", "C:STARTTLS", "S:220 odd"]);
     stays(&["C:RCPT TO:<a>", "C:DATA", "S:550 no", "S:354 go", "C:STARTTLS", "S:220 odd"]);
+    // A line inside an answer.
+    let features = ["S:220 FTP", "C:FEAT", "C:AUTH TLS", "S:211-what", "S:234 inside", "S:211 end", "S:500 no"];
+    assert_eq!(names(&dialogue(&features)), ["ftp"]);
     assert_eq!(names(&dialogue(&["S:* OK x", "C:a STARTTLS", "S:b OK", "S:* OK"])), ["imap"]);
     // The mail is over, or was refused.
     let mail = ["C:DATA", "S:354 go", "C:STARTTLS", "C:.", "S:250 ok", "C:STARTTLS", "S:220 go"];
@@ -82,8 +85,14 @@ fn a_dialogue_is_not_watched_for_ever() {
     assert_eq!(between(&[(C, data("NOOP\r\n".repeat(1000)))]), 4);
     assert_eq!(between(&[(C, data("NOOP\r\n".repeat(20_000)))]), 1);
     assert_eq!(between(&[(S, data("250-x\r\n".repeat(20_000)))]), 1);
+    // The agreement lies just within what is watched, or reaches out of it.
+    let until = |before: usize| (S, data("x".repeat(before - 13) + "\r\n"));
+    assert_eq!(between(&[until((64 << 10) - 8)]), 4);
+    assert_eq!(between(&[until((64 << 10) - 7)]), 1);
     assert_eq!(between(&[(C, data("x".repeat(9000) + "\r\n"))]), 4, "a long line is no command");
     assert_eq!(between(&[(S, Step::Gap(3))]), 1);
+    let picked_up = [(S, data("?")), (S, Step::Gap(3))];
+    assert_eq!(names(&[&picked_up, &begin[..], &end].concat()).len(), 4, "a gap before the first line");
 
     let mut session = Session::new(Carrier::Stream);
     let mut events = Vec::new();

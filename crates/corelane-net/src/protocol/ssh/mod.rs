@@ -9,8 +9,10 @@
 //! 4. The session makes one [`Handshake`]: when both sides have told what they tell and the client is known, or when
 //!    no more can come.
 //!
-//! A side is done when its part is read, when its bytes are something else, and at a gap. SSH 1 has no KEXINIT, so its
-//! sides are done behind the version line.
+//! A side is done when its part is read, when its bytes are something else, and at a gap. SSH 1 has no KEXINIT, so
+//! where a side speaks nothing else both are done behind their version lines. Of the key exchange by RSA alone (RFC
+//! 4432), which hardly any program offers first, the server sends the first message and is taken for the client, unless
+//! a name shows it.
 //!
 //! The fingerprints are HASSH and HASSH server, by Salesforce's published description: the MD5 of the names of the
 //! algorithms, in the side's order, for key exchange, encryption, authentication and compression, of the direction in

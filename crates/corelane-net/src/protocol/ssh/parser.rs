@@ -132,6 +132,9 @@ impl Ssh {
 
     /// Makes the event, when all is known or no more can come.
     fn finish(&mut self, out: &mut Vec<Event>) {
+        if self.halves.iter().any(Half::is_old) {
+            self.halves.iter_mut().filter(|half| half.told.version.is_some()).for_each(Half::finish);
+        }
         let done = |half: &Half| half.at == At::Done;
         let told = |half: &Half| done(half) || half.told.offer.is_some();
         let known = self.client.is_some() && self.halves.iter().all(told);
@@ -237,14 +240,16 @@ impl Half {
             self.finish();
             return Step::Nothing;
         };
-        // SSH 1 exchanges keys in packets of another form; version 1.99 says that the server knows both.
-        let is_old = version.0.starts_with("1.") && &*version.0 != "1.99";
         self.told.version = Some(version);
         self.at = At::Header;
-        if is_old {
-            self.finish();
-        }
         Step::Told
+    }
+
+    /// Whether the side speaks SSH 1 alone, which exchanges keys in packets of another form. Version 1.99 says that it
+    /// speaks SSH 2 too.
+    fn is_old(&self) -> bool {
+        let version = self.told.version.as_ref().map_or("", |(protocol, _)| protocol);
+        version.starts_with("1.") && version != "1.99"
     }
 
     /// The length that a packet says, which does not count itself.
