@@ -91,16 +91,16 @@ fn tunnels_are_opened_for_events_unless_they_are_not_wanted() {
     let of = |options: &[&str]| run(corelane(["monitor"]).args(options).arg(&file)).code(0).silent().stdout;
     let opened = events(&of(&["--eve", "-"]));
     let types: Vec<&str> = opened.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["http", "dns", "flow", "flow", "stats"]);
-    assert!(opened[..4].iter().all(|event| event["tunnel"]["src_ip"] == "192.0.2.1"));
-    assert_eq!(opened[4]["stats"]["corelane"]["tunnels"]["opened"], 7);
+    assert_eq!(types, ["http", "ssh", "dns", "flow", "flow", "flow", "stats"]);
+    assert!(opened[..6].iter().all(|event| event["tunnel"]["src_ip"] == "192.0.2.1"));
+    assert_eq!(opened[6]["stats"]["corelane"]["tunnels"]["opened"], 9);
     let closed = events(&of(&["--eve", "-", "--tunnels=off"]));
     assert_eq!(closed.len(), 1);
     assert!(closed[0]["stats"]["corelane"]["tunnels"].is_null());
     let report = |options: &[&str]| serde_json::from_str::<Value>(&of(options)).unwrap();
     let (outside, inside) = (report(&["--format", "json"]), report(&["--format", "json", "--tunnels"]));
     assert_eq!((&outside["flows"], outside.get("tunnels")), (&0.into(), None));
-    assert_eq!((&inside["flows"], &inside["tunnels"]["opened"]), (&2.into(), &7.into()));
+    assert_eq!((&inside["flows"], &inside["tunnels"]["opened"]), (&3.into(), &9.into()));
     assert!(of(&["--protocols"]).contains("tunnelled"));
 }
 

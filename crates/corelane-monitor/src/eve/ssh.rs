@@ -51,6 +51,7 @@ mod tests {
             destination: "10.0.0.2:22".parse().unwrap(),
             is_tcp: true,
             community_id: "1:x=",
+            tunnel: None,
         };
         let mut line = Vec::new();
         write(&mut line, &header, &handshake);

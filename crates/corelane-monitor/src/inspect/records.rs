@@ -121,7 +121,7 @@ impl Records<'_> {
                     identified.client = Some(handshake.client_side);
                 }
                 if self.wanted.has(Events::SSH) {
-                    let header = header(conversation, handshake.client_side, &talk.name, handshake.time_ns, number);
+                    let header = header(conversation, handshake.client_side, talk.names(), handshake.time_ns, number);
                     self.lines.push(self.key, |line| eve::ssh::write(line, &header, &handshake));
                 }
             }
