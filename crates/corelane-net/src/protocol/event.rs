@@ -12,7 +12,7 @@ pub enum Event {
     Identified(Identified),
     /// A request and its response.
     Http(Box<http::Exchange>),
-    /// A TLS client's first message.
+    /// A TLS client's first message, over TCP or in QUIC.
     ClientHello(Box<tls::ClientHello>),
     /// The server's answer to a ClientHello.
     ServerHello(Box<tls::ServerHello>),

@@ -1,8 +1,8 @@
-//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, SSH and
-//! DNS.
+//! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, DNS, QUIC
+//! and SSH.
 //!
 //! A [`Session`] takes the bytes of one conversation in order, as an [`Application`] gets them, and makes [`Event`]s.
-//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`],
+//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`], [`quic`],
 //! [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP, POP3 and IMAP are watched until they
 //! change to TLS. For all other protocols only the name is of interest, and the session wants no more bytes.
 //!
@@ -17,8 +17,8 @@
 //! # Crates that it uses
 //!
 //! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS. `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `memchr` finds ends of
-//! lines. All other work is small enough to be read here.
+//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `aes`, `aes-gcm`, `hkdf` and `sha2`
+//! decrypt QUIC's Initial packets. `memchr` finds ends of lines. All other work is small enough to be read here.
 //!
 //! # Where things are
 //!
@@ -26,7 +26,7 @@
 //! |---|---|
 //! | this file, `event.rs` | a session and its states; its events |
 //! | `identify/` | the rules, in their order, and the evidence |
-//! | `http/`, `tls/`, `dns/`, `ssh/` | a parser each, and its results as types |
+//! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, and its results as types |
 //! | `starttls.rs` | the dialogues that change to TLS |
 //! | `community_id.rs`, `text.rs` | a flow's name in every tool; text for printing |
 //! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
@@ -38,6 +38,7 @@ mod event;
 pub mod fuzz;
 pub mod http;
 pub mod identify;
+pub mod quic;
 pub mod ssh;
 mod starttls;
 mod text;
@@ -79,6 +80,7 @@ enum State {
     Http(Box<http::Http>),
     Tls(Box<tls::Tls>),
     Dns(Box<dns::Dns>),
+    Quic(Box<quic::Quic>),
     Ssh(Box<ssh::Ssh>),
     Starttls(Box<starttls::Starttls>),
     /// The protocol is known and of no further interest, or will never be known.
@@ -111,6 +113,12 @@ impl Session {
             State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
             State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
             State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
+            State::Quic(quic) => {
+                quic.datagram(side, time_ns, bytes, out);
+                if !Side::BOTH.into_iter().any(|side| quic.wants(side)) {
+                    self.state = State::Over;
+                }
+            }
             State::Starttls(dialogue) => {
                 let used = dialogue.data(side, bytes);
                 if dialogue.agreed() {
@@ -131,7 +139,8 @@ impl Session {
             State::Dns(dns) => dns.gap(side, missing),
             State::Ssh(ssh) => ssh.gap(side, out),
             State::Starttls(dialogue) => dialogue.gap(side),
-            State::Over => {}
+            // Datagrams have no gaps.
+            State::Quic(_) | State::Over => {}
         }
         self.leave();
     }
@@ -147,7 +156,7 @@ impl Session {
             State::Tls(tls) => tls.end(side),
             State::Ssh(ssh) => ssh.end(side, out),
             State::Starttls(dialogue) => dialogue.end(),
-            State::Dns(_) | State::Over => {}
+            State::Dns(_) | State::Quic(_) | State::Over => {}
         }
         self.leave();
     }
@@ -160,6 +169,7 @@ impl Session {
             State::Dns(dns) => dns.wants(side),
             State::Ssh(ssh) => ssh.wants(side),
             State::Starttls(dialogue) => !dialogue.is_over(),
+            State::Quic(quic) => quic.wants(side),
             State::Over => false,
         }
     }
@@ -173,6 +183,7 @@ impl Session {
             State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
             State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
             State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
+            State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
             State::Over => 0,
         }
     }
@@ -199,6 +210,7 @@ impl Session {
             Protocol::Tls => State::Tls(Box::default()),
             Protocol::Dns => State::Dns(Box::default()),
             Protocol::Ssh => State::Ssh(Box::default()),
+            Protocol::Quic => State::Quic(Box::default()),
             other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
                 .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
         };

@@ -5,6 +5,7 @@ mod dns;
 mod http;
 mod identify;
 mod properties;
+mod quic;
 mod ssh;
 mod starttls;
 mod support;

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Words that lead deep into the parsers.
-const WORDS: [&[u8]; 75] = [
+const WORDS: [&[u8]; 79] = [
     b"\x80\x1c\x01\x03\x01\x00\x03\x00\x00\x00\x10\x00\x00\x35aaaaaaaaaaaaaaaa",
     b"GET / HTTP/1.1\r\n",
     b"HEAD /x HTTP/1.0\r\n",
@@ -81,6 +81,10 @@ const WORDS: [&[u8]; 75] = [
     b"234-\n234 x\r\n",
     b"500 no\r\n",
     b"\x00\x01\x00\x08\x21\x12\xa4\x42abcdefghijkl",
+    b"\x01\x06\x00\x34\x01\x00\x00\x30\x03\x03",
+    b"\x05\x06\x40\x04\x10",
+    b"\x09\x02\x00\x00\x00\x00\x06\x00\x0a",
+    b"\xc0\x00\x00\x00\x01\x08original\x01c\x00\x14",
 ];
 
 /// What a side says: words and noise.

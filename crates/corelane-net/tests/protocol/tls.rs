@@ -16,7 +16,7 @@ fn words(values: &[u16]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_be_bytes()).collect()
 }
 
-fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
+pub(crate) fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
     [kind.to_be_bytes().to_vec(), counted::<2>(content)].concat()
 }
 
@@ -28,7 +28,7 @@ fn message(kind: u8, content: &[u8]) -> Vec<u8> {
     [vec![kind], counted::<3>(content)].concat()
 }
 
-fn hello(version: u16, ciphers: &[u16], extensions: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn hello(version: u16, ciphers: &[u16], extensions: &[Vec<u8>]) -> Vec<u8> {
     let content = [
         version.to_be_bytes().to_vec(),
         vec![7; 32],
@@ -52,7 +52,7 @@ fn signatures(values: &[u16]) -> Vec<u8> {
     extension(13, &counted::<2>(&words(values)))
 }
 
-fn versions(values: &[u16]) -> Vec<u8> {
+pub(crate) fn versions(values: &[u16]) -> Vec<u8> {
     extension(43, &counted::<1>(&words(values)))
 }
 
@@ -62,8 +62,14 @@ const CIPHERS: [u16; 16] = [
 ];
 const SIGNATURES: [u16; 8] = [0x0403, 0x0804, 0x0401, 0x0503, 0x0805, 0x0501, 0x0806, 0x0601];
 
+/// The random bytes of a ServerHello that asks for another ClientHello.
+pub(crate) const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
+    0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
 /// The ClientHello of the example in the description of JA4, with values of GREASE where browsers put them.
-fn example(first_protocol: &[u8]) -> Vec<u8> {
+pub(crate) fn example(first_protocol: &[u8]) -> Vec<u8> {
     let empty = |kind: u16| extension(kind, &[]);
     let extensions = [
         empty(0x1a1a),
@@ -93,7 +99,7 @@ pub(crate) fn client_hello() -> Vec<u8> {
     record(22, &example(b"h2"))
 }
 
-fn server_hello(version: u16, cipher: u16, random: &[u8; 32], extensions: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn server_hello(version: u16, cipher: u16, random: &[u8; 32], extensions: &[Vec<u8>]) -> Vec<u8> {
     let content = [
         version.to_be_bytes().to_vec(),
         random.to_vec(),
@@ -234,11 +240,7 @@ fn old_clients_begin_in_the_form_of_ssl_2() {
 
 #[test]
 fn a_retry_brings_a_second_client_hello() {
-    let retry: [u8; 32] = [
-        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2,
-        0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
-    ];
-    let retry = server_hello(0x0303, 0x1301, &retry, &[extension(43, &[3, 4])]);
+    let retry = server_hello(0x0303, 0x1301, &RETRY, &[extension(43, &[3, 4])]);
     let (clients, servers) = hellos(&[
         (C, data(client_hello())),
         (S, data(record(22, &retry))),

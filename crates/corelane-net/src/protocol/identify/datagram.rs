@@ -4,7 +4,7 @@ use super::protocol::Protocol;
 use super::rule::Says::{self, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
 use super::stun::stun;
-use crate::protocol::dns;
+use crate::protocol::{dns, quic};
 
 /// The rules in their order; the first yes is the verdict.
 pub(super) const RULES: [fn(&[u8]) -> Says; 11] = [
@@ -63,82 +63,20 @@ fn dhcp(bytes: &[u8]) -> Says {
     }
 }
 
-/// A long header of an assigned version, with identifiers that fit; for an Initial packet, with lengths that fit too.
+/// A long header of an assigned version, with identifiers and lengths that fit.
 fn quic(bytes: &[u8]) -> Says {
-    let [first, v0, v1, v2, v3, rest @ ..] = bytes else {
+    let Some(packet) = quic::long(bytes) else {
         return No;
     };
-    if first & 0x80 == 0 {
-        return No;
-    }
-    let version = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
-    let Some((destination, rest)) = counted(rest, 20) else {
-        return No;
-    };
-    let Some((_, rest)) = counted(rest, 20) else {
-        return No;
-    };
-    let initial = match version {
-        // Version negotiation: a list of versions, and no packet number.
-        0 => {
-            let listed = !rest.is_empty() && rest.len() % 4 == 0 && rest.chunks(4).any(is_quic_version);
-            return if listed { Yes(Protocol::Quic, "QUIC version negotiation", Server) } else { No };
+    match packet.kind {
+        quic::Kind::Negotiation => Yes(Protocol::Quic, "QUIC version negotiation", Server),
+        quic::Kind::Retry => Yes(Protocol::Quic, "QUIC Retry packet", Server),
+        quic::Kind::Initial if bytes.len() >= 1200 && packet.destination.len() >= 8 => {
+            Yes(Protocol::Quic, "QUIC Initial packet", Either)
         }
-        1 | 0xff00_001d..=0xff00_0022 => 0,
-        // Version 2 numbers its packets anew.
-        0x6b33_43cf => 1,
-        _ => return No,
-    };
-    if first & 0x40 == 0 {
-        return No;
+        quic::Kind::Initial => Yes(Protocol::Quic, "QUIC Initial packet, short", Either),
+        quic::Kind::ZeroRtt | quic::Kind::Handshake => Yes(Protocol::Quic, "QUIC long header", Either),
     }
-    let kind = first >> 4 & 3;
-    // A retry has no length, only a token.
-    if kind == (initial + 3) % 4 {
-        return if rest.len() > 16 { Yes(Protocol::Quic, "QUIC Retry packet", Server) } else { No };
-    }
-    let rest = if kind == initial {
-        let Some((length, rest)) = variable(rest) else {
-            return No;
-        };
-        match usize::try_from(length).ok().and_then(|length| rest.get(length..)) {
-            Some(rest) => rest,
-            None => return No,
-        }
-    } else {
-        rest
-    };
-    let Some((length, rest)) = variable(rest) else {
-        return No;
-    };
-    // The least content: a packet number and the authentication tag.
-    if length < 17 || length > rest.len() as u64 {
-        return No;
-    }
-    match kind == initial {
-        true if bytes.len() >= 1200 && destination.len() >= 8 => Yes(Protocol::Quic, "QUIC Initial packet", Either),
-        true => Yes(Protocol::Quic, "QUIC Initial packet, short", Either),
-        false => Yes(Protocol::Quic, "QUIC long header", Either),
-    }
-}
-
-fn is_quic_version(version: &[u8]) -> bool {
-    matches!(version, [0, 0, 0, 1] | [0x6b, 0x33, 0x43, 0xcf] | [0xff, 0, 0, 0x1d..=0x22])
-}
-
-/// A length in one byte, and the bytes behind it.
-fn counted(bytes: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
-    let (&length, rest) = bytes.split_first()?;
-    let length = usize::from(length);
-    if length > most { None } else { rest.split_at_checked(length) }
-}
-
-/// A QUIC number of one, two, four or eight bytes.
-fn variable(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let &first = bytes.first()?;
-    let (number, rest) = bytes.split_at_checked(1 << (first >> 6))?;
-    let value = number[1..].iter().fold(u64::from(first & 0x3f), |value, &byte| value << 8 | u64::from(byte));
-    Some((value, rest))
 }
 
 /// A message of the distributed hash table: a dictionary, with a kind and a transaction.

@@ -9,6 +9,8 @@ pub struct ClientHello {
     pub time_ns: u64,
     /// The side that sent it.
     pub client: Side,
+    /// The version of QUIC that carried it: 1, or 0x6b3343cf for version 2. None over TCP.
+    pub quic: Option<u32>,
     /// The version in its head: 0x0303 for TLS 1.2 and everything newer.
     pub legacy_version: u16,
     /// The versions it offers in an extension, in its order, without GREASE values.
@@ -34,6 +36,8 @@ pub struct ServerHello {
     pub time_ns: u64,
     /// The side that sent it.
     pub server: Side,
+    /// The version of QUIC that carried it, as of a ClientHello.
+    pub quic: Option<u32>,
     /// The version that was chosen: 0x0303 for TLS 1.2, 0x0304 for 1.3.
     pub version: u16,
     /// The cipher suite.

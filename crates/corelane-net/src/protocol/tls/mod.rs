@@ -28,5 +28,5 @@ mod hello;
 mod parser;
 
 pub use hello::{ClientHello, ServerHello, version_name};
-pub(super) use parser::Tls;
 pub use parser::{HELLO, MOST, PROTOCOLS, RECORDS};
+pub(super) use parser::{Tls, client_hello, server_hello};

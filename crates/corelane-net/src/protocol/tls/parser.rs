@@ -218,10 +218,10 @@ impl Half {
                 &message.buffer
             };
             if kind == CLIENT_HELLO {
-                if let Some(hello) = client_hello(side, time_ns, hello) {
+                if let Some(hello) = client_hello(side, time_ns, hello, None) {
                     out.push(Event::ClientHello(Box::new(hello)));
                 }
-            } else if let Some(hello) = server_hello(side, time_ns, hello) {
+            } else if let Some(hello) = server_hello(side, time_ns, hello, None) {
                 out.push(Event::ServerHello(Box::new(hello)));
             }
             *message = Message::default();
@@ -239,11 +239,18 @@ fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
-fn client_hello(client: Side, time_ns: u64, content: &[u8]) -> Option<ClientHello> {
+/// The content of a ClientHello. `quic` is the version of QUIC that carried it, if one did.
+pub(in crate::protocol) fn client_hello(
+    client: Side,
+    time_ns: u64,
+    content: &[u8],
+    quic: Option<u32>,
+) -> Option<ClientHello> {
     let (_, parsed) = parse_tls_handshake_client_hello(content).ok()?;
     let mut hello = ClientHello {
         time_ns,
         client,
+        quic,
         legacy_version: parsed.version.0,
         versions: Vec::new(),
         server_name: None,
@@ -294,6 +301,7 @@ fn ssl2_client_hello(client: Side, time_ns: u64, version: u16, content: &[u8]) -
     Some(ClientHello {
         time_ns,
         client,
+        quic: None,
         legacy_version: version,
         versions: Vec::new(),
         server_name: None,
@@ -305,11 +313,18 @@ fn ssl2_client_hello(client: Side, time_ns: u64, version: u16, content: &[u8]) -
     })
 }
 
-fn server_hello(server: Side, time_ns: u64, content: &[u8]) -> Option<ServerHello> {
+/// The content of a ServerHello, as with [`client_hello`].
+pub(in crate::protocol) fn server_hello(
+    server: Side,
+    time_ns: u64,
+    content: &[u8],
+    quic: Option<u32>,
+) -> Option<ServerHello> {
     let (_, parsed) = parse_tls_handshake_server_hello(content).ok()?;
     let mut hello = ServerHello {
         time_ns,
         server,
+        quic,
         version: parsed.version.0,
         cipher: parsed.cipher.0,
         protocol: None,
@@ -349,10 +364,10 @@ fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The JA4 fingerprint of a ClientHello over TCP, by FoxIO's published description (`technical_details/JA4.md` of
+/// The JA4 fingerprint of a ClientHello, by FoxIO's published description (`technical_details/JA4.md` of
 /// FoxIO-LLC/ja4; its licence for JA4 alone is BSD-3-Clause).
 ///
-/// 1. `t` for TCP; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the
+/// 1. `t` for TCP, `q` for QUIC; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the
 ///    number of cipher suites and of extensions, at most 99; the first and last character of the first protocol name,
 ///    or of its bytes in hexadecimal where either is not a letter or digit.
 /// 2. The cipher suites in order of number, as a list in hexadecimal; of its SHA-256 the first 12 digits.
@@ -375,9 +390,10 @@ fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> String {
         _ => "00",
     };
     let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
+    let carrier = if hello.quic.is_some() { 'q' } else { 't' };
     let (first, last) = ends(first_protocol);
     let mut fingerprint =
-        format!("t{version}{name}{:02}{:02}{first}{last}_", ciphers.len().min(99), extensions.len().min(99));
+        format!("{carrier}{version}{name}{:02}{:02}{first}{last}_", ciphers.len().min(99), extensions.len().min(99));
     ciphers.sort_unstable();
     fingerprint += &digest(&list(&ciphers));
     fingerprint.push('_');

@@ -1,0 +1,102 @@
+//! Long headers: what stands in front of a packet while there are no keys that only the two ends have.
+
+/// The version of RFC 9000.
+pub(super) const V1: u32 = 1;
+/// The version of RFC 9369.
+pub(super) const V2: u32 = 0x6b33_43cf;
+/// The longest connection ID.
+pub(super) const LONGEST_ID: usize = 20;
+/// The least that a packet has behind its header: a packet number and the authentication tag.
+const LEAST: usize = 17;
+
+/// The kind of a packet with a long header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::protocol) enum Kind {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    Retry,
+    Negotiation,
+}
+
+/// A packet with a long header whose lengths fit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::protocol) struct Long<'a> {
+    pub(in crate::protocol) kind: Kind,
+    pub(super) version: u32,
+    /// The ID that its receiver has.
+    pub(in crate::protocol) destination: &'a [u8],
+    /// All its bytes.
+    pub(super) packet: &'a [u8],
+    /// Where its packet number is, if it has one.
+    pub(super) number_at: usize,
+    /// The bytes behind it: the next packet of the datagram, or padding.
+    pub(super) rest: &'a [u8],
+}
+
+/// The packet that a datagram, or the rest of one, begins with: of version 1 or 2, of a late draft, or a version
+/// negotiation that lists one of those.
+pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
+    let [first, v0, v1, v2, v3, behind @ ..] = bytes else {
+        return None;
+    };
+    if first & 0x80 == 0 {
+        return None;
+    }
+    let version = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
+    let (destination, behind) = id(behind)?;
+    let (_, behind) = id(behind)?;
+    let alone = |kind| Long { kind, version, destination, packet: bytes, number_at: 0, rest: &[] };
+    let kind = match version {
+        // Only a list of versions follows.
+        0 => {
+            let (versions, rest) = behind.as_chunks::<4>();
+            let listed = versions.iter().any(|&version| is_known(u32::from_be_bytes(version)));
+            return (rest.is_empty() && listed).then(|| alone(Kind::Negotiation));
+        }
+        // Version 2 numbers its packets anew.
+        V2 => (first >> 4) + 3 & 3,
+        _ if is_known(version) => first >> 4 & 3,
+        _ => return None,
+    };
+    if first & 0x40 == 0 {
+        return None;
+    }
+    let (kind, behind) = match kind {
+        0 => {
+            let (token, behind) = variable(behind)?;
+            (Kind::Initial, behind.get(usize::try_from(token).ok()?..)?)
+        }
+        1 => (Kind::ZeroRtt, behind),
+        2 => (Kind::Handshake, behind),
+        // It has no length, only a token and a tag.
+        _ => return (behind.len() >= LEAST).then(|| alone(Kind::Retry)),
+    };
+    let (length, behind) = variable(behind)?;
+    let length = usize::try_from(length).ok()?;
+    let number_at = bytes.len() - behind.len();
+    if length < LEAST || length > behind.len() {
+        return None;
+    }
+    let (packet, rest) = bytes.split_at(number_at + length);
+    Some(Long { kind, version, destination, packet, number_at, rest })
+}
+
+fn is_known(version: u32) -> bool {
+    matches!(version, V1 | V2 | 0xff00_001d..=0xff00_0022)
+}
+
+/// A connection ID behind its length, and the bytes behind it.
+fn id(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&length, rest) = bytes.split_first()?;
+    let length = usize::from(length);
+    if length > LONGEST_ID { None } else { rest.split_at_checked(length) }
+}
+
+/// A number of one, two, four or eight bytes, and the bytes behind it.
+pub(super) fn variable(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let &first = bytes.first()?;
+    let (number, rest) = bytes.split_at_checked(1 << (first >> 6))?;
+    let value = number[1..].iter().fold(u64::from(first & 0x3f), |value, &byte| value << 8 | u64::from(byte));
+    Some((value, rest))
+}

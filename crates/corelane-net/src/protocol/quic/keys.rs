@@ -1,0 +1,154 @@
+//! The keys of Initial packets, which follow from the client's first connection ID (RFC 9001, 5; RFC 9369, 3.3).
+
+use aes::Aes128;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes_gcm::aead::AeadInOut;
+use aes_gcm::{Aes128Gcm, Nonce, Tag};
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+use super::header::{V1, V2};
+
+/// The length of the authentication tag.
+const TAG: usize = 16;
+/// The longest packet number; the sample for the mask begins behind so many bytes.
+const LONGEST_NUMBER: usize = 4;
+const SAMPLE: usize = 16;
+
+/// What a version derives keys with.
+struct Version {
+    salt: [u8; 20],
+    /// The labels of the key, the nonce and the key of the header's mask.
+    labels: [&'static [u8]; 3],
+}
+
+const VERSION_1: Version = Version {
+    salt: [
+        0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc, 0xbb,
+        0x7f, 0x0a,
+    ],
+    labels: [b"quic key", b"quic iv", b"quic hp"],
+};
+const VERSION_2: Version = Version {
+    salt: [
+        0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb, 0xf9, 0xbd,
+        0x2e, 0xd9,
+    ],
+    labels: [b"quicv2 key", b"quicv2 iv", b"quicv2 hp"],
+};
+
+/// The keys of one side's Initial packets.
+#[derive(Clone, Debug)]
+pub(in crate::protocol) struct Keys {
+    pub(super) version: u32,
+    key: [u8; 16],
+    nonce: [u8; 12],
+    mask: [u8; 16],
+}
+
+impl Keys {
+    /// The keys of the client or of the server, from the destination in the client's first Initial packet, or in its
+    /// first one behind a Retry. There are none for drafts.
+    pub(in crate::protocol) fn new(version: u32, id: &[u8], is_client: bool) -> Option<Self> {
+        let Version { salt, labels } = match version {
+            V1 => VERSION_1,
+            V2 => VERSION_2,
+            _ => return None,
+        };
+        let (_, secrets) = Hkdf::<Sha256>::extract(Some(&salt), id);
+        let mut secret = [0; 32];
+        expand(&secrets, if is_client { b"client in" } else { b"server in" }, &mut secret);
+        let secret = Hkdf::<Sha256>::from_prk(&secret).expect("as long as a hash");
+        let mut keys = Keys { version, key: [0; 16], nonce: [0; 12], mask: [0; 16] };
+        expand(&secret, labels[0], &mut keys.key);
+        expand(&secret, labels[1], &mut keys.nonce);
+        expand(&secret, labels[2], &mut keys.mask);
+        Some(keys)
+    }
+
+    /// Decrypts a packet and checks its tag. `expected` is the packet number that comes next. Returns the number and
+    /// the content.
+    pub(super) fn open(&self, packet: &[u8], number_at: usize, expected: u64) -> Option<(u64, Vec<u8>)> {
+        let sample = packet.get(number_at + LONGEST_NUMBER..)?.first_chunk()?;
+        let mask = self.mask(sample);
+        let mut packet = packet.to_vec();
+        packet[0] ^= mask[0] & 0x0f;
+        let content_at = number_at + usize::from(packet[0] & 3) + 1;
+        packet[number_at..content_at].iter_mut().zip(&mask[1..]).for_each(|(byte, mask)| *byte ^= mask);
+        let short = packet[number_at..content_at].iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let number = whole_number(expected, short, 8 * (content_at - number_at) as u32);
+        let (header, content) = packet.split_at_mut(content_at);
+        let (content, tag) = content.split_last_chunk_mut::<TAG>()?;
+        let tag = Tag::from(*tag);
+        self.cipher().decrypt_inout_detached(&self.nonce(number), header, content.into(), &tag).ok()?;
+        packet.truncate(packet.len() - TAG);
+        packet.drain(..content_at);
+        Some((number, packet))
+    }
+
+    /// Encrypts a packet: `header` with a number in four bytes at its end. For tests and fuzzing: the monitor sends
+    /// nothing.
+    pub(in crate::protocol) fn seal(&self, header: &[u8], content: &[u8]) -> Vec<u8> {
+        let number_at = header.len() - LONGEST_NUMBER;
+        let number = header[number_at..].iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let mut packet = [header, content].concat();
+        let body = &mut packet[header.len()..];
+        let tag = self.cipher().encrypt_inout_detached(&self.nonce(number), header, body.into());
+        packet.extend_from_slice(&tag.expect("not too long"));
+        let mask = self.mask(packet[header.len()..].first_chunk().expect("the tag has as many bytes"));
+        packet[0] ^= mask[0] & 0x0f;
+        packet[number_at..header.len()].iter_mut().zip(&mask[1..]).for_each(|(byte, mask)| *byte ^= mask);
+        packet
+    }
+
+    fn cipher(&self) -> Aes128Gcm {
+        Aes128Gcm::new(&self.key.into())
+    }
+
+    fn nonce(&self, number: u64) -> Nonce<aes_gcm::aead::consts::U12> {
+        let mut nonce = self.nonce;
+        nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
+        nonce.into()
+    }
+
+    /// What hides the first byte's low bits and the packet number.
+    fn mask(&self, sample: &[u8; SAMPLE]) -> [u8; 16] {
+        let mut block = (*sample).into();
+        Aes128::new(&self.mask.into()).encrypt_block(&mut block);
+        block.into()
+    }
+}
+
+/// HKDF-Expand-Label of TLS 1.3 without a context (RFC 8446, 7.1).
+fn expand(secret: &Hkdf<Sha256>, label: &[u8], out: &mut [u8]) {
+    let info: [&[u8]; 5] = [&[0, out.len() as u8, 6 + label.len() as u8], b"tls13 ", label, &[0], &[]];
+    secret.expand_multi_info(&info, out).expect("shorter than 255 hashes");
+}
+
+/// The number with these low bits that is next to the expected one (RFC 9000, A.3).
+fn whole_number(expected: u64, short: u64, bits: u32) -> u64 {
+    let window = 1_u64 << bits;
+    let candidate = expected & !(window - 1) | short;
+    if candidate + window / 2 <= expected && candidate < (1 << 62) - window {
+        candidate + window
+    } else if candidate > expected + window / 2 && candidate >= window {
+        candidate - window
+    } else {
+        candidate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 9000, A.3, and the ends of its ranges.
+    #[test]
+    fn packet_numbers_are_completed() {
+        assert_eq!(whole_number(0xa82f_30eb, 0x9b32, 16), 0xa82f_9b32);
+        assert_eq!(whole_number(0, 0xff, 8), 0xff);
+        assert_eq!(whole_number(0x100, 0xff, 8), 0xff);
+        assert_eq!(whole_number(0xff, 1, 8), 0x101);
+        assert_eq!(whole_number((1 << 62) - 1, 0, 8), (1 << 62) - 256);
+    }
+}
