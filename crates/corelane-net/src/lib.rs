@@ -4,7 +4,7 @@
 //! - [`decode`] turns one captured frame into addresses, ports and TCP flags, and finds its payload.
 //! - [`defrag`] reassembles IP fragments.
 //! - [`conversation`] joins packets to conversations, and hands their bytes to a protocol in order.
-//! - [`protocol`] identifies the protocol of a conversation, and reads HTTP/1, TLS, SSH and DNS.
+//! - [`protocol`] identifies the protocol of a conversation, and reads HTTP/1, TLS, QUIC, SSH and DNS.
 //! - [`synth`] makes traffic with known scans, the same for the same seed.
 //!
 //! This crate starts no thread and uses no queue: the crate `corelane-monitor` does both.

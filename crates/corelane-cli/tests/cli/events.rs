@@ -1,6 +1,7 @@
 //! The second analysis: events, and the table of protocols.
 
 use crate::support::{Folder, corelane, finish, generated, gzip, monitor, run, run_with_stdin};
+use corelane_net::protocol::fuzz::initial;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,8 +14,6 @@ type Segment<'a> = (u16, bool, u32, u32, u8, &'a [u8]);
 /// A connection with one request and its response, version lines of SSH, and a DNS query without an answer. Link type
 /// 101, raw IP.
 fn conversations() -> Vec<u8> {
-    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
-    let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let request = b"GET /x HTTP/1.1\r\nHost: example.com\r\n\r\n";
     let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let (asked, answered) = (1 + request.len() as u32, 501 + response.len() as u32);
@@ -30,7 +29,7 @@ fn conversations() -> Vec<u8> {
         (ssh, true, 1, 1, 0x19, b"SSH-2.0-asks\r\n"),
         (ssh, false, 1, 15, 0x19, b"SSH-2.0-answers\r\n"),
     ];
-    let mut frames = Vec::new();
+    let mut packets = Vec::new();
     for (port, from_client, sequence, acknowledgment, flags, payload) in segments {
         let ports: (u16, u16) = if from_client { (40_000, port) } else { (port, 40_000) };
         let mut segment = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
@@ -38,14 +37,22 @@ fn conversations() -> Vec<u8> {
         segment.extend(acknowledgment.to_be_bytes());
         segment.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
         segment.extend(payload);
-        frames.push((from_client, 6, segment));
+        packets.push((from_client, 6, segment));
     }
-    let mut datagram =
-        [40_001_u16.to_be_bytes(), 53_u16.to_be_bytes(), (8 + query.len() as u16).to_be_bytes()].concat();
-    datagram.extend([0, 0]);
-    datagram.extend(query);
-    frames.push((true, 17, datagram));
-    for (number, (from_client, protocol, transport)) in frames.into_iter().enumerate() {
+    packets.push((true, 17, datagram(40_001, 53, query)));
+    capture(packets)
+}
+
+fn datagram(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
+    let length = 8 + payload.len() as u16;
+    [&source.to_be_bytes()[..], &destination.to_be_bytes(), &length.to_be_bytes(), &[0, 0], payload].concat()
+}
+
+/// Packets, one a second: whether from the client, the protocol, and what is behind the IP header.
+fn capture(packets: Vec<(bool, u8, Vec<u8>)>) -> Vec<u8> {
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
+    let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    for (number, (from_client, protocol, transport)) in packets.into_iter().enumerate() {
         let (source, destination) = if from_client { (client, server) } else { (server, client) };
         let length = 20 + transport.len() as u16;
         capture.extend((1_700_000_000 + number as u32).to_le_bytes());
@@ -129,6 +136,25 @@ fn events_go_to_the_standard_output_instead_of_the_report() {
     // Both reports in one place would be neither.
     let outcome = run(corelane(["monitor", "--format", "json", "--eve", "-"]).arg(file(&folder))).code(2);
     outcome.one_line(&["cannot both go to the standard output"]);
+}
+
+/// A ClientHello of QUIC, decrypted, in an event of its own type.
+#[test]
+fn quic_is_told_by_its_hello() {
+    let content = [b"\x01\0\0\x29\x03\x03", &[7; 32][..], b"\0\0\x02\x13\x01\x01\0"].concat();
+    let hello = [&[6, 0, content.len() as u8], &content[..], &[0; 1100]].concat();
+    let packet = initial(1, b"original", true, [b"original", b""], b"", 0, &hello);
+    let folder = Folder::new();
+    let file = folder.file("quic.pcap", &capture(vec![(true, 17, datagram(40_002, 443, &packet))]));
+    let outcome = run(corelane(["monitor", "--eve", "-", "--eve-types", "quic,tls,flow,stats"]).arg(&file));
+    let events = events(&outcome.code(0).silent().stdout);
+    let types: Vec<&str> = events.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["quic", "flow", "stats"]);
+    assert_eq!((&events[0]["quic"]["version"], &events[1]["app_proto"]), (&"1".into(), &"quic".into()));
+    assert_eq!(events[0]["quic"]["ja4"], "q12i010000_0f2cb44170f4_000000000000");
+    assert_eq!(events[2]["stats"]["app_layer"]["tx"]["quic"], 1);
+    let outcome = run(corelane(["monitor", "--protocols"]).arg(&file)).code(0).silent();
+    assert!(outcome.stdout.contains("1 ClientHello, 0 ServerHellos"), "{}", outcome.stdout);
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub(crate) mod dns;
 pub(crate) mod flow;
 pub(crate) mod http;
 mod json;
+pub(crate) mod quic;
 pub(crate) mod ssh;
 mod stats;
 pub(crate) mod tls;
@@ -40,17 +41,20 @@ impl Events {
     pub const ALERT: Events = Events(16);
     /// Statistics at the end.
     pub const STATS: Events = Events(32);
+    /// QUIC handshakes.
+    pub const QUIC: Events = Events(64);
     /// SSH handshakes.
     pub const SSH: Events = Events(128);
     /// All types.
-    pub const ALL: Events = Events(63 | Events::SSH.0);
+    pub const ALL: Events = Events(255);
 
     /// The types with their names, as `event_type` has them.
-    pub const NAMES: [(&'static str, Events); 7] = [
+    pub const NAMES: [(&'static str, Events); 8] = [
         ("flow", Events::FLOW),
         ("http", Events::HTTP),
         ("tls", Events::TLS),
         ("dns", Events::DNS),
+        ("quic", Events::QUIC),
         ("ssh", Events::SSH),
         ("alert", Events::ALERT),
         ("stats", Events::STATS),

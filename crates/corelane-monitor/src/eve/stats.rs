@@ -112,5 +112,5 @@ fn flows(findings: &Findings) -> Map<String, Value> {
 fn transactions(findings: &Findings) -> Value {
     let seen = &findings.seen;
     let [udp, tcp] = [0, 1].map(|carrier| seen.dns_queries[carrier] + seen.dns_responses[carrier]);
-    json!({ "http": seen.http, "tls": seen.tls, "dns_udp": udp, "dns_tcp": tcp, "ssh": seen.ssh })
+    json!({ "http": seen.http, "tls": seen.tls, "quic": seen.quic, "dns_udp": udp, "dns_tcp": tcp, "ssh": seen.ssh })
 }

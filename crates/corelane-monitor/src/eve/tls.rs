@@ -72,6 +72,7 @@ mod tests {
         let hello = ClientHello {
             time_ns: 0,
             client: Side::Originator,
+            quic: None,
             legacy_version: 0x0301,
             versions: vec![],
             server_name: None,

@@ -52,6 +52,12 @@ pub struct Seen {
     pub server_hellos: u64,
     /// TLS handshakes: events.
     pub tls: u64,
+    /// ClientHellos in QUIC.
+    pub quic_client_hellos: u64,
+    /// ServerHellos in QUIC.
+    pub quic_server_hellos: u64,
+    /// QUIC handshakes: events.
+    pub quic: u64,
     /// DNS queries, over UDP and over TCP.
     pub dns_queries: [u64; 2],
     /// DNS responses, over UDP and over TCP.
@@ -118,6 +124,9 @@ impl Seen {
         self.client_hellos += other.client_hellos;
         self.server_hellos += other.server_hellos;
         self.tls += other.tls;
+        self.quic_client_hellos += other.quic_client_hellos;
+        self.quic_server_hellos += other.quic_server_hellos;
+        self.quic += other.quic;
         for carrier in [0, 1] {
             self.dns_queries[carrier] += other.dns_queries[carrier];
             self.dns_responses[carrier] += other.dns_responses[carrier];

@@ -92,12 +92,14 @@ impl Records<'_> {
                 }
             }
             Event::ClientHello(hello) => {
-                seen.client_hellos += 1;
+                let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
+                *count += 1;
                 self.unanswered_hello(conversation, talk);
                 talk.hello = Some((hello, number));
             }
             Event::ServerHello(hello) => {
-                seen.server_hellos += 1;
+                let count = if hello.quic.is_some() { &mut seen.quic_server_hellos } else { &mut seen.server_hellos };
+                *count += 1;
                 let asked = talk.hello.take();
                 self.handshake(conversation, talk, asked.as_ref().map(|(asked, _)| &**asked), Some(&hello), number);
             }
@@ -136,6 +138,7 @@ impl Records<'_> {
         }
     }
 
+    /// Records the two hellos of a handshake, over TCP or in QUIC.
     fn handshake(
         &mut self,
         conversation: &Conversation,
@@ -145,15 +148,18 @@ impl Records<'_> {
         number: Option<u64>,
     ) {
         talk.transactions += 1;
-        self.findings.seen.tls += 1;
-        if !self.wanted.has(Events::TLS) {
+        let is_quic = client.map(|hello| hello.quic).or(server.map(|hello| hello.quic)).flatten().is_some();
+        let seen = &mut self.findings.seen;
+        *(if is_quic { &mut seen.quic } else { &mut seen.tls }) += 1;
+        if !self.wanted.has(if is_quic { Events::QUIC } else { Events::TLS }) {
             return;
         }
         let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
         let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
         let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
         let header = header(conversation, side, talk.names(), time_ns, number);
-        self.lines.push(self.key, |line| eve::tls::write(line, &header, client, server));
+        let write = if is_quic { eve::quic::write } else { eve::tls::write };
+        self.lines.push(self.key, |line| write(line, &header, client, server));
     }
 }
 

@@ -26,6 +26,7 @@ struct Found {
     hosts: BTreeSet<String>,
     names: BTreeSet<String>,
     questions: BTreeSet<String>,
+    quic_names: Vec<String>,
 }
 
 impl Found {
@@ -48,6 +49,13 @@ impl Found {
                 self.count("tls_client_hello", tls["client_handshake"].is_object());
                 self.count("tls_server_hello", tls["server_handshake"].is_object());
                 self.names.extend(text(&tls["sni"]));
+            }
+            "quic" => {
+                let quic = &event["quic"];
+                self.count("quic", true);
+                self.count("quic_client_hello", quic["extensions"].is_array());
+                self.count("quic_server_hello", quic["server_handshake"].is_object());
+                self.quic_names.extend(text(&quic["sni"]));
             }
             "dns" => {
                 let dns = &event["dns"];
@@ -126,4 +134,38 @@ fn a_lost_response_costs_one_response() {
     let flow = run.events().find(|event| event["event_type"] == "flow").expect("a flow");
     assert_eq!((&flow["app_proto"], &flow["flow"]["tx_cnt"]), (&Value::from("http"), &Value::from(1000)));
     assert!(http.iter().all(|event| event["flow_id"] == flow["flow_id"]));
+}
+
+/// Each connection is one event. One has no answer, and one, of version 2, asks for no name.
+#[test]
+fn quic_is_one_event_a_connection() {
+    let Some(folder) = captures().map(|folder| folder.join("wire")).filter(|folder| folder.join("TRUTH.json").exists())
+    else {
+        return;
+    };
+    let truth = fs::read_to_string(folder.join("TRUTH.json")).expect("the truth");
+    let truth: Value = serde_json::from_str(&truth).expect("JSON");
+    let mut files = 0;
+    for file in truth.as_array().expect("a list") {
+        let name = file["file"].as_str().expect("a name");
+        if !name.starts_with("quic-") {
+            continue;
+        }
+        files += 1;
+        let reader = Reader::open(&folder.join(name), &Options::default()).expect("a capture");
+        let run = of(reader, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+        let mut found = Found::default();
+        run.events().for_each(|event| found.event(&event));
+        let answers = u64::from(name != "quic-multiple-initial-fragmented-crypto.pcap");
+        let counts = ["quic", "quic_client_hello", "quic_server_hello", "flows"].map(|name| found.counts[name]);
+        assert_eq!(counts, [1, 1, answers, 1], "{name}");
+        assert_eq!(Value::from(found.quic_names), file["quic_sni"], "{name}");
+        let event = run.events().find(|event| event["event_type"] == "quic").expect("an event");
+        let version = if name == "quic-quicv2-http3-443.pcap" { "6b3343cf" } else { "1" };
+        assert_eq!((&event["quic"]["version"], &event["proto"]), (&version.into(), &"UDP".into()), "{name}");
+        assert_eq!(event["dest_port"], 443, "{name}: the client is the source");
+        let seen = run.findings.seen;
+        assert_eq!((seen.quic, seen.quic_client_hellos, seen.quic_server_hellos, seen.tls), (1, 1, answers, 0));
+    }
+    assert_eq!(files, 7);
 }

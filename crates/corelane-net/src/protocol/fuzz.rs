@@ -178,8 +178,8 @@ fn sealed(number: u32, side: Side, step: Step<'_>) -> Option<Vec<u8>> {
     (how & 1 == 1).then(|| if how & 8 == 0 { packet } else { packet.repeat(2) })
 }
 
-/// An Initial packet of QUIC under the keys that `origin` gives to the client or the server, with the IDs of its receiver
-/// and its sender, a token, and the number in four bytes.
+/// An Initial packet of QUIC under the keys that `origin` gives to the client or the server, with the IDs of its
+/// receiver and its sender, a token, and the number in four bytes.
 pub fn initial(
     version: u32,
     origin: &[u8],

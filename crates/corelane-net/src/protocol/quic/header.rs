@@ -55,7 +55,7 @@ pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
             return (rest.is_empty() && listed).then(|| alone(Kind::Negotiation));
         }
         // Version 2 numbers its packets anew.
-        V2 => (first >> 4) + 3 & 3,
+        V2 => (first >> 4).wrapping_sub(1) & 3,
         _ if is_known(version) => first >> 4 & 3,
         _ => return None,
     };

@@ -367,9 +367,9 @@ fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 /// The JA4 fingerprint of a ClientHello, by FoxIO's published description (`technical_details/JA4.md` of
 /// FoxIO-LLC/ja4; its licence for JA4 alone is BSD-3-Clause).
 ///
-/// 1. `t` for TCP, `q` for QUIC; the highest version, of the extension if there is one; `d` if there is a host name, `i` if not; the
-///    number of cipher suites and of extensions, at most 99; the first and last character of the first protocol name,
-///    or of its bytes in hexadecimal where either is not a letter or digit.
+/// 1. `t` for TCP, `q` for QUIC; the highest version, of the extension if there is one; `d` if there is a host name,
+///    `i` if not; the number of cipher suites and of extensions, at most 99; the first and last character of the first
+///    protocol name, or of its bytes in hexadecimal where either is not a letter or digit.
 /// 2. The cipher suites in order of number, as a list in hexadecimal; of its SHA-256 the first 12 digits.
 /// 3. The same of the extensions without host name and protocol names, with the signature algorithms behind, these in
 ///    their own order.
