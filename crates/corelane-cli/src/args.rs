@@ -243,8 +243,8 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "BYTES", value_parser = some)]
     pub(crate) count_sources: Option<NonZeroU64>,
 
-    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS, QUIC, SSH and DNS say. In text only;
-    /// for machines there is --eve
+    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS, QUIC, SSH and DNS say. In text
+    /// only; for machines there is --eve
     #[arg(long)]
     pub(crate) protocols: bool,
 
