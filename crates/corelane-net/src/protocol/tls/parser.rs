@@ -288,7 +288,7 @@ pub(in crate::protocol) fn client_hello(
             _ => {}
         }
     }
-    hello.ja4 = Some(ja4(&hello, &first_protocol).into());
+    hello.ja4 = Some(ja4(&hello, &first_protocol));
     Some(hello)
 }
 
@@ -375,11 +375,9 @@ fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 ///    their own order.
 ///
 /// Values of GREASE are left out everywhere. Empty lists are twelve zeros.
-fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> String {
-    let real = |values: &[u16]| -> Vec<u16> { values.iter().copied().filter(|&value| !is_grease(value)).collect() };
-    let mut ciphers = real(&hello.ciphers);
-    let mut extensions = real(&hello.extensions);
-    let signatures = real(&hello.signatures);
+fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Box<str> {
+    let mut ciphers: Vec<u16> = real(&hello.ciphers).collect();
+    let mut extensions: Vec<u16> = real(&hello.extensions).collect();
     let version = match hello.versions.iter().copied().max().unwrap_or(hello.legacy_version) {
         0x0304 => "13",
         0x0303 => "12",
@@ -392,20 +390,36 @@ fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> String {
     let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
     let carrier = if hello.quic.is_some() { 'q' } else { 't' };
     let (first, last) = ends(first_protocol);
-    let mut fingerprint =
-        format!("{carrier}{version}{name}{:02}{:02}{first}{last}_", ciphers.len().min(99), extensions.len().min(99));
+    let mut fingerprint = String::with_capacity(36);
+    fingerprint.push(carrier);
+    fingerprint += version;
+    fingerprint.push(name);
+    for count in [ciphers.len(), extensions.len()] {
+        let count = count.min(99) as u8;
+        fingerprint.extend([count / 10, count % 10].map(digit));
+    }
+    fingerprint.extend([first, last, '_']);
     ciphers.sort_unstable();
-    fingerprint += &digest(&list(&ciphers));
+    let mut text = String::with_capacity(5 * (ciphers.len().max(extensions.len() + hello.signatures.len()) + 1));
+    list(&mut text, ciphers);
+    digest(&mut fingerprint, &text);
     fingerprint.push('_');
     extensions.retain(|&kind| kind != SERVER_NAME && kind != PROTOCOL_NAMES);
     extensions.sort_unstable();
-    let mut text = list(&extensions);
-    if !text.is_empty() && !signatures.is_empty() {
+    text.clear();
+    list(&mut text, extensions);
+    let mut signatures = real(&hello.signatures).peekable();
+    if !text.is_empty() && signatures.peek().is_some() {
         text.push('_');
-        text += &list(&signatures);
+        list(&mut text, signatures);
     }
-    fingerprint += &digest(&text);
-    fingerprint
+    digest(&mut fingerprint, &text);
+    fingerprint.into()
+}
+
+/// The values without those of GREASE.
+fn real(values: &[u16]) -> impl Iterator<Item = u16> {
+    values.iter().copied().filter(|&value| !is_grease(value))
 }
 
 /// The two characters that stand for a protocol name.
@@ -416,19 +430,31 @@ fn ends(name: &[u8]) -> (char, char) {
     if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
         return (first.into(), last.into());
     }
-    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
     (digit(first >> 4), digit(last & 0xf))
 }
 
-fn list(values: &[u16]) -> String {
-    let values: Vec<String> = values.iter().map(|value| format!("{value:04x}")).collect();
-    values.join(",")
+/// A hexadecimal digit.
+fn digit(value: u8) -> char {
+    char::from_digit((value & 0xf).into(), 16).unwrap_or('0')
 }
 
-/// The first twelve digits of the hash, or zeros for nothing.
-fn digest(text: &str) -> String {
-    if text.is_empty() {
-        return "000000000000".to_owned();
+/// Appends the values as four digits each, with commas between them.
+fn list(text: &mut String, values: impl IntoIterator<Item = u16>) {
+    for (number, value) in values.into_iter().enumerate() {
+        if number > 0 {
+            text.push(',');
+        }
+        text.extend([12, 8, 4, 0].map(|shift| digit((value >> shift) as u8)));
     }
-    Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Appends the first twelve digits of the hash, or zeros for nothing.
+fn digest(fingerprint: &mut String, text: &str) {
+    if text.is_empty() {
+        *fingerprint += "000000000000";
+        return;
+    }
+    for byte in &Sha256::digest(text)[..6] {
+        fingerprint.extend([byte >> 4, *byte].map(digit));
+    }
 }
