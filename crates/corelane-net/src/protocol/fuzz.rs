@@ -157,7 +157,7 @@ pub fn tls(bytes: &[u8]) {
 /// of an Initial packet: 2 in that byte is version 2, 4 another ID for the keys, 8 the same packet twice.
 pub fn quic(bytes: &[u8]) {
     let mut steps = script(bytes);
-    let datagrams: Vec<_> = steps.iter().enumerate().map(|(at, &(side, step))| sealed(at as u32, side, step)).collect();
+    let datagrams: Vec<_> = steps.iter().enumerate().map(|(at, &(side, step))| sealed(at as u64, side, step)).collect();
     for ((_, step), datagram) in steps.iter_mut().zip(&datagrams) {
         if let (Step::Data(data), Some(datagram)) = (step, datagram) {
             *data = datagram;
@@ -167,7 +167,7 @@ pub fn quic(bytes: &[u8]) {
     assert!(events.len() <= 2 * usize::from(quic::HELLOS), "more hellos than are read");
 }
 
-fn sealed(number: u32, side: Side, step: Step<'_>) -> Option<Vec<u8>> {
+fn sealed(number: u64, side: Side, step: Step<'_>) -> Option<Vec<u8>> {
     let Step::Data([how, content @ ..]) = step else {
         return None;
     };
@@ -179,14 +179,14 @@ fn sealed(number: u32, side: Side, step: Step<'_>) -> Option<Vec<u8>> {
 }
 
 /// An Initial packet of QUIC under the keys that `origin` gives to the client or the server, with the IDs of its
-/// receiver and its sender, a token, and the number in four bytes.
+/// receiver and its sender, a token, and the low bits of its number in four bytes.
 pub fn initial(
     version: u32,
     origin: &[u8],
     is_client: bool,
     ids: [&[u8]; 2],
     token: &[u8],
-    number: u32,
+    number: u64,
     content: &[u8],
 ) -> Vec<u8> {
     let varint = |value: usize| (value as u32 | 0x8000_0000).to_be_bytes();
@@ -208,9 +208,9 @@ pub fn initial(
     } else {
         header.extend(varint(length));
     }
-    header.extend(number.to_be_bytes());
+    header.extend((number as u32).to_be_bytes());
     let keys = quic::Keys::new(version, origin, is_client).expect("version 1 or 2");
-    keys.seal(&header, content)
+    keys.seal(&header, number, content)
 }
 
 /// DNS over TCP, whatever it looks like.

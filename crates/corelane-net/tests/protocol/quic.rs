@@ -25,12 +25,12 @@ fn crypto(offset: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A client's Initial packet, padded as its datagram has to be.
-fn client(number: u32, mut frames: Vec<u8>) -> Vec<u8> {
+fn client(number: u64, mut frames: Vec<u8>) -> Vec<u8> {
     frames.resize(frames.len().max(1200), 0);
     initial(1, ID, true, [ID, b"c"], b"", number, &frames)
 }
 
-fn server(number: u32, frames: &[u8]) -> Vec<u8> {
+fn server(number: u64, frames: &[u8]) -> Vec<u8> {
     initial(1, ID, false, [b"c", b"server"], b"", number, frames)
 }
 
@@ -126,7 +126,7 @@ fn behind_both_hellos_nothing_is_wanted() {
     let mut session = Session::new(Carrier::Datagrams);
     let events = feed(&mut session, C, [client(0, crypto(0, &example(b"h3")))]);
     assert!(events.len() == 2 && session.wants(C) && session.wants(S));
-    let events = feed(&mut session, S, [server(0, &crypto(0, &answer()))]);
+    let events = feed(&mut session, S, [server(0, &crypto(0, &answer().repeat(2)))]);
     assert!(matches!(events[..], [Event::ServerHello(_)]));
     assert!(!session.wants(C) && !session.wants(S) && session.heap_bytes() == 0);
 }
@@ -156,7 +156,7 @@ proptest! {
             let at = at.min(hello.len());
             crypto(at, &hello[at..hello.len().min(at + length)])
         });
-        let sealed: Vec<_> = packets.iter().zip(filling).zip(0_u32..).map(|((&count, filling), number)| {
+        let sealed: Vec<_> = packets.iter().zip(filling).zip(0_u64..).map(|((&count, filling), number)| {
             let mut frames: Vec<u8> = pieces.by_ref().take(count).flatten().collect();
             frames.extend(filling);
             initial(1, ID, true, [ID, b"c"], b"token", number, &frames)
@@ -177,6 +177,36 @@ proptest! {
         expected[0].time_ns = 0;
         prop_assert_eq!(hellos, expected);
     }
+}
+
+#[test]
+fn of_what_has_come_twice_the_first_counts() {
+    let hello = example(b"h3");
+    let at = hello.windows(11).position(|bytes| bytes == b"example.org").unwrap();
+    let mut other = hello.clone();
+    other[at..at + 11].copy_from_slice(b"example.com");
+    let steps = [(C, data(client(0, crypto(at, &hello[at..at + 11])))), (C, data(client(1, crypto(0, &other))))];
+    assert_eq!(hellos(&steps).0[0].server_name.as_deref(), Some("example.org"));
+}
+
+/// Some clients begin with a random number. Only its low bits are sent.
+#[test]
+fn packet_numbers_go_on() {
+    let (first, rest) = (crypto(0, &example(b"h3")[..100]), crypto(100, &example(b"h3")[100..]));
+    let steps = [(C, data(client(0xffff_fff0, first))), (C, data(client(0x1_0000_0002, rest)))];
+    assert_eq!(hellos(&steps).0.len(), 1);
+}
+
+#[test]
+fn a_server_does_not_become_the_client() {
+    let forged = initial(1, b"forged", true, [b"forged", b"x"], b"", 0, &crypto(0, &example(b"h3")));
+    let steps = [
+        (C, data(client(0, crypto(0, &example(b"h3"))))),
+        (S, data(forged)),
+        (S, data(server(0, &crypto(0, &answer())))),
+    ];
+    let (clients, servers) = hellos(&steps);
+    assert_eq!((clients.len(), servers.len()), (1, 1));
 }
 
 #[test]

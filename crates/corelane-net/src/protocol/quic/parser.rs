@@ -141,9 +141,6 @@ impl Quic {
                 break;
             }
         }
-        if self.answered {
-            self.halves.iter_mut().for_each(Half::finish);
-        }
         Ok(())
     }
 
