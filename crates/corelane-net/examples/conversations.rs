@@ -13,20 +13,22 @@ use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{Application, Conversation, Ending, Limits, Observer, Partition, Side};
 use corelane_net::decode::{TCP, Tunnel, datagram, packet};
 use corelane_net::defrag;
-use corelane_net::protocol::{Carrier, Event, Keeping};
+use corelane_net::protocol::{Carrier, Event, Session};
 
 /// Counts bytes: the least that an application can do.
 #[derive(Debug, Default)]
 struct Bytes(u64);
 
 impl Application for Bytes {
-    fn data(&mut self, _: Side, _: u64, bytes: &[u8]) {
+    type Found = ();
+
+    fn data(&mut self, _: Side, _: u64, bytes: &[u8], (): &mut ()) {
         self.0 += bytes.len() as u64;
     }
 
-    fn gap(&mut self, _: Side, _: u64, _: u64) {}
+    fn gap(&mut self, _: Side, _: u64, _: u64, (): &mut ()) {}
 
-    fn end(&mut self, _: Side, _: u64) {}
+    fn end(&mut self, _: Side, _: u64, (): &mut ()) {}
 
     fn heap_bytes(&self) -> usize {
         0
@@ -49,7 +51,7 @@ impl Observer<Bytes> for Flows {
         None
     }
 
-    fn over(&mut self, _: &Conversation, _: &Ending, _: Option<Bytes>) {
+    fn over(&mut self, _: &Conversation, _: &Ending, _: Option<Bytes>, (): &mut ()) {
         self.0.conversations += 1;
     }
 }
@@ -61,7 +63,7 @@ impl Observer<Bytes> for Streams {
         Some(Bytes(0))
     }
 
-    fn over(&mut self, _: &Conversation, _: &Ending, application: Option<Bytes>) {
+    fn over(&mut self, _: &Conversation, _: &Ending, application: Option<Bytes>, (): &mut ()) {
         self.0.conversations += 1;
         self.0.bytes += application.map_or(0, |bytes| bytes.0);
     }
@@ -70,8 +72,8 @@ impl Observer<Bytes> for Streams {
 struct Protocols(Found);
 
 impl Protocols {
-    fn take(&mut self, application: &mut Keeping) {
-        for event in application.take() {
+    fn take(&mut self, found: &mut Vec<Event>) {
+        for event in found.drain(..) {
             let name = match event {
                 Event::Identified(_) => "identified",
                 Event::Http(_) => "http",
@@ -85,21 +87,19 @@ impl Protocols {
     }
 }
 
-impl Observer<Keeping> for Protocols {
-    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeping> {
+impl Observer<Session> for Protocols {
+    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Session> {
         let carrier = if conversation.protocol() == TCP { Carrier::Stream } else { Carrier::Datagrams };
-        Some(Keeping::new(carrier))
+        Some(Session::new(carrier))
     }
 
-    fn progress(&mut self, _: &Conversation, application: &mut Keeping) {
-        self.take(application);
+    fn progress(&mut self, _: &Conversation, _: &mut Session, found: &mut Vec<Event>) {
+        self.take(found);
     }
 
-    fn over(&mut self, _: &Conversation, _: &Ending, application: Option<Keeping>) {
+    fn over(&mut self, _: &Conversation, _: &Ending, _: Option<Session>, found: &mut Vec<Event>) {
         self.0.conversations += 1;
-        if let Some(mut application) = application {
-            self.take(&mut application);
-        }
+        self.take(found);
     }
 }
 

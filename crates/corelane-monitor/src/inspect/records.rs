@@ -9,6 +9,9 @@ use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use corelane_net::protocol::{Event, Identified};
 
+/// The most events for which a partition keeps room.
+const KEPT: usize = 16;
+
 /// The observer of the conversations of one partition, for one packet or mark.
 pub(super) struct Records<'a> {
     pub(super) key: Key,
@@ -27,17 +30,17 @@ impl Observer<Talk> for Records<'_> {
         Some(Talk::new(conversation, name, tunnel))
     }
 
-    fn progress(&mut self, conversation: &Conversation, talk: &mut Talk) {
-        self.events(conversation, talk, self.key.packet_number());
+    fn progress(&mut self, conversation: &Conversation, talk: &mut Talk, found: &mut Vec<Event>) {
+        self.events(conversation, talk, found, self.key.packet_number());
     }
 
-    fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>) {
+    fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>, found: &mut Vec<Event>) {
         let payload = talk.is_some();
         let (name, protocol, first, client, transactions) = match talk {
             Some(mut talk) => {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
                 // needs the memory or the ports.
-                self.events(conversation, &mut talk, None);
+                self.events(conversation, &mut talk, found, None);
                 self.unanswered_hello(conversation, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
@@ -62,9 +65,13 @@ impl Records<'_> {
     }
 
     /// Takes the events of a conversation; `number` is that of the packet that caused them, if one did.
-    fn events(&mut self, conversation: &Conversation, talk: &mut Talk, number: Option<u64>) {
-        for event in talk.keeping.take() {
+    fn events(&mut self, conversation: &Conversation, talk: &mut Talk, found: &mut Vec<Event>, number: Option<u64>) {
+        for event in found.drain(..) {
             self.event(conversation, talk, event, number);
+        }
+        // One packet may bring many events; every partition has a list.
+        if found.capacity() > KEPT {
+            *found = Vec::new();
         }
     }
 

@@ -3,12 +3,12 @@
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::ClientHello;
-use corelane_net::protocol::{Carrier, CommunityId, Identified, Keeping, Protocol, community_id};
+use corelane_net::protocol::{Carrier, CommunityId, Event, Identified, Protocol, Session, community_id};
 
 /// A protocol session, with the facts that its events share.
 #[derive(Debug)]
 pub(super) struct Talk {
-    pub(super) keeping: Keeping,
+    session: Session,
     pub(super) name: Name,
     /// The protocol that was identified last, with the client that is known since then or before.
     pub(super) identified: Option<Identified>,
@@ -61,8 +61,8 @@ impl Talk {
     pub(super) fn new(conversation: &Conversation, name: Name, tunnel: Option<&Tunnel>) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let tunnel = tunnel.map(|&tunnel| Box::new(tunnel));
-        let keeping = Keeping::new(carrier);
-        Talk { keeping, name, identified: None, first: None, hello: None, transactions: 0, tunnel }
+        let session = Session::new(carrier);
+        Talk { session, name, identified: None, first: None, hello: None, transactions: 0, tunnel }
     }
 
     /// What its events have in common.
@@ -72,28 +72,30 @@ impl Talk {
 }
 
 impl Application for Talk {
+    type Found = Vec<Event>;
+
     #[inline]
-    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]) {
-        self.keeping.data(side, time_ns, bytes);
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Vec<Event>) {
+        self.session.data(side, time_ns, bytes, found);
     }
 
-    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
-        self.keeping.gap(side, time_ns, missing);
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, found: &mut Vec<Event>) {
+        self.session.gap(side, time_ns, missing, found);
     }
 
-    fn end(&mut self, side: Side, time_ns: u64) {
-        self.keeping.end(side, time_ns);
+    fn end(&mut self, side: Side, time_ns: u64, found: &mut Vec<Event>) {
+        self.session.end(side, time_ns, found);
     }
 
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
         let tunnel = self.tunnel.as_ref().map_or(0, |_| size_of::<Tunnel>());
-        self.keeping.heap_bytes() + self.hello.as_ref().map_or(0, hello) + tunnel
+        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello) + tunnel
     }
 
     #[inline]
     fn wants(&self, side: Side) -> bool {
-        self.keeping.wants(side)
+        self.session.wants(side)
     }
 }

@@ -1,6 +1,7 @@
 //! The trait between conversations and the protocols inside them.
 
 use super::side::Side;
+use std::fmt;
 
 /// Takes the bytes of one conversation in order.
 ///
@@ -12,17 +13,23 @@ use super::side::Side;
 /// Times are nanoseconds since the epoch. A call has the time of the packet that made the bytes available, which may be
 /// later than the packet that brought them. If no packet closes a conversation, its end has the time of its last
 /// packet. Times can go backwards, as those of the packets can.
+///
+/// What is found goes into a `Found` that the conversations of a partition share. The [observer](super::Observer) takes
+/// it out after every call, so that a conversation keeps no list of its own.
 pub trait Application {
+    /// What is found, for the observer to take: a list of events, or `()`.
+    type Found: Default + fmt::Debug;
+
     /// Takes the next bytes of a TCP stream, in pieces of any size but never empty. For UDP, each call brings the
     /// payload of one datagram, which may be empty.
-    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]);
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Self::Found);
 
     /// Takes a gap: `missing` bytes of a TCP stream, at least one, were not captured or could not be kept. The next
     /// [`data`](Application::data) of this side goes on behind them.
-    fn gap(&mut self, side: Side, time_ns: u64, missing: u64);
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, found: &mut Self::Found);
 
     /// Takes the end of this side: FIN, RST, time-out, eviction, or the end of the capture. No more bytes of it follow.
-    fn end(&mut self, side: Side, time_ns: u64);
+    fn end(&mut self, side: Side, time_ns: u64, found: &mut Self::Found);
 
     /// The bytes that it reserves outside of itself (capacities, not lengths). This is called after every packet that
     /// brought something, and the partition's memory is charged with the result, so it must be cheap and true.
@@ -38,11 +45,13 @@ pub trait Application {
 
 /// Ignores everything: for conversations that are only counted.
 impl Application for () {
-    fn data(&mut self, _: Side, _: u64, _: &[u8]) {}
+    type Found = ();
 
-    fn gap(&mut self, _: Side, _: u64, _: u64) {}
+    fn data(&mut self, _: Side, _: u64, _: &[u8], (): &mut ()) {}
 
-    fn end(&mut self, _: Side, _: u64) {}
+    fn gap(&mut self, _: Side, _: u64, _: u64, (): &mut ()) {}
+
+    fn end(&mut self, _: Side, _: u64, (): &mut ()) {}
 
     fn heap_bytes(&self) -> usize {
         0

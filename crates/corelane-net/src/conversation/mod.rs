@@ -35,11 +35,12 @@
 //! struct Length(usize);
 //!
 //! impl Application for Length {
-//!     fn data(&mut self, _: Side, _: u64, bytes: &[u8]) {
+//!     type Found = ();
+//!     fn data(&mut self, _: Side, _: u64, bytes: &[u8], (): &mut ()) {
 //!         self.0 += bytes.len();
 //!     }
-//!     fn gap(&mut self, _: Side, _: u64, _: u64) {}
-//!     fn end(&mut self, _: Side, _: u64) {}
+//!     fn gap(&mut self, _: Side, _: u64, _: u64, (): &mut ()) {}
+//!     fn end(&mut self, _: Side, _: u64, (): &mut ()) {}
 //!     fn heap_bytes(&self) -> usize {
 //!         0
 //!     }
@@ -51,7 +52,7 @@
 //!     fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Length> {
 //!         Some(Length(0))
 //!     }
-//!     fn over(&mut self, conversation: &Conversation, ending: &Ending, length: Option<Length>) {
+//!     fn over(&mut self, conversation: &Conversation, ending: &Ending, length: Option<Length>, (): &mut ()) {
 //!         let (from, to) = (conversation.end(Side::Originator), conversation.end(Side::Responder));
 //!         println!("{from} > {to}: {} bytes, {:?}", length.map_or(0, |length| length.0), ending.reason);
 //!     }

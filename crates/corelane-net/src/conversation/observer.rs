@@ -12,11 +12,13 @@ pub trait Observer<A: Application> {
     /// side.
     fn begin(&mut self, conversation: &Conversation, tunnel: Option<&Tunnel>) -> Option<A>;
 
-    /// Takes the results of an application, after a packet or a mark has called it.
-    fn progress(&mut self, conversation: &Conversation, application: &mut A) {
-        let _ = (conversation, application);
+    /// Takes what an application has found, after a packet or a mark has called it. What is left there is there again
+    /// at the next call, for whatever conversation that is.
+    fn progress(&mut self, conversation: &Conversation, application: &mut A, found: &mut A::Found) {
+        let _ = (conversation, application, found);
     }
 
-    /// Takes a conversation that is over. Its application, if it has one, has been told the end of both sides.
-    fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>);
+    /// Takes a conversation that is over, with what was found at its end. Its application, if it has one, has been told
+    /// the end of both sides.
+    fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>, found: &mut A::Found);
 }

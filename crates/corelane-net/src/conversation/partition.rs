@@ -11,7 +11,7 @@ use crate::defrag::{self, Defragmenter};
 ///
 /// Its results and its memory are functions of its packets and marks, in their order, and of nothing else.
 #[derive(Debug)]
-pub struct Partition<A> {
+pub struct Partition<A: Application> {
     fragments: Defragmenter,
     conversations: Conversations<A>,
     others: u64,

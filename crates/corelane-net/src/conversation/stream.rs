@@ -244,13 +244,15 @@ impl<A: Application> Extra<A> {
 
 /// The state that all conversations of a partition share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct Shared<F> {
     pub(super) limits: Limits,
     pub(super) counts: Counts,
     /// The cost of all pieces.
     pub(super) held: usize,
     /// Whether an application was called since the caller last cleared this.
     pub(super) called: bool,
+    /// What an application has found in the current call.
+    pub(super) found: F,
     /// The tunnels of the conversations that came through one. A tree, as its memory does not depend on a hash.
     pub(super) tunnels: BTreeMap<Key, Tunnel>,
 }
@@ -258,7 +260,7 @@ pub(super) struct Shared {
 /// The cost of a tunnel: a node of the tree is at least half full.
 pub(super) const TUNNEL: usize = 2 * (size_of::<Key>() + size_of::<Tunnel>()) + ALLOCATION;
 
-impl Shared {
+impl<F> Shared<F> {
     /// The tunnel that a conversation came through.
     pub(super) fn tunnel(&self, conversation: &Conversation) -> Option<&Tunnel> {
         if conversation.flags & TUNNELLED == 0 { None } else { self.tunnels.get(&conversation.key()) }
@@ -266,13 +268,13 @@ impl Shared {
 }
 
 /// A side, while a packet, a mark or the end is applied to it.
-pub(super) struct Turn<'a, A> {
+pub(super) struct Turn<'a, A: Application> {
     pub(super) side: Side,
     pub(super) time_ns: u64,
     pub(super) stream: &'a mut Stream,
     pub(super) marks: &'a mut Marks,
     pub(super) extra: &'a mut Extra<A>,
-    pub(super) shared: &'a mut Shared,
+    pub(super) shared: &'a mut Shared<A::Found>,
 }
 
 impl<A: Application> Turn<'_, A> {
@@ -652,7 +654,7 @@ impl<A: Application> Turn<'_, A> {
         self.drop_waiting();
         self.marks.set(ENDED);
         self.shared.called = true;
-        self.extra.application.end(self.side, self.time_ns);
+        self.extra.application.end(self.side, self.time_ns, &mut self.shared.found);
     }
 
     #[inline]
@@ -660,7 +662,7 @@ impl<A: Application> Turn<'_, A> {
         self.stream.next = self.stream.next.wrapping_add(bytes.len() as u32);
         if !bytes.is_empty() && !self.marks.has(UNWANTED) {
             self.shared.called = true;
-            self.extra.application.data(self.side, self.time_ns, bytes);
+            self.extra.application.data(self.side, self.time_ns, bytes, &mut self.shared.found);
             if !self.extra.application.wants(self.side) {
                 self.marks.set(UNWANTED);
             }
@@ -675,7 +677,7 @@ impl<A: Application> Turn<'_, A> {
             self.shared.counts.gaps += 1;
             self.shared.counts.gap_bytes += u64::from(missing);
             self.extra.missed[self.side.index()] += u64::from(missing);
-            self.extra.application.gap(self.side, self.time_ns, u64::from(missing));
+            self.extra.application.gap(self.side, self.time_ns, u64::from(missing), &mut self.shared.found);
             if !self.extra.application.wants(self.side) {
                 self.marks.set(UNWANTED);
             }

@@ -56,7 +56,7 @@ const EMPTY: List = List { oldest: NONE, newest: NONE, len: 0, charged: 0 };
 
 /// The conversations of one partition. See the [module](super).
 #[derive(Debug)]
-pub struct Conversations<A> {
+pub struct Conversations<A: Application> {
     hash: RandomState,
     index: Index,
     entries: Segments<Entry<A>>,
@@ -66,7 +66,7 @@ pub struct Conversations<A> {
     holding: Vec<u32>,
     /// The largest time of a packet or mark so far.
     clock: u64,
-    shared: Shared,
+    shared: Shared<A::Found>,
 }
 
 fn tick(time_ns: u64) -> Tick {
@@ -94,6 +94,7 @@ impl<A: Application> Conversations<A> {
                 counts: Counts::default(),
                 held: 0,
                 called: false,
+                found: A::Found::default(),
                 tunnels: BTreeMap::new(),
             },
         }
@@ -509,7 +510,8 @@ impl<A: Application> Conversations<A> {
             0 => None,
             _ => self.shared.tunnels.remove(&entry.conversation.key()),
         };
-        observer.over(&entry.conversation, &Ending { reason, missed, tunnel }, application);
+        let ending = Ending { reason, missed, tunnel };
+        observer.over(&entry.conversation, &ending, application, &mut self.shared.found);
         if let Some(at) = held_at {
             self.leave_holding(at);
         }
@@ -545,7 +547,12 @@ fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
 
 /// The turn of a side; `None` if the conversation has no application.
 #[inline]
-fn turn<'a, A>(entry: &'a mut Entry<A>, side: Side, time_ns: u64, shared: &'a mut Shared) -> Option<Turn<'a, A>> {
+fn turn<'a, A: Application>(
+    entry: &'a mut Entry<A>,
+    side: Side,
+    time_ns: u64,
+    shared: &'a mut Shared<A::Found>,
+) -> Option<Turn<'a, A>> {
     let Entry { conversation, extra } = entry;
     let extra = extra.as_mut()?;
     let (stream, marks) = (&mut conversation.streams[side.index()], &mut conversation.marks[side.index()]);
@@ -554,20 +561,30 @@ fn turn<'a, A>(entry: &'a mut Entry<A>, side: Side, time_ns: u64, shared: &'a mu
 
 /// Follows a call of the application: heeds which sides it wants now, and lets the observer fetch its results.
 #[inline]
-fn called<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
+fn called<A: Application>(
+    entry: &mut Entry<A>,
+    time_ns: u64,
+    shared: &mut Shared<A::Found>,
+    observer: &mut impl Observer<A>,
+) {
     for side in Side::BOTH {
         if let Some(mut turn) = turn(entry, side, time_ns, shared) {
             turn.heed();
         }
     }
     if let Some(extra) = &mut entry.extra {
-        observer.progress(&entry.conversation, &mut extra.application);
+        observer.progress(&entry.conversation, &mut extra.application, &mut shared.found);
     }
 }
 
 /// Begins the application of a conversation that has none yet.
 #[cold]
-fn begin<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared, observer: &mut impl Observer<A>) {
+fn begin<A: Application>(
+    entry: &mut Entry<A>,
+    time_ns: u64,
+    shared: &mut Shared<A::Found>,
+    observer: &mut impl Observer<A>,
+) {
     entry.extra = observer.begin(&entry.conversation, shared.tunnel(&entry.conversation)).map(Extra::new);
     shared.counts.applications += u64::from(entry.extra.is_some());
     for side in Side::BOTH {
@@ -580,7 +597,7 @@ fn begin<A: Application>(entry: &mut Entry<A>, time_ns: u64, shared: &mut Shared
         if marks.has(ENDED)
             && let Some(extra) = &mut entry.extra
         {
-            extra.application.end(side, time_ns);
+            extra.application.end(side, time_ns, &mut shared.found);
         }
     }
 }
@@ -590,7 +607,7 @@ fn datagram<A: Application>(
     entry: &mut Entry<A>,
     side: Side,
     packet: &Packet<'_>,
-    shared: &mut Shared,
+    shared: &mut Shared<A::Found>,
     observer: &mut impl Observer<A>,
 ) {
     let marks = &mut entry.conversation.marks[side.index()];
@@ -603,7 +620,7 @@ fn datagram<A: Application>(
         && !marks.has(UNWANTED)
     {
         shared.called = true;
-        extra.application.data(side, packet.time_ns, packet.payload);
+        extra.application.data(side, packet.time_ns, packet.payload, &mut shared.found);
         if !extra.application.wants(side) {
             marks.set(UNWANTED);
         }
@@ -615,7 +632,7 @@ fn segment<A: Application>(
     entry: &mut Entry<A>,
     side: Side,
     packet: &Packet<'_>,
-    shared: &mut Shared,
+    shared: &mut Shared<A::Found>,
     observer: &mut impl Observer<A>,
 ) {
     let (here, there) = (side.index(), side.other().index());
@@ -679,7 +696,7 @@ fn segment<A: Application>(
 
 /// Takes an RST, which ends both sides if its sequence number can be of this connection.
 #[cold]
-fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, shared: &mut Shared) {
+fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, shared: &mut Shared<A::Found>) {
     let Conversation { streams, marks, .. } = &mut entry.conversation;
     if marks.iter().all(|marks| marks.has(ENDED)) {
         return;
@@ -709,15 +726,17 @@ mod tests {
     struct Keeper(Vec<u8>);
 
     impl Application for Keeper {
-        fn data(&mut self, _: Side, _: u64, bytes: &[u8]) {
+        type Found = ();
+
+        fn data(&mut self, _: Side, _: u64, bytes: &[u8], (): &mut ()) {
             self.0 = bytes.to_vec();
         }
 
-        fn gap(&mut self, _: Side, _: u64, _: u64) {
+        fn gap(&mut self, _: Side, _: u64, _: u64, (): &mut ()) {
             self.0 = Vec::new();
         }
 
-        fn end(&mut self, _: Side, _: u64) {}
+        fn end(&mut self, _: Side, _: u64, (): &mut ()) {}
 
         fn heap_bytes(&self) -> usize {
             self.0.capacity()
@@ -736,7 +755,7 @@ mod tests {
             (!conversation.end(Side::Responder).port().is_multiple_of(5)).then(|| Keeper(Vec::new()))
         }
 
-        fn over(&mut self, _: &Conversation, ending: &Ending, _: Option<Keeper>) {
+        fn over(&mut self, _: &Conversation, ending: &Ending, _: Option<Keeper>, (): &mut ()) {
             *self.over.entry(ending.reason).or_default() += 1;
         }
     }

@@ -11,7 +11,7 @@
 //! within the bounds.
 
 use super::{Carrier, Event, Protocol, Session, State, dns, http, identify, quic, ssh, starttls, tls};
-use crate::conversation::Side;
+use crate::conversation::{Application, Side};
 
 /// A named target.
 pub type Target = (&'static str, fn(&[u8]));
@@ -115,7 +115,7 @@ fn check(session: &Session) {
         State::Ssh(_) => size_of::<ssh::Ssh>() + ssh::MOST,
         State::Starttls(_) => size_of::<starttls::Starttls>() + starttls::MOST,
         State::Quic(_) => size_of::<quic::Quic>() + quic::MOST,
-        State::Over => 0,
+        State::Fresh | State::Over => 0,
     };
     let held = session.heap_bytes();
     assert!(held <= most && most <= MOST, "{held} bytes are more than {most}");

@@ -76,6 +76,8 @@ pub struct Session {
 
 #[derive(Debug)]
 enum State {
+    /// No bytes have come. Most conversations are identified by their first ones, and keep none.
+    Fresh,
     Identifying(Box<Identifier>),
     Http(Box<http::Http>),
     Tls(Box<tls::Tls>),
@@ -90,8 +92,7 @@ enum State {
 impl Session {
     /// A session without bytes so far.
     pub fn new(carrier: Carrier) -> Self {
-        let state = State::Identifying(Box::new(Identifier::new()));
-        Self { carrier, state, protocol: None, layers: 0, exchanges: 0 }
+        Self { carrier, state: State::Fresh, protocol: None, layers: 0, exchanges: 0 }
     }
 
     /// The protocol, once it is known. In a tunnel it is the protocol inside.
@@ -99,92 +100,28 @@ impl Session {
         self.protocol
     }
 
-    /// Takes the next bytes of a side, in order; for UDP, one datagram. Events are appended to `out`.
-    pub fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        match &mut self.state {
-            State::Identifying(_) => self.identify(side, time_ns, bytes, out),
-            State::Http(http) => {
-                let used = http.data(side, time_ns, bytes, out);
-                if http.is_tunnel() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
+    /// Takes the first bytes of a conversation.
+    fn begin(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        let first = match self.carrier {
+            Carrier::Stream => Identifier::first(side, time_ns, bytes),
+            Carrier::Datagrams => Identifier::first_datagram(side, time_ns, bytes),
+        };
+        match first {
+            Ok(found) => {
+                self.state = self.found(found, out);
+                self.data(side, time_ns, bytes, out);
             }
-            State::Tls(tls) => tls.data(side, time_ns, bytes, out),
-            State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
-            State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
-            State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
-            State::Quic(quic) => {
-                quic.datagram(side, time_ns, bytes, out);
-                if !Side::BOTH.into_iter().any(|side| quic.wants(side)) {
-                    self.state = State::Over;
-                }
-            }
-            State::Starttls(dialogue) => {
-                let used = dialogue.data(side, bytes);
-                if dialogue.agreed() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
-            }
-            State::Over => {}
-        }
-        self.leave();
-    }
-
-    /// Takes a gap of `missing` bytes of a side. Events are appended to `out`.
-    pub fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
-        match &mut self.state {
-            State::Identifying(identifier) => identifier.gap(side, missing),
-            State::Http(http) => http.gap(side, time_ns, missing, out),
-            State::Tls(tls) => tls.gap(side, missing),
-            State::Dns(dns) => dns.gap(side, missing),
-            State::Ssh(ssh) => ssh.gap(side, out),
-            State::Starttls(dialogue) => dialogue.gap(side),
-            // Datagrams have no gaps.
-            State::Quic(_) | State::Over => {}
-        }
-        self.leave();
-    }
-
-    /// Takes the end of a side: no bytes of it follow. Events are appended to `out`.
-    pub fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
-        match &mut self.state {
-            State::Identifying(identifier) => {
-                identifier.end(side);
+            Err(identifier) => {
+                self.state = State::Identifying(Box::new(identifier));
                 self.give_up();
             }
-            State::Http(http) => http.end(side, time_ns, out),
-            State::Tls(tls) => tls.end(side),
-            State::Ssh(ssh) => ssh.end(side, out),
-            State::Starttls(dialogue) => dialogue.end(),
-            State::Dns(_) | State::Quic(_) | State::Over => {}
-        }
-        self.leave();
-    }
-
-    /// Whether more bytes of a side are of use.
-    pub fn wants(&self, side: Side) -> bool {
-        match &self.state {
-            State::Identifying(_) | State::Http(_) => true,
-            State::Tls(tls) => tls.wants(side),
-            State::Dns(dns) => dns.wants(side),
-            State::Ssh(ssh) => ssh.wants(side),
-            State::Starttls(dialogue) => !dialogue.is_over(),
-            State::Quic(quic) => quic.wants(side),
-            State::Over => false,
         }
     }
 
-    /// The bytes that it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        match &self.state {
-            State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
-            State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
-            State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
-            State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
-            State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
-            State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
-            State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
-            State::Over => 0,
+    /// Makes place for what comes before any bytes.
+    fn keep(&mut self) {
+        if matches!(self.state, State::Fresh) {
+            self.state = State::Identifying(Box::new(Identifier::new()));
         }
     }
 
@@ -200,20 +137,7 @@ impl Session {
             self.give_up();
             return;
         };
-        self.protocol = Some(found.protocol);
-        out.push(Event::Identified(found));
-        let state = match found.protocol {
-            Protocol::Http1 => {
-                let client = found.client.unwrap_or(found.side);
-                State::Http(Box::new(http::Http::new(client, self.exchanges)))
-            }
-            Protocol::Tls => State::Tls(Box::default()),
-            Protocol::Dns => State::Dns(Box::default()),
-            Protocol::Ssh => State::Ssh(Box::default()),
-            Protocol::Quic => State::Quic(Box::default()),
-            other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
-                .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
-        };
+        let state = self.found(found, out);
         let State::Identifying(identifier) = std::mem::replace(&mut self.state, state) else {
             return;
         };
@@ -227,6 +151,24 @@ impl Session {
         }
         if used < bytes.len() {
             self.data(side, time_ns, &bytes[used..], out);
+        }
+    }
+
+    /// Tells what was identified; the result reads it.
+    fn found(&mut self, found: Identified, out: &mut Vec<Event>) -> State {
+        self.protocol = Some(found.protocol);
+        out.push(Event::Identified(found));
+        match found.protocol {
+            Protocol::Http1 => {
+                let client = found.client.unwrap_or(found.side);
+                State::Http(Box::new(http::Http::new(client, self.exchanges)))
+            }
+            Protocol::Tls => State::Tls(Box::default()),
+            Protocol::Dns => State::Dns(Box::default()),
+            Protocol::Ssh => State::Ssh(Box::default()),
+            Protocol::Quic => State::Quic(Box::default()),
+            other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
+                .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
         }
     }
 
@@ -271,7 +213,7 @@ impl Session {
     fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         self.layers += 1;
         let next = match self.layers < LAYERS {
-            true => State::Identifying(Box::new(Identifier::new())),
+            true => State::Fresh,
             false => State::Over,
         };
         let rests = match std::mem::replace(&mut self.state, next) {
@@ -294,49 +236,94 @@ impl Session {
     }
 }
 
-/// A session that keeps its events until they are taken. The caller takes them after every packet.
-#[derive(Debug)]
-pub struct Keeping {
-    session: Session,
-    events: Vec<Event>,
-}
+/// A side's bytes, gaps and end go in, and events come out.
+impl Application for Session {
+    type Found = Vec<Event>;
 
-impl Keeping {
-    /// A session without bytes or events so far.
-    pub fn new(carrier: Carrier) -> Self {
-        Self { session: Session::new(carrier), events: Vec::new() }
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Fresh => self.begin(side, time_ns, bytes, out),
+            State::Identifying(_) => self.identify(side, time_ns, bytes, out),
+            State::Http(http) => {
+                let used = http.data(side, time_ns, bytes, out);
+                if http.is_tunnel() {
+                    self.tunnel(side, time_ns, &bytes[used..], out);
+                }
+            }
+            State::Tls(tls) => tls.data(side, time_ns, bytes, out),
+            State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
+            State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
+            State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
+            State::Quic(quic) => {
+                quic.datagram(side, time_ns, bytes, out);
+                if !Side::BOTH.into_iter().any(|side| quic.wants(side)) {
+                    self.state = State::Over;
+                }
+            }
+            State::Starttls(dialogue) => {
+                let used = dialogue.data(side, bytes);
+                if dialogue.agreed() {
+                    self.tunnel(side, time_ns, &bytes[used..], out);
+                }
+            }
+            State::Over => {}
+        }
+        self.leave();
     }
 
-    /// The session.
-    pub fn session(&self) -> &Session {
-        &self.session
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
+        self.keep();
+        match &mut self.state {
+            State::Identifying(identifier) => identifier.gap(side, missing),
+            State::Http(http) => http.gap(side, time_ns, missing, out),
+            State::Tls(tls) => tls.gap(side, missing),
+            State::Dns(dns) => dns.gap(side, missing),
+            State::Ssh(ssh) => ssh.gap(side, out),
+            State::Starttls(dialogue) => dialogue.gap(side),
+            // Datagrams have no gaps.
+            State::Fresh | State::Quic(_) | State::Over => {}
+        }
+        self.leave();
     }
 
-    /// The events since the last call.
-    pub fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-}
-
-impl Application for Keeping {
-    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8]) {
-        self.session.data(side, time_ns, bytes, &mut self.events);
-    }
-
-    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
-        self.session.gap(side, time_ns, missing, &mut self.events);
-    }
-
-    fn end(&mut self, side: Side, time_ns: u64) {
-        self.session.end(side, time_ns, &mut self.events);
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let events: usize = self.events.iter().map(Event::heap_bytes).sum();
-        self.session.heap_bytes() + events + self.events.capacity() * size_of::<Event>()
+    fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+        self.keep();
+        match &mut self.state {
+            State::Identifying(identifier) => {
+                identifier.end(side);
+                self.give_up();
+            }
+            State::Http(http) => http.end(side, time_ns, out),
+            State::Tls(tls) => tls.end(side),
+            State::Ssh(ssh) => ssh.end(side, out),
+            State::Starttls(dialogue) => dialogue.end(),
+            State::Fresh | State::Dns(_) | State::Quic(_) | State::Over => {}
+        }
+        self.leave();
     }
 
     fn wants(&self, side: Side) -> bool {
-        self.session.wants(side)
+        match &self.state {
+            State::Fresh | State::Identifying(_) | State::Http(_) => true,
+            State::Tls(tls) => tls.wants(side),
+            State::Dns(dns) => dns.wants(side),
+            State::Ssh(ssh) => ssh.wants(side),
+            State::Starttls(dialogue) => !dialogue.is_over(),
+            State::Quic(quic) => quic.wants(side),
+            State::Over => false,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match &self.state {
+            State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
+            State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
+            State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
+            State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
+            State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
+            State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
+            State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
+            State::Fresh | State::Over => 0,
+        }
     }
 }

@@ -12,13 +12,15 @@ use std::collections::HashMap;
 struct Greedy(Vec<u8>);
 
 impl Application for Greedy {
-    fn data(&mut self, _: Side, _: u64, _: &[u8]) {
+    type Found = ();
+
+    fn data(&mut self, _: Side, _: u64, _: &[u8], (): &mut ()) {
         self.0.reserve_exact(1024);
     }
 
-    fn gap(&mut self, _: Side, _: u64, _: u64) {}
+    fn gap(&mut self, _: Side, _: u64, _: u64, (): &mut ()) {}
 
-    fn end(&mut self, _: Side, _: u64) {}
+    fn end(&mut self, _: Side, _: u64, (): &mut ()) {}
 
     fn heap_bytes(&self) -> usize {
         self.0.capacity()
@@ -33,7 +35,7 @@ impl Observer<Greedy> for Reasons {
         Some(Greedy(Vec::new()))
     }
 
-    fn over(&mut self, _: &Conversation, ending: &Ending, _: Option<Greedy>) {
+    fn over(&mut self, _: &Conversation, ending: &Ending, _: Option<Greedy>, (): &mut ()) {
         *self.0.entry(ending.reason).or_default() += 1;
     }
 }
@@ -215,7 +217,7 @@ fn what_is_evicted_is_the_same_every_time() {
         fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Greedy> {
             Some(Greedy(Vec::new()))
         }
-        fn over(&mut self, conversation: &Conversation, ending: &Ending, _: Option<Greedy>) {
+        fn over(&mut self, conversation: &Conversation, ending: &Ending, _: Option<Greedy>, (): &mut ()) {
             self.0.push((conversation.end(Originator).to_string(), ending.reason));
         }
     }

@@ -61,19 +61,21 @@ impl Notes {
 }
 
 impl Application for Notes {
-    fn data(&mut self, side: Side, _: u64, bytes: &[u8]) {
+    type Found = ();
+
+    fn data(&mut self, side: Side, _: u64, bytes: &[u8], (): &mut ()) {
         assert!(self.wants(side), "not wanted any more");
         self.places.push(bytes.as_ptr() as usize);
         self.events.push(data(side, bytes));
     }
 
-    fn gap(&mut self, side: Side, time_ns: u64, missing: u64) {
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, (): &mut ()) {
         assert!(self.wants(side) && missing > 0);
         self.late_ns.push(time_ns);
         self.events.push(Event::Gap(side, missing));
     }
 
-    fn end(&mut self, side: Side, time_ns: u64) {
+    fn end(&mut self, side: Side, time_ns: u64, (): &mut ()) {
         self.late_ns.push(time_ns);
         self.events.push(Event::End(side));
     }
@@ -116,11 +118,11 @@ impl Observer<Notes> for Log {
         (!self.refuse).then(|| Notes { enough: self.enough, ..Notes::default() })
     }
 
-    fn progress(&mut self, _: &Conversation, _: &mut Notes) {
+    fn progress(&mut self, _: &Conversation, _: &mut Notes, (): &mut ()) {
         self.progress += 1;
     }
 
-    fn over(&mut self, conversation: &Conversation, ending: &Ending, notes: Option<Notes>) {
+    fn over(&mut self, conversation: &Conversation, ending: &Ending, notes: Option<Notes>, (): &mut ()) {
         if let Some(notes) = &notes {
             for side in Side::BOTH {
                 if conversation.is_tcp() {

@@ -11,7 +11,7 @@ use corelane_net::capture::{Options, Reader};
 use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
 use corelane_net::decode::{Tunnel, datagram};
 use corelane_net::defrag;
-use corelane_net::protocol::{Carrier, Event, Keeping};
+use corelane_net::protocol::{Carrier, Event, Session};
 
 /// File, field, tshark's count, ours. The reasons are in `docs/protocols.md`.
 const DIFFERENT: &[(&str, &str, u64, u64)] = &[
@@ -88,21 +88,17 @@ impl Found {
     }
 }
 
-impl Observer<Keeping> for Found {
-    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeping> {
-        Some(Keeping::new(if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }))
+impl Observer<Session> for Found {
+    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Session> {
+        Some(Session::new(if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }))
     }
 
-    fn progress(&mut self, _: &Conversation, session: &mut Keeping) {
-        for event in session.take() {
-            self.event(event);
-        }
+    fn progress(&mut self, _: &Conversation, _: &mut Session, found: &mut Vec<Event>) {
+        found.drain(..).for_each(|event| self.event(event));
     }
 
-    fn over(&mut self, _: &Conversation, _: &Ending, session: Option<Keeping>) {
-        for event in session.into_iter().flat_map(|mut session| session.take()) {
-            self.event(event);
-        }
+    fn over(&mut self, _: &Conversation, _: &Ending, _: Option<Session>, found: &mut Vec<Event>) {
+        found.drain(..).for_each(|event| self.event(event));
     }
 }
 

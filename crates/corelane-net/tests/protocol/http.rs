@@ -1,6 +1,7 @@
 //! HTTP/1: framing, pairing, gaps, bounds.
 
 use crate::support::{C, S, Step, data, exchanges, run, short, shorts};
+use corelane_net::conversation::Application;
 use corelane_net::protocol::{Carrier, Event, Protocol};
 
 fn get(url: &str) -> Step {

@@ -1,7 +1,7 @@
 //! Each protocol by its content, what is nearly one, and the bounds of looking.
 
 use crate::support::{C, S, Step, data, identified, run};
-use corelane_net::conversation::Side;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::{Carrier, Protocol, Session};
 
 /// What a stream of the originator alone is, with the evidence and the client.

@@ -2,7 +2,7 @@
 
 use crate::support::{C, S, Step, data, run};
 use crate::tls::{RETRY, example, extension, server_hello};
-use corelane_net::conversation::Side;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::fuzz::initial;
 use corelane_net::protocol::quic::{BYTES, COALESCED, DATAGRAMS, FRAMES, HELLOS, INITIALS, MOST, PIECES};
 use corelane_net::protocol::tls::{ClientHello, HELLO, ServerHello};

@@ -1,7 +1,7 @@
 //! SSH: version lines, offers, fingerprints, and which side is the client.
 
 use crate::support::{C, S, Step, data, run};
-use corelane_net::conversation::Side;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::ssh::{BEFORE, Handshake, LINE, PACKET, PACKETS, Peer};
 use corelane_net::protocol::{Carrier, Event, Session};
 

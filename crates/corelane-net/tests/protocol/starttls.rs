@@ -2,7 +2,7 @@
 
 use crate::support::{C, S, Step, data, run};
 use crate::tls::{client_hello, server_hello_record};
-use corelane_net::conversation::Side;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::{Carrier, Event, Session};
 
 /// The protocols and the hellos of a dialogue, in order. It is run whole, in single bytes, and with each step cut in

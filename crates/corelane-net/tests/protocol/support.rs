@@ -1,6 +1,6 @@
 //! Conversations as a list of what happens.
 
-use corelane_net::conversation::Side;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::http::Exchange;
 use corelane_net::protocol::{Carrier, Event, Identified, Session};
 

@@ -59,6 +59,19 @@ pub(super) struct Prefix {
     pub(super) ended: bool,
 }
 
+/// What the rules say of a side.
+fn verdict(seen: Seen<'_>) -> Says {
+    for rule in stream::RULES {
+        match rule(seen) {
+            Says::No => {}
+            // Behind so many bytes there are no more for this rule.
+            Says::More if seen.own.len() >= PREFIX => {}
+            says => return says,
+        }
+    }
+    Says::No
+}
+
 impl Identifier {
     pub(super) fn new() -> Self {
         Self { sides: Default::default() }
@@ -88,19 +101,36 @@ impl Identifier {
         if self.sides[side.index()].done || seen.own.is_empty() {
             return None;
         }
-        use Says::{More, No, Yes};
-        for rule in stream::RULES {
-            match rule(seen) {
-                Yes(protocol, evidence, speaker) => {
-                    return Some(identified(protocol, evidence, speaker, side, time_ns));
-                }
-                No => {}
-                More if seen.own.len() < PREFIX => return None,
-                More => {}
+        match verdict(seen) {
+            Says::Yes(protocol, evidence, speaker) => {
+                return Some(identified(protocol, evidence, speaker, side, time_ns));
             }
+            Says::No => self.sides[side.index()].done = true,
+            Says::More => {}
         }
-        self.sides[side.index()].done = true;
         None
+    }
+
+    /// Takes the first bytes of a stream: a verdict on all of them, or what waits for more.
+    pub(super) fn first(side: Side, time_ns: u64, bytes: &[u8]) -> Result<Identified, Self> {
+        let kept = &bytes[..bytes.len().min(PREFIX)];
+        let done = match verdict(Seen { own: kept, other: &[] }) {
+            Says::Yes(protocol, evidence, speaker) => {
+                return Ok(identified(protocol, evidence, speaker, side, time_ns));
+            }
+            Says::No => true,
+            Says::More => false,
+        };
+        let mut identifier = Self::new();
+        let skipped = (bytes.len() - kept.len()) as u64;
+        identifier.sides[side.index()] = Prefix { bytes: kept.to_vec(), skipped, done, ..Prefix::default() };
+        Err(identifier)
+    }
+
+    /// The same for the first datagram of a conversation.
+    pub(super) fn first_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Result<Identified, Self> {
+        let mut identifier = Self::new();
+        identifier.datagram(side, time_ns, bytes).ok_or(identifier)
     }
 
     /// Takes a datagram, which is judged by itself.
