@@ -47,6 +47,7 @@ pub mod tls;
 pub use community_id::{CommunityId, community_id, community_id_seeded};
 pub use event::Event;
 pub use identify::{Identified, Protocol};
+pub use text::Text;
 
 use crate::conversation::{Application, Side};
 use identify::Identifier;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::support::{C, S, Step, data, run};
 use corelane_net::conversation::Side;
 use corelane_net::protocol::dns::{Data, Message};
-use corelane_net::protocol::{Carrier, Event};
+use corelane_net::protocol::{Carrier, Event, Text};
 
 fn name(text: &str) -> Vec<u8> {
     let labels = text.split('.').filter(|label| !label.is_empty());
@@ -98,7 +98,7 @@ fn the_data_of_records() {
     ];
     let found = datagrams(&[(S, response(1, "a", 255, &answers))]);
     let data: Vec<_> = found[0].answers.iter().map(|record| record.data.clone()).collect();
-    let text = |text: &str| text.to_owned().into_boxed_str();
+    let text = |text: &str| Text::from(text);
     let expected = [
         Data::Aaaa(Ipv6Addr::LOCALHOST),
         Data::Mx { preference: 10, exchange: text("mx.a") },

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use domain::base::iana::{Rcode, Rtype};
 
 use crate::conversation::Side;
+use crate::protocol::Text;
 
 /// One DNS message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +60,9 @@ impl Message {
     /// The bytes that it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         self.questions.capacity() * size_of::<Question>()
-            + self.questions.iter().map(|question| question.name.len()).sum::<usize>()
+            + self.questions.iter().map(|question| question.name.heap_bytes()).sum::<usize>()
             + self.answers.capacity() * size_of::<Record>()
-            + self.answers.iter().map(|record| record.name.len() + record.data.heap_bytes()).sum::<usize>()
+            + self.answers.iter().map(|record| record.name.heap_bytes() + record.data.heap_bytes()).sum::<usize>()
     }
 }
 
@@ -70,9 +71,9 @@ impl Data {
         match self {
             Self::A(_) | Self::Aaaa(_) | Self::Other(_) => 0,
             Self::Name(name) | Self::Mx { exchange: name, .. } | Self::Srv { target: name, .. } | Self::Txt(name) => {
-                name.len()
+                name.heap_bytes()
             }
-            Self::Soa { server, mailbox, .. } => server.len() + mailbox.len(),
+            Self::Soa { server, mailbox, .. } => server.heap_bytes() + mailbox.heap_bytes(),
         }
     }
 }
@@ -81,7 +82,7 @@ impl Data {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The name, without the dot at its end; dots and other odd bytes inside a label are escaped.
-    pub name: Box<str>,
+    pub name: Text,
     /// Its type.
     pub kind: u16,
     /// Its class.
@@ -99,7 +100,7 @@ impl Question {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The name that the record belongs to.
-    pub name: Box<str>,
+    pub name: Text,
     /// Its type.
     pub kind: u16,
     /// Its class.
@@ -126,13 +127,13 @@ pub enum Data {
     /// An IPv6 address.
     Aaaa(Ipv6Addr),
     /// A name, for CNAME, DNAME, NS and PTR.
-    Name(Box<str>),
+    Name(Text),
     /// A mail exchange.
     Mx {
         /// Lower is preferred.
         preference: u16,
         /// The host.
-        exchange: Box<str>,
+        exchange: Text,
     },
     /// A service.
     Srv {
@@ -143,19 +144,19 @@ pub enum Data {
         /// The port.
         port: u16,
         /// The host.
-        target: Box<str>,
+        target: Text,
     },
     /// The start of a zone.
     Soa {
         /// The first server.
-        server: Box<str>,
+        server: Text,
         /// The mailbox, as a name.
-        mailbox: Box<str>,
+        mailbox: Text,
         /// The version of the zone.
         serial: u32,
     },
     /// Text, with its parts joined.
-    Txt(Box<str>),
+    Txt(Text),
     /// Data of another type, or not readable as its type; the number of its bytes.
     Other(u16),
 }

@@ -5,13 +5,14 @@ use std::hash::{Hash, Hasher};
 
 use domain::base::iana::Rtype;
 use domain::base::message::RecordSection;
+use domain::base::name::ToName;
 use domain::base::{Message as Octets, ParsedName, ParsedRecord};
 use domain::rdata::{A, Aaaa, Cname, Dname, Mx, Ns, Ptr, Soa, Srv, Txt};
 
 use super::message::{Data, Message, Question, Record};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::printable;
+use crate::protocol::text::{Text, printable};
 
 /// The most questions of a message that are read.
 pub const QUESTIONS: usize = 16;
@@ -344,8 +345,27 @@ fn data(record: &ParsedRecord<'_, &[u8]>) -> Option<Data> {
 }
 
 /// A name as it is written, without the dot at the end, unless it is the root.
-fn text(name: &impl std::fmt::Display) -> Box<str> {
+fn text(name: &(impl ToName + std::fmt::Display)) -> Text {
+    let mut plain = [0; 255];
+    let mut length = 0;
+    for label in name.iter_labels().filter(|label| !label.is_root()) {
+        let bytes = label.as_slice();
+        if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+            return escaped(name);
+        }
+        // A name has at most 255 bytes with the lengths of its labels, so that all fit.
+        plain[length..length + bytes.len()].copy_from_slice(bytes);
+        length += bytes.len() + 1;
+        plain[length - 1] = b'.';
+    }
+    // A dot behind each label, but none at the end; the root is a dot.
+    str::from_utf8(&plain[..length.saturating_sub(1)]).ok().filter(|text| !text.is_empty()).unwrap_or(".").into()
+}
+
+/// A name with characters that are not usual in one.
+#[cold]
+fn escaped(name: &impl std::fmt::Display) -> Text {
     let mut text = String::with_capacity(64);
     write!(text, "{name}").expect("memory takes everything");
-    if text.is_empty() { ".".into() } else { text.into() }
+    (*text).into()
 }

@@ -1,6 +1,7 @@
 //! The content of a request and its response.
 
 use crate::conversation::Side;
+use crate::protocol::Text;
 
 /// A request and its response; one of them may not have been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,19 +22,19 @@ pub struct Request {
     /// The time when its head was complete, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The method, such as GET.
-    pub method: Box<str>,
+    pub method: Text,
     /// The target, as it was sent.
-    pub url: Box<str>,
+    pub url: Text,
     /// The version's second number: 0 or 1.
     pub version: u8,
     /// The header Host.
-    pub host: Option<Box<str>>,
+    pub host: Option<Text>,
     /// The header User-Agent.
-    pub user_agent: Option<Box<str>>,
+    pub user_agent: Option<Text>,
     /// The header Referer.
-    pub referer: Option<Box<str>>,
+    pub referer: Option<Text>,
     /// The header Content-Type.
-    pub content_type: Option<Box<str>>,
+    pub content_type: Option<Text>,
     /// The body.
     pub body: Body,
 }
@@ -48,13 +49,13 @@ pub struct Response {
     /// The status, such as 200.
     pub status: u16,
     /// The words behind the status.
-    pub reason: Box<str>,
+    pub reason: Text,
     /// The version's second number: 0 or 1.
     pub version: u8,
     /// The header Content-Type.
-    pub content_type: Option<Box<str>>,
+    pub content_type: Option<Text>,
     /// The header Location.
-    pub location: Option<Box<str>>,
+    pub location: Option<Text>,
     /// The number of responses 1xx before it.
     pub interim: u32,
     /// The body.
@@ -81,17 +82,17 @@ impl Exchange {
 
 impl Request {
     pub(super) fn heap_bytes(&self) -> usize {
-        let optional = [&self.host, &self.user_agent, &self.referer, &self.content_type];
-        self.method.len() + self.url.len() + optional.iter().copied().map(optional_len).sum::<usize>()
+        let headers = [&self.host, &self.user_agent, &self.referer, &self.content_type];
+        self.method.heap_bytes() + self.url.heap_bytes() + heap_bytes(headers)
     }
 }
 
 impl Response {
     pub(super) fn heap_bytes(&self) -> usize {
-        self.reason.len() + optional_len(&self.content_type) + optional_len(&self.location)
+        self.reason.heap_bytes() + heap_bytes([&self.content_type, &self.location])
     }
 }
 
-fn optional_len(text: &Option<Box<str>>) -> usize {
-    text.as_ref().map_or(0, |text| text.len())
+fn heap_bytes<const N: usize>(texts: [&Option<Text>; N]) -> usize {
+    texts.into_iter().flatten().map(Text::heap_bytes).sum()
 }

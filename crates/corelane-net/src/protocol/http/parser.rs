@@ -8,7 +8,7 @@ use super::exchange::{Body, Exchange, Request, Response};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
 use crate::protocol::identify::{METHODS, is_request_line, is_status_line, is_token};
-use crate::protocol::text::printable;
+use crate::protocol::text::{Text, printable};
 
 /// Bytes of a head.
 pub const HEAD: usize = 64 << 10;
@@ -605,7 +605,7 @@ fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-fn value(bytes: &[u8]) -> Box<str> {
+fn value(bytes: &[u8]) -> Text {
     printable(&bytes[..bytes.len().min(VALUE)])
 }
 

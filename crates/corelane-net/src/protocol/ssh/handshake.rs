@@ -1,6 +1,7 @@
 //! What both sides of an SSH connection say of themselves.
 
 use crate::conversation::Side;
+use crate::protocol::Text;
 
 /// What the two sides say before they encrypt. One of them may not have been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct Handshake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The version of the protocol, such as `2.0`.
-    pub protocol: Box<str>,
+    pub protocol: Text,
     /// The software, without comments, such as `OpenSSH_9.7`.
-    pub software: Box<str>,
+    pub software: Text,
     /// The fingerprint of its offer, if that was seen.
     pub hassh: Option<Hassh>,
 }
@@ -30,9 +31,9 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hassh {
     /// The MD5 of the text, in hexadecimal.
-    pub hash: Box<str>,
+    pub hash: Text,
     /// The algorithms, separated by commas in each of the four lists, which are separated by semicolons.
-    pub text: Box<str>,
+    pub text: Text,
 }
 
 impl Handshake {
@@ -44,7 +45,7 @@ impl Handshake {
 
 impl Peer {
     fn heap_bytes(&self) -> usize {
-        let hassh = self.hassh.as_ref().map_or(0, |hassh| hassh.hash.len() + hassh.text.len());
-        self.protocol.len() + self.software.len() + hassh
+        let hassh = self.hassh.as_ref().map_or(0, |hassh| hassh.hash.heap_bytes() + hassh.text.heap_bytes());
+        self.protocol.heap_bytes() + self.software.heap_bytes() + hassh
     }
 }

@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 use super::handshake::{Handshake, Hassh, Peer};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::printable;
+use crate::protocol::text::{Text, printable};
 
 /// The longest version line, with its end (RFC 4253, section 4.2).
 pub const LINE: usize = 255;
@@ -56,7 +56,7 @@ struct Half {
 #[derive(Debug, Default)]
 struct Told {
     /// Protocol and software.
-    version: Option<(Box<str>, Box<str>)>,
+    version: Option<(Text, Text)>,
     offer: Option<Offer>,
 }
 
@@ -81,7 +81,7 @@ enum At {
 /// The algorithms that a side offers, as HASSH has them: as the client, and as the server.
 #[derive(Debug)]
 struct Offer {
-    texts: [Box<str>; 2],
+    texts: [Text; 2],
 }
 
 impl Ssh {
@@ -311,19 +311,20 @@ impl Told {
             let [client, server] = texts;
             let text = if role == 0 { client } else { server };
             let hash: String = Md5::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-            Hassh { hash: hash.into(), text }
+            Hassh { hash: (*hash).into(), text }
         });
         Some(Peer { protocol, software, hassh })
     }
 
     fn heap_bytes(&self) -> usize {
-        let version = self.version.as_ref().map_or(0, |(protocol, software)| protocol.len() + software.len());
-        version + self.offer.as_ref().map_or(0, |offer| offer.texts.iter().map(|text| text.len()).sum())
+        let version =
+            self.version.as_ref().map_or(0, |(protocol, software)| protocol.heap_bytes() + software.heap_bytes());
+        version + self.offer.as_ref().map_or(0, |offer| offer.texts.iter().map(Text::heap_bytes).sum())
     }
 }
 
 /// Protocol and software of a version line. Comments may follow behind a space.
-fn version(line: &[u8]) -> Option<(Box<str>, Box<str>)> {
+fn version(line: &[u8]) -> Option<(Text, Text)> {
     let line = line.strip_suffix(b"\n")?;
     let line = line.strip_suffix(b"\r").unwrap_or(line).strip_prefix(b"SSH-")?;
     let dash = memchr::memchr(b'-', line)?;
@@ -352,7 +353,7 @@ fn offer(payload: &[u8]) -> Option<(Offer, Option<bool>)> {
         "ext-info-s" | "kex-strict-s-v00@openssh.com" => Some(false),
         _ => None,
     });
-    let text = |lists: [&str; 4]| lists.join(";").into();
+    let text = |lists: [&str; 4]| (*lists.join(";")).into();
     let texts = [
         text([exchange, encryption_there, mac_there, compression_there]),
         text([exchange, encryption_back, mac_back, compression_back]),

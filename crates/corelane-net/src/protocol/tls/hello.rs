@@ -1,6 +1,7 @@
 //! The content of the hellos.
 
 use crate::conversation::Side;
+use crate::protocol::Text;
 
 /// The content of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +17,9 @@ pub struct ClientHello {
     /// The versions it offers in an extension, in its order, without GREASE values.
     pub versions: Vec<u16>,
     /// The host it wants to reach (SNI).
-    pub server_name: Option<Box<str>>,
+    pub server_name: Option<Text>,
     /// The protocols it offers (ALPN), in its order.
-    pub protocols: Vec<Box<str>>,
+    pub protocols: Vec<Text>,
     /// The cipher suites, in its order, with GREASE values.
     pub ciphers: Vec<u16>,
     /// The kinds of its extensions, in its order, with GREASE values.
@@ -26,7 +27,7 @@ pub struct ClientHello {
     /// The signature algorithms, in its order, with GREASE values.
     pub signatures: Vec<u16>,
     /// The JA4 fingerprint. A hello in the form of SSL 2 has none.
-    pub ja4: Option<Box<str>>,
+    pub ja4: Option<Text>,
 }
 
 /// The content of a ServerHello.
@@ -43,7 +44,7 @@ pub struct ServerHello {
     /// The cipher suite.
     pub cipher: u16,
     /// The protocol that was chosen, if it is in the clear (TLS 1.3 encrypts it).
-    pub protocol: Option<Box<str>>,
+    pub protocol: Option<Text>,
     /// Whether it asks for another ClientHello.
     pub is_retry: bool,
 }
@@ -53,17 +54,17 @@ impl ClientHello {
     pub fn heap_bytes(&self) -> usize {
         let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures];
         2 * numbers.iter().map(|numbers| numbers.capacity()).sum::<usize>()
-            + self.protocols.capacity() * size_of::<Box<str>>()
-            + self.protocols.iter().map(|name| name.len()).sum::<usize>()
-            + self.server_name.as_ref().map_or(0, |name| name.len())
-            + self.ja4.as_ref().map_or(0, |ja4| ja4.len())
+            + self.protocols.capacity() * size_of::<Text>()
+            + self.protocols.iter().map(|name| name.heap_bytes()).sum::<usize>()
+            + self.server_name.as_ref().map_or(0, |name| name.heap_bytes())
+            + self.ja4.as_ref().map_or(0, |ja4| ja4.heap_bytes())
     }
 }
 
 impl ServerHello {
     /// The bytes it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
-        self.protocol.as_ref().map_or(0, |name| name.len())
+        self.protocol.as_ref().map_or(0, |name| name.heap_bytes())
     }
 }
 

@@ -9,7 +9,7 @@ use tls_parser::{
 use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::printable;
+use crate::protocol::text::{Text, printable};
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -375,7 +375,7 @@ fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 ///    their own order.
 ///
 /// Values of GREASE are left out everywhere. Empty lists are twelve zeros.
-fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Box<str> {
+fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Text {
     let mut ciphers: Vec<u16> = real(&hello.ciphers).collect();
     let mut extensions: Vec<u16> = real(&hello.extensions).collect();
     let version = match hello.versions.iter().copied().max().unwrap_or(hello.legacy_version) {
@@ -414,7 +414,7 @@ fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Box<str> {
         list(&mut text, signatures);
     }
     digest(&mut fingerprint, &text);
-    fingerprint.into()
+    (*fingerprint).into()
 }
 
 /// The values without those of GREASE.
