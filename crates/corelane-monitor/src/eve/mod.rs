@@ -45,6 +45,8 @@ impl Events {
     pub const QUIC: Events = Events(64);
     /// SSH handshakes.
     pub const SSH: Events = Events(128);
+    /// What is said in conversations.
+    pub(crate) const MESSAGES: Events = Events(2 | 4 | 8 | 64 | 128);
     /// All types.
     pub const ALL: Events = Events(255);
 

@@ -7,7 +7,7 @@ use crate::eve::{self, Events};
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
-use corelane_net::protocol::{Event, Identified};
+use corelane_net::protocol::{Detail, Event, Identified};
 
 /// The most events for which a partition keeps room.
 const KEPT: usize = 16;
@@ -26,8 +26,9 @@ pub(super) struct Records<'a> {
 
 impl Observer<Talk> for Records<'_> {
     fn begin(&mut self, conversation: &Conversation, tunnel: Option<&Tunnel>) -> Option<Talk> {
+        let detail = if self.wanted.has(Events::MESSAGES) { Detail::Full } else { Detail::Counts };
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name, tunnel))
+        Some(Talk::new(conversation, name, tunnel, detail))
     }
 
     fn progress(&mut self, conversation: &Conversation, talk: &mut Talk, found: &mut Vec<Event>) {
@@ -52,16 +53,19 @@ impl Observer<Talk> for Records<'_> {
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, first, payload, transactions, ending };
             let tunnel = ending.tunnel.as_ref();
-            let header = header(conversation, client, (&name, tunnel), conversation.last_ns(), None);
+            let header = header(conversation, client, (name.as_ref(), tunnel), conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
         }
     }
 }
 
 impl Records<'_> {
-    fn name(&mut self, conversation: &Conversation) -> Name {
-        *self.named += 1;
-        Name::new(conversation, self.partition, *self.named)
+    /// The name of a conversation, if any event of it is written.
+    fn name(&mut self, conversation: &Conversation) -> Option<Name> {
+        (self.wanted.has(Events::MESSAGES) || self.wanted.has(Events::FLOW)).then(|| {
+            *self.named += 1;
+            Name::new(conversation, self.partition, *self.named)
+        })
     }
 
     /// Takes the events of a conversation; `number` is that of the packet that caused them, if one did.
@@ -174,18 +178,18 @@ impl Records<'_> {
 fn header<'a>(
     conversation: &Conversation,
     from: Side,
-    (name, tunnel): (&'a Name, Option<&Tunnel>),
+    (name, tunnel): (Option<&'a Name>, Option<&Tunnel>),
     time_ns: u64,
     number: Option<u64>,
 ) -> eve::Header<'a> {
     eve::Header {
         time_ns,
-        flow_id: name.flow_id,
+        flow_id: name.map_or(0, |name| name.flow_id),
         number,
         source: conversation.end(from),
         destination: conversation.end(from.other()),
         is_tcp: conversation.is_tcp(),
-        community_id: name.community_id.as_str(),
+        community_id: name.map_or("", |name| name.community_id.as_str()),
         tunnel: tunnel.map(|&tunnel| if from == Side::Originator { tunnel } else { tunnel.turned() }),
     }
 }

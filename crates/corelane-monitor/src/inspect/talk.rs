@@ -3,13 +3,14 @@
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::ClientHello;
-use corelane_net::protocol::{Carrier, CommunityId, Event, Identified, Protocol, Session, community_id};
+use corelane_net::protocol::{Carrier, CommunityId, Detail, Event, Identified, Protocol, Session, community_id};
 
 /// A protocol session, with the facts that its events share.
 #[derive(Debug)]
 pub(super) struct Talk {
     session: Session,
-    pub(super) name: Name,
+    /// If any event of it is written.
+    pub(super) name: Option<Name>,
     /// The protocol that was identified last, with the client that is known since then or before.
     pub(super) identified: Option<Identified>,
     /// The protocol that was identified first.
@@ -58,16 +59,21 @@ fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
 }
 
 impl Talk {
-    pub(super) fn new(conversation: &Conversation, name: Name, tunnel: Option<&Tunnel>) -> Self {
+    pub(super) fn new(
+        conversation: &Conversation,
+        name: Option<Name>,
+        tunnel: Option<&Tunnel>,
+        detail: Detail,
+    ) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let tunnel = tunnel.map(|&tunnel| Box::new(tunnel));
-        let session = Session::new(carrier);
+        let session = Session::with(carrier, detail);
         Talk { session, name, identified: None, first: None, hello: None, transactions: 0, tunnel }
     }
 
     /// What its events have in common.
-    pub(super) fn names(&self) -> (&Name, Option<&Tunnel>) {
-        (&self.name, self.tunnel.as_deref())
+    pub(super) fn names(&self) -> (Option<&Name>, Option<&Tunnel>) {
+        (self.name.as_ref(), self.tunnel.as_deref())
     }
 }
 

@@ -10,7 +10,7 @@
 //! The guarantees: the events are the same when every piece of a stream is cut into single bytes, and memory stays
 //! within the bounds.
 
-use super::{Carrier, Event, Protocol, Session, State, dns, http, identify, quic, ssh, starttls, tls};
+use super::{Carrier, Detail, Event, Protocol, Session, State, dns, http, identify, quic, ssh, starttls, tls};
 use crate::conversation::{Application, Side};
 
 /// A named target.
@@ -130,22 +130,47 @@ fn compare(bytes: &[u8], session: impl Fn() -> Session) {
 }
 
 fn inside(state: State, carrier: Carrier) -> Session {
-    Session { carrier, state, protocol: None, layers: 0, exchanges: 0 }
+    Session { carrier, detail: Detail::Full, state, protocol: None, layers: 0, exchanges: 0 }
+}
+
+/// The same for a conversation from its first byte on, whose counts do not depend on the detail either.
+fn compare_all(bytes: &[u8], carrier: Carrier) {
+    compare(bytes, || Session::new(carrier));
+    compare(bytes, || Session::with(carrier, Detail::Counts));
+    let counts = |detail| {
+        let events = run(&script(bytes), Session::with(carrier, detail), usize::MAX);
+        events
+            .into_iter()
+            .map(|event| match event {
+                Event::Http(exchange) => {
+                    (0, exchange.request.is_some().into(), exchange.response.map(|response| response.interim))
+                }
+                Event::Dns(message) => (1, message.flags, None),
+                Event::ClientHello(_) => (2, 0, None),
+                Event::ServerHello(_) => (3, 0, None),
+                Event::Ssh(_) => (4, 0, None),
+                Event::Identified(identified) => (5, identified.protocol as u16, None),
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counts(Detail::Full), counts(Detail::Counts), "the counts depend on the detail");
 }
 
 /// A TCP connection of any protocol.
 pub fn session_stream(bytes: &[u8]) {
-    compare(bytes, || Session::new(Carrier::Stream));
+    compare_all(bytes, Carrier::Stream);
 }
 
 /// A UDP conversation of any protocol.
 pub fn session_datagrams(bytes: &[u8]) {
-    compare(bytes, || Session::new(Carrier::Datagrams));
+    compare_all(bytes, Carrier::Datagrams);
 }
 
 /// HTTP/1, whatever it looks like.
 pub fn http(bytes: &[u8]) {
-    compare(bytes, || inside(State::Http(Box::new(http::Http::new(Side::Originator, 0))), Carrier::Stream));
+    compare(bytes, || {
+        inside(State::Http(Box::new(http::Http::new(Side::Originator, 0, Detail::Full))), Carrier::Stream)
+    });
 }
 
 /// TLS, whatever it looks like.
@@ -247,7 +272,7 @@ pub fn http_responses(bytes: &[u8]) {
 }
 
 fn alone(bytes: &[u8], side: Side) {
-    let session = || inside(State::Http(Box::new(http::Http::new(Side::Originator, 0))), Carrier::Stream);
+    let session = || inside(State::Http(Box::new(http::Http::new(Side::Originator, 0, Detail::Full))), Carrier::Stream);
     let steps = [(side, Step::Data(bytes))];
     assert_eq!(run(&steps, session(), usize::MAX), run(&steps, session(), 1), "the events depend on the pieces");
 }

@@ -47,7 +47,7 @@ pub mod tls;
 pub use community_id::{CommunityId, community_id, community_id_seeded};
 pub use event::Event;
 pub use identify::{Identified, Protocol};
-pub use text::Text;
+pub use text::{Detail, Text};
 
 use crate::conversation::{Application, Side};
 use identify::Identifier;
@@ -68,6 +68,7 @@ const LAYERS: u8 = 4;
 #[derive(Debug)]
 pub struct Session {
     carrier: Carrier,
+    detail: Detail,
     state: State,
     protocol: Option<Protocol>,
     layers: u8,
@@ -93,7 +94,12 @@ enum State {
 impl Session {
     /// A session without bytes so far.
     pub fn new(carrier: Carrier) -> Self {
-        Self { carrier, state: State::Fresh, protocol: None, layers: 0, exchanges: 0 }
+        Self::with(carrier, Detail::Full)
+    }
+
+    /// The same with less detail in its events.
+    pub fn with(carrier: Carrier, detail: Detail) -> Self {
+        Self { carrier, detail, state: State::Fresh, protocol: None, layers: 0, exchanges: 0 }
     }
 
     /// The protocol, once it is known. In a tunnel it is the protocol inside.
@@ -162,10 +168,10 @@ impl Session {
         match found.protocol {
             Protocol::Http1 => {
                 let client = found.client.unwrap_or(found.side);
-                State::Http(Box::new(http::Http::new(client, self.exchanges)))
+                State::Http(Box::new(http::Http::new(client, self.exchanges, self.detail)))
             }
-            Protocol::Tls => State::Tls(Box::default()),
-            Protocol::Dns => State::Dns(Box::default()),
+            Protocol::Tls => State::Tls(Box::new(tls::Tls::new(self.detail))),
+            Protocol::Dns => State::Dns(Box::new(dns::Dns::new(self.detail))),
             Protocol::Ssh => State::Ssh(Box::default()),
             Protocol::Quic => State::Quic(Box::default()),
             other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))

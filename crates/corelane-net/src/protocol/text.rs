@@ -94,6 +94,27 @@ impl fmt::Display for Text {
     }
 }
 
+/// How much of the messages of HTTP, TLS and DNS is kept in events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All that is read.
+    #[default]
+    Full,
+    /// No texts and no lists, for a caller that only counts: those of HTTP are empty, hellos have neither names nor a
+    /// fingerprint, messages of DNS only what their headers say.
+    Counts,
+}
+
+impl Detail {
+    /// Bytes as text, if they are kept.
+    pub(super) fn text(self, bytes: &[u8]) -> Text {
+        match self {
+            Self::Full => printable(bytes),
+            Self::Counts => Text::default(),
+        }
+    }
+}
+
 /// Bytes as text; bytes that are not UTF-8 are replaced.
 pub(super) fn printable(bytes: &[u8]) -> Text {
     match str::from_utf8(bytes) {

@@ -44,7 +44,7 @@ fn messages(carrier: Carrier, steps: &[(Side, Step)]) -> Vec<Message> {
     let events = run(carrier, steps).into_iter();
     events
         .filter_map(|event| match event {
-            Event::Dns(message) => Some(*message),
+            Event::Dns(message) => Some(message),
             _ => None,
         })
         .collect()

@@ -12,7 +12,7 @@ use domain::rdata::{A, Aaaa, Cname, Dname, Mx, Ns, Ptr, Soa, Srv, Txt};
 use super::message::{Data, Message, Question, Record};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::{Text, printable};
+use crate::protocol::text::{Detail, Text, printable};
 
 /// The most questions of a message that are read.
 pub const QUESTIONS: usize = 16;
@@ -119,6 +119,7 @@ pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
 /// The DNS of one conversation.
 #[derive(Debug, Default)]
 pub(in crate::protocol) struct Dns {
+    detail: Detail,
     pending: Vec<Asked>,
     transactions: u64,
     /// The bytes of each side's current message over TCP.
@@ -146,14 +147,24 @@ struct Stream {
 }
 
 impl Dns {
+    pub(in crate::protocol) fn new(detail: Detail) -> Self {
+        Self { detail, ..Self::default() }
+    }
+
     /// Takes a datagram.
     pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         let Ok(message) = Octets::from_octets(bytes) else {
             return;
         };
-        let mut message = read(side, time_ns, &message);
-        self.pair(&mut message);
-        out.push(Event::Dns(Box::new(message)));
+        let message = match self.detail {
+            Detail::Counts => head(side, time_ns, &message),
+            Detail::Full => {
+                let mut message = read(side, time_ns, &message);
+                self.pair(&mut message);
+                message
+            }
+        };
+        out.push(Event::Dns(message));
     }
 
     /// Takes the next bytes of a TCP stream.
@@ -257,10 +268,11 @@ fn key(question: &Question) -> u64 {
     hash.finish()
 }
 
-fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
+/// What the header says.
+fn head(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
     let counts = octets.header_counts();
     let slice = octets.as_slice();
-    let mut message = Message {
+    Message {
         time_ns,
         side,
         transaction: 0,
@@ -271,7 +283,11 @@ fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
         questions: Vec::new(),
         answers: Vec::new(),
         is_whole: true,
-    };
+    }
+}
+
+fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
+    let mut message = head(side, time_ns, octets);
     let mut section = octets.question();
     for question in section.by_ref().take(QUESTIONS) {
         let Ok(question) = question else {

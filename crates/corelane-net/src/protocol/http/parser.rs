@@ -6,9 +6,9 @@ use memchr::memchr;
 
 use super::exchange::{Body, Exchange, Request, Response};
 use crate::conversation::Side;
+use crate::protocol::Detail;
 use crate::protocol::event::Event;
 use crate::protocol::identify::{METHODS, is_request_line, is_status_line, is_token};
-use crate::protocol::text::{Text, printable};
 
 /// Bytes of a head.
 pub const HEAD: usize = 64 << 10;
@@ -36,6 +36,7 @@ const DIGITS: u8 = 15;
 #[derive(Debug)]
 pub(in crate::protocol) struct Http {
     client: Side,
+    detail: Detail,
     halves: [Half; 2],
     /// Exchanges that are not over.
     waiting: VecDeque<Waiting>,
@@ -110,10 +111,11 @@ enum Framing {
 
 impl Http {
     /// A connection's HTTP, of which so many exchanges came before in another one: in front of a tunnel.
-    pub(in crate::protocol) fn new(client: Side, number: u64) -> Self {
+    pub(in crate::protocol) fn new(client: Side, number: u64, detail: Detail) -> Self {
         let half = || Half { state: State::Start { lost: false }, buffer: Vec::new(), scanned: 0, ended: false };
         Self {
             client,
+            detail,
             halves: [half(), half()],
             waiting: VecDeque::new(),
             held: 0,
@@ -300,10 +302,11 @@ impl Http {
     /// A head with all its lines.
     fn read_head(&mut self, side: Side, time_ns: u64, head: &[u8], out: &mut Vec<Event>) {
         self.halves[side.index()].state = State::Start { lost: false };
+        let detail = self.detail;
         let read = if side == self.client {
-            read_request(head, time_ns).map(|(request, head)| self.request(side, request, head, out))
+            read_request(head, time_ns, detail).map(|(request, head)| self.request(side, request, head, out))
         } else {
-            read_response(head, time_ns).map(|(response, head)| self.response(side, response, &head, out))
+            read_response(head, time_ns, detail).map(|(response, head)| self.response(side, response, &head, out))
         };
         if read.is_none() {
             self.halves[side.index()].state = State::Start { lost: true };
@@ -550,7 +553,7 @@ impl Http {
         let (number, client) = (self.number, self.client);
         self.number += 1;
         let Waiting { request, response, .. } = exchange;
-        out.push(Event::Http(Box::new(Exchange { number, client, request, response })));
+        out.push(Event::Http(Exchange { number, client, request, response }));
     }
 
     pub(in crate::protocol) fn heap_bytes(&self) -> usize {
@@ -605,8 +608,8 @@ fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-fn value(bytes: &[u8]) -> Text {
-    printable(&bytes[..bytes.len().min(VALUE)])
+fn cut(value: &[u8]) -> &[u8] {
+    &value[..value.len().min(VALUE)]
 }
 
 /// What a request's head says of what comes behind it.
@@ -616,7 +619,7 @@ struct RequestHead {
     expects: bool,
 }
 
-fn read_request(head: &[u8], time_ns: u64) -> Option<(Request, RequestHead)> {
+fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, RequestHead)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let mut config = httparse::ParserConfig::default();
@@ -629,7 +632,7 @@ fn read_request(head: &[u8], time_ns: u64) -> Option<(Request, RequestHead)> {
     let mut request = Request {
         time_ns,
         method: parsed.method?.into(),
-        url: printable(&url[..url.len().min(URL)]),
+        url: detail.text(&url[..url.len().min(URL)]),
         version: parsed.version?,
         host: None,
         user_agent: None,
@@ -661,7 +664,7 @@ fn read_request(head: &[u8], time_ns: u64) -> Option<(Request, RequestHead)> {
             _ => continue,
         };
         // Of several the first counts.
-        kept.get_or_insert_with(|| value(header.value));
+        kept.get_or_insert_with(|| detail.text(cut(header.value)));
     }
     let framing = match length {
         _ if &*request.method == "CONNECT" => Framing::None,
@@ -681,7 +684,7 @@ struct ResponseHead {
     coded: bool,
 }
 
-fn read_response(head: &[u8], time_ns: u64) -> Option<(Response, ResponseHead)> {
+fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Response, ResponseHead)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut parsed = httparse::Response::new(&mut headers);
     let mut config = httparse::ParserConfig::default();
@@ -697,7 +700,7 @@ fn read_response(head: &[u8], time_ns: u64) -> Option<(Response, ResponseHead)> 
         time_ns,
         end_ns: time_ns,
         status: parsed.code?,
-        reason: value(parsed.reason?.as_bytes()),
+        reason: detail.text(cut(parsed.reason?.as_bytes())),
         version: parsed.version?,
         content_type: None,
         location: None,
@@ -720,7 +723,7 @@ fn read_response(head: &[u8], time_ns: u64) -> Option<(Response, ResponseHead)> 
             }
             _ => continue,
         };
-        kept.get_or_insert_with(|| value(header.value));
+        kept.get_or_insert_with(|| detail.text(cut(header.value)));
     }
     Some((response, body))
 }

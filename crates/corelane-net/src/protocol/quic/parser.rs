@@ -5,7 +5,7 @@ use super::keys::Keys;
 use super::pieces::{self, Full, Pieces};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::tls;
+use crate::protocol::{Detail, tls};
 
 /// The most datagrams of a side that are looked at.
 pub const DATAGRAMS: u8 = 64;
@@ -121,7 +121,8 @@ impl Quic {
                     // Behind a Retry the same hello comes again.
                     let again = half.pieces.is_first() && random.is_some() && random == self.random;
                     self.random = random;
-                    let hello = tls::client_hello(side, time_ns, content, Some(packet.version)).ok_or(Full)?;
+                    let hello =
+                        tls::client_hello((side, time_ns, Detail::Full), content, Some(packet.version)).ok_or(Full)?;
                     (!again).then(|| Event::ClientHello(Box::new(hello)))
                 }
                 SERVER_HELLO if !is_client => {

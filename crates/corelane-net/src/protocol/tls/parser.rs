@@ -9,7 +9,7 @@ use tls_parser::{
 use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::{Text, printable};
+use crate::protocol::text::{Detail, Text, printable};
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -38,6 +38,7 @@ const SIGNATURE_ALGORITHMS: u16 = 13;
 /// The TLS of one connection.
 #[derive(Debug, Default)]
 pub(in crate::protocol) struct Tls {
+    detail: Detail,
     halves: [Half; 2],
 }
 
@@ -73,6 +74,10 @@ struct Message {
 }
 
 impl Tls {
+    pub(in crate::protocol) fn new(detail: Detail) -> Self {
+        Self { detail, ..Self::default() }
+    }
+
     /// Takes the next bytes of a side.
     pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
@@ -94,7 +99,7 @@ impl Tls {
             if half.is_ssl2 {
                 half.message.buffer.extend_from_slice(content);
             } else if half.header[0] == HANDSHAKE {
-                half.handshake(side, time_ns, content, out);
+                half.handshake((side, time_ns, self.detail), content, out);
             }
             if half.left == 0 {
                 if std::mem::take(&mut half.is_ssl2) {
@@ -172,7 +177,7 @@ impl Half {
     }
 
     /// Takes the next bytes of the stream of handshake messages.
-    fn handshake(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+    fn handshake(&mut self, (side, time_ns, detail): (Side, u64, Detail), mut bytes: &[u8], out: &mut Vec<Event>) {
         let message = &mut self.message;
         while !bytes.is_empty() && !message.lost {
             if message.skip > 0 {
@@ -218,7 +223,7 @@ impl Half {
                 &message.buffer
             };
             if kind == CLIENT_HELLO {
-                if let Some(hello) = client_hello(side, time_ns, hello, None) {
+                if let Some(hello) = client_hello((side, time_ns, detail), hello, None) {
                     out.push(Event::ClientHello(Box::new(hello)));
                 }
             } else if let Some(hello) = server_hello(side, time_ns, hello, None) {
@@ -241,8 +246,7 @@ fn is_grease(value: u16) -> bool {
 
 /// The content of a ClientHello. `quic` is the version of QUIC that carried it, if one did.
 pub(in crate::protocol) fn client_hello(
-    client: Side,
-    time_ns: u64,
+    (client, time_ns, detail): (Side, u64, Detail),
     content: &[u8],
     quic: Option<u32>,
 ) -> Option<ClientHello> {
@@ -255,11 +259,15 @@ pub(in crate::protocol) fn client_hello(
         versions: Vec::new(),
         server_name: None,
         protocols: Vec::new(),
-        ciphers: parsed.ciphers.iter().map(|cipher| cipher.0).collect(),
+        ciphers: Vec::new(),
         extensions: Vec::new(),
         signatures: Vec::new(),
         ja4: None,
     };
+    if detail == Detail::Counts {
+        return Some(hello);
+    }
+    hello.ciphers = parsed.ciphers.iter().map(|cipher| cipher.0).collect();
     let mut first_protocol = Vec::new();
     for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
         hello.extensions.push(kind);
