@@ -40,7 +40,7 @@ use crate::decode::flags::{ACK, FIN, RST, SYN};
 use crate::decode::{Packet, TCP, Tunnel};
 use foldhash::quality::RandomState;
 use std::collections::BTreeMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// A list of conversations, linked by the numbers in them.
 #[derive(Clone, Copy, Debug)]
@@ -218,7 +218,10 @@ impl<A: Application> Conversations<A> {
 
     #[inline]
     fn hash(&self, key: &Key) -> u32 {
-        (self.hash.hash_one(key.words()) >> 32) as u32
+        // Word by word: as an array they would be hashed as bytes of any number.
+        let mut hasher = self.hash.build_hasher();
+        key.words().into_iter().for_each(|word| hasher.write_u64(word));
+        (hasher.finish() >> 32) as u32
     }
 
     /// Takes a SYN, with or without ACK, of a conversation that is there. If it begins another connection, the old
