@@ -15,7 +15,7 @@ use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::source::{Progress, Source};
+use crate::source::{Progress, Source, read_ahead};
 use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
 use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
@@ -218,7 +218,7 @@ impl Stages<'_> {
             || false,
             &mut damage,
             |source| {
-                let read = source.read(READ, |record| {
+                let read = read_ahead(source, READ, |record| {
                     let place = dispatcher.locate(&record);
                     let number = dispatcher.packets();
                     if let Some(time_ns) = marks.before(number, record.time_ns) {
@@ -284,7 +284,7 @@ fn dispatch<S: Source, P: ItemProducer>(
         |source| {
             let feed = &mut **feed.borrow_mut();
             feed.records_in(source.memory());
-            let read = source.read(READ, |record| {
+            let read = read_ahead(source, READ, |record| {
                 let place = dispatcher.locate(&record);
                 feed.record(dispatcher.packets(), place, &record);
             });

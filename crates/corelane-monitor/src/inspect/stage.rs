@@ -16,7 +16,9 @@ use crate::partial_result::PartialResult;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
+use crate::source::LINE;
 use crate::state_report::StateReport;
+use corelane::prefetch_read;
 use corelane_net::conversation::Partition;
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 
@@ -89,6 +91,7 @@ impl<'a> Stage<'a> {
 
     /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
     pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Self)) {
+        self.fetch(items);
         for item in items.drain(..) {
             match item {
                 Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
@@ -107,6 +110,25 @@ impl<'a> Stage<'a> {
             }
             if self.waiting() >= ENOUGH {
                 send(self);
+            }
+        }
+    }
+
+    /// Asks for the headers of all packets. They are in the Dispatcher's cache, and would be waited for one by one.
+    fn fetch(&self, items: &[Item]) {
+        let mut bytes = self.chunk.as_deref();
+        for item in items {
+            match item {
+                Item::Chunk(chunk) => bytes = Some(chunk),
+                Item::Packet { at, network, .. } => {
+                    let header = *at as usize + usize::from(*network);
+                    for line in [header, header + LINE] {
+                        if let Some(byte) = bytes.and_then(|bytes| bytes.get(line)) {
+                            prefetch_read(byte);
+                        }
+                    }
+                }
+                Item::Mark { .. } | Item::Passed { .. } => {}
             }
         }
     }
