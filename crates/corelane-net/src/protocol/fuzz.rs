@@ -11,13 +11,15 @@
 //! within the bounds.
 
 use super::{Carrier, Detail, Event, Protocol, Session, State, dns, http, identify, quic, ssh, starttls, tls};
+use crate::capture::LinkType;
 use crate::conversation::{Application, Side};
+use crate::decode::{DEEPEST, Tunnel, datagram_at, innermost, locate, packet};
 
 /// A named target.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("session_stream", session_stream),
     ("session_datagrams", session_datagrams),
     ("http", http),
@@ -25,6 +27,7 @@ pub const TARGETS: [Target; 11] = [
     ("quic", quic),
     ("dns_stream", dns_stream),
     ("dns_datagrams", dns_datagrams),
+    ("tunnels", tunnels),
     ("http_requests", http_requests),
     ("http_responses", http_responses),
     ("ssh", ssh),
@@ -246,6 +249,28 @@ pub fn dns_stream(bytes: &[u8]) {
 /// DNS over UDP, whatever it looks like.
 pub fn dns_datagrams(bytes: &[u8]) {
     compare(bytes, || inside(State::Dns(Box::default()), Carrier::Datagrams));
+}
+
+/// A frame with tunnels in it, on Ethernet and without a link. No script: the bytes are the frame.
+pub fn tunnels(frame: &[u8]) {
+    for link in [LinkType::ETHERNET, LinkType::RAW] {
+        let Ok(outermost) = locate(link, frame) else { continue };
+        let found = innermost(frame, outermost);
+        let (located, depth) = (found.located, found.depth);
+        assert!(depth <= DEEPEST && located.at >= outermost.at, "too far");
+        // It is as sound as the outermost header has to be.
+        let link = if located.is_v4 { LinkType::IPV4 } else { LinkType::IPV6 };
+        let again = locate(link, &frame[usize::from(located.at)..]).map(|again| (again.source, again.destination));
+        assert_eq!(again, Ok((located.source, located.destination)), "no sound header");
+        let tunnel = Tunnel::of(&frame[usize::from(outermost.at)..]);
+        assert_eq!(tunnel.map_or(0, |tunnel| tunnel.depth), depth, "the outermost packet says something else");
+        let ends =
+            tunnel.map_or((outermost.source, outermost.destination), |tunnel| (tunnel.source, tunnel.destination));
+        assert_eq!(ends, (outermost.source, outermost.destination), "the tunnel is another one");
+        if let Ok(datagram) = datagram_at(frame, located.at, frame.len() as u32) {
+            let _ = packet(0, frame.len() as u32, &datagram);
+        }
+    }
 }
 
 /// SSH, whatever it looks like.

@@ -1,9 +1,8 @@
 //! Tunnels: what is opened, and what is not.
 
 use corelane_net::capture::{LinkType, Record};
-use corelane_net::decode::{
-    Closed, DEEPEST, Innermost, NoDatagram, TCP, Tunnel, UDP, datagram_at, innermost, locate, mapped,
-};
+use corelane_net::decode::{Closed, DEEPEST, Innermost, TCP, Tunnel, UDP, datagram_at, innermost, locate, mapped};
+use corelane_net::protocol::fuzz;
 use corelane_net::synth;
 use proptest::prelude::*;
 
@@ -198,24 +197,6 @@ proptest! {
             *at.get_mut(&mut frame) = value;
         }
         frame.truncate(cut.index(frame.len() + 1));
-        if let Ok(outermost) = locate(LinkType::ETHERNET, &frame) {
-            let found = innermost(&frame, outermost);
-            prop_assert!(found.depth <= DEEPEST && found.located.at >= outermost.at);
-            // It is as sound as the rule for the outermost one wants it.
-            let packet = &frame[usize::from(found.located.at)..];
-            let located = locate(if found.located.is_v4 { LinkType::IPV4 } else { LinkType::IPV6 }, packet);
-            prop_assert_eq!(located.map(|located| (located.source, located.destination)),
-                Ok((found.located.source, found.located.destination)));
-            let tunnel = Tunnel::of(&frame[usize::from(outermost.at)..]);
-            match datagram_at(&frame, outermost.at, frame.len() as u32) {
-                Ok(datagram) if found.depth > 0 => {
-                    let tunnel = tunnel.expect("a tunnel");
-                    prop_assert_eq!((tunnel.source, tunnel.destination), (datagram.source, datagram.destination));
-                    prop_assert_eq!(tunnel.depth, found.depth);
-                }
-                Ok(_) => prop_assert_eq!(tunnel, None),
-                Err(error) => prop_assert_eq!((error, found.depth), (NoDatagram::Malformed, 0)),
-            }
-        }
+        fuzz::tunnels(&frame);
     }
 }
