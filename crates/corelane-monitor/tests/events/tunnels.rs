@@ -139,9 +139,11 @@ fn what_is_on_the_wire_is_what_tshark_said() {
             let part = |name: &str| side[name].as_str().map(str::to_owned);
             Some(format!("SSH-{}-{}", part("proto_version")?, part("software_version")?))
         };
+        let quic_names =
+            of("quic").iter().filter_map(|event| event["quic"]["sni"].as_str().map(str::to_owned)).collect();
         let sides = of("ssh").into_iter().flat_map(|event| [&event["ssh"]["client"], &event["ssh"]["server"]]);
         let lines: Vec<String> = sides.filter_map(line).collect();
-        for (field, ours) in [("http", requests), ("tls_sni", names), ("ssh", lines)] {
+        for (field, ours) in [("http", requests), ("tls_sni", names), ("quic_sni", quic_names), ("ssh", lines)] {
             let theirs = theirs[field].as_array().expect("a list");
             compare(field, theirs.len() as u64, ours.len() as u64);
             let missing = theirs.iter().filter(|text| !ours.iter().any(|ours| **text == **ours)).count();
