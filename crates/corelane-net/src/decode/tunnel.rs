@@ -11,7 +11,7 @@
 //! The port is the destination's, and no evidence by itself: every header up to a sound IP header inside has to fit,
 //! else the packet is what it was. Ethernet inside may have VLAN tags and MPLS labels, as on a wire.
 //!
-//! The time for a packet is bounded: at most [`DEEPEST`] tunnels are opened, and each header is longer than nothing.
+//! The time for a packet is bounded: at most [`DEEPEST`] tunnels are opened, and each has few headers.
 
 use super::datagram::{Datagram, mapped};
 use super::ip;
@@ -37,6 +37,9 @@ const ETHERNET: u16 = 0x6558;
 const PPP: u16 = 0x880b;
 const ERSPAN: u16 = 0x88be;
 const ERSPAN_3: u16 = 0x22eb;
+
+/// The most extension headers of GTP-U in front of a packet; networks use one or two.
+const EXTENSIONS: usize = 8;
 
 /// The innermost IP header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,13 +291,16 @@ fn gtp(data: &[u8]) -> Option<Network<'_>> {
     }
     let (fields, mut payload) = payload.split_first_chunk::<4>()?;
     let mut next = if header[0] & NEXT != 0 { fields[3] } else { 0 };
-    while next != 0 {
+    for _ in 0..=EXTENSIONS {
+        if next == 0 {
+            return Some(by_version(payload));
+        }
         let length = usize::from(*payload.first()?) * 4;
         let (extension, rest) = payload.split_at_checked(length)?;
         next = *extension.last()?;
         payload = rest;
     }
-    Some(by_version(payload))
+    None
 }
 
 /// IP whose version is in its first byte.

@@ -73,6 +73,10 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
     };
     let ppp = |protocol: &[u8], length: usize| [&[0x20, 1, 0x88, 0x0b, 0, length as u8, 0, 1][..], protocol].concat();
     let length = ip.len();
+    let chain = |extensions: usize| {
+        let next = (0..=extensions).map(|number| if number == extensions { [1, 0, 0, 0] } else { [1, 0, 0, 0x85] });
+        next.collect::<Vec<_>>().concat()
+    };
     for (name, expected, frame) in [
         ("IPv4 in IPv4", 1, v4(4, &ip)),
         ("IPv4 in IPv6", 1, v6(4, &ip)),
@@ -114,6 +118,8 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
         ("GTP", 1, on(2152, &gtp(0x30, length, &[]), &ip)),
         ("GTP with fields", 1, on(2152, &gtp(0x32, length + 4, &[0, 1, 0, 0]), &ip)),
         ("GTP, two extensions", 1, on(2152, &gtp(0x34, length + 12, &[0, 0, 0, 1, 1, 0, 0, 2, 1, 0, 0, 0]), &ip)),
+        ("GTP, eight extensions", 1, on(2152, &gtp(0x34, length + 36, &chain(8)), &ip)),
+        ("GTP, nine extensions", 0, on(2152, &gtp(0x34, length + 40, &chain(9)), &ip)),
         ("GTP, an extension without length", 0, on(2152, &gtp(0x34, length + 8, &[0, 0, 0, 1, 0, 0, 0, 0]), &ip)),
         ("GTP, extensions to the end", 0, on(2152, &gtp(0x34, length + 4, &[0, 0, 0, 1]), &[99; 30])),
         ("GTP of version 2", 0, on(2152, &gtp(0x50, length, &[]), &ip)),
