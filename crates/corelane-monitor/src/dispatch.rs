@@ -44,15 +44,16 @@ impl Dispatcher {
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
         self.count(record);
-        let decoded = if self.tunnels.is_none() {
-            decode(record.link, record.data)
+        let (mut record, mut decoded) = (*record, Decoded::Undecoded);
+        if self.tunnels.is_none() {
+            decoded = decode(record.link, record.data);
         } else {
-            match self.find(record) {
-                Ok((_, Located { at, .. })) => decode_at(record.data, at),
-                Err(NoDatagram::Undecoded) => Decoded::Undecoded,
-                Err(NoDatagram::Malformed) => Decoded::Malformed,
+            match self.find(&record) {
+                Ok((_, Located { at, .. }, part)) => (record, decoded) = (part, decode_at(part.data, at)),
+                Err(NoDatagram::Undecoded) => {}
+                Err(NoDatagram::Malformed) => decoded = Decoded::Malformed,
             }
-        };
+        }
         match decoded {
             Decoded::V4(packet) => {
                 self.tcp += u64::from(packet.protocol == TCP);
@@ -72,17 +73,17 @@ impl Dispatcher {
     }
 
     /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed
-    /// behind the addresses.
+    /// behind the addresses. The result has the part of the record that counts: all of it, but for tunnels.
     #[inline]
-    pub(crate) fn locate(&mut self, record: &Record<'_>) -> Option<Place> {
+    pub(crate) fn locate<'a>(&mut self, record: &Record<'a>) -> Option<(Place, Record<'a>)> {
         self.count(record);
         match self.find(record) {
-            Ok((outermost, Located { at, source, destination, is_v4 })) => {
+            Ok((outermost, Located { at, source, destination, is_v4 }, part)) => {
                 let partition = match is_v4 {
                     true => partition_v4(source as u32, destination as u32),
                     false => partition_v6(source, destination),
                 };
-                Some(Place { network: at, outermost, partition })
+                Some((Place { network: at, outermost, partition }, part))
             }
             Err(NoDatagram::Undecoded) => {
                 self.undecoded += 1;
@@ -95,11 +96,12 @@ impl Dispatcher {
         }
     }
 
-    /// Where a record's outermost IP header begins, and the header that decides.
+    /// Where a record's outermost IP header begins; the header that decides; and the record without what is behind the
+    /// packets outside of that one.
     #[inline]
-    fn find(&mut self, record: &Record<'_>) -> Result<(u16, Located), NoDatagram> {
+    fn find<'a>(&mut self, record: &Record<'a>) -> Result<(u16, Located, Record<'a>), NoDatagram> {
         let outermost = locate(record.link, record.data)?;
-        let Some(tunnels) = &mut self.tunnels else { return Ok((outermost.at, outermost)) };
+        let Some(tunnels) = &mut self.tunnels else { return Ok((outermost.at, outermost, *record)) };
         let found = innermost(record.data, outermost);
         tunnels.opened += u64::from(found.depth > 0);
         match found.closed {
@@ -107,7 +109,9 @@ impl Dispatcher {
             Some(Closed::TooDeep) => tunnels.too_deep += 1,
             Some(Closed::Fragmented) => tunnels.fragmented += 1,
         }
-        Ok((outermost.at, found.located))
+        let (data, behind) = record.data.split_at(found.end);
+        let wire_len = record.wire_len.saturating_sub(behind.len() as u32);
+        Ok((outermost.at, found.located, Record { wire_len, data, ..*record }))
     }
 
     #[inline(always)]

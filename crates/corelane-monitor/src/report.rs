@@ -175,8 +175,7 @@ pub struct Tunnels {
     pub opened: u64,
     /// Packets with more tunnels than are [opened](corelane_net::decode::DEEPEST).
     pub too_deep: u64,
-    /// Fragments of tunnels' packets, as far as they show it: of UDP only the first fragment has the ports. They are
-    /// not opened.
+    /// Packets of tunnels that came in fragments, each counted at its first. They are not opened.
     pub fragmented: u64,
 }
 

@@ -59,7 +59,7 @@ impl Report {
         for (name, count, what) in [
             ("tunnelled", opened, "the innermost packet counts"),
             ("too deep", too_deep, "tunnels in tunnels that were not opened"),
-            ("tunnel pieces", fragmented, "fragments of tunnels, which were not opened"),
+            ("in fragments", fragmented, "tunnels that came in fragments, and were not opened"),
         ] {
             if count > 0 {
                 rows.push(row([left(name), number(count), left(what)]));

@@ -47,7 +47,7 @@ struct Found {
 struct Flows(Found);
 
 impl Observer<Bytes> for Flows {
-    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Bytes> {
+    fn begin(&mut self, _: &Conversation) -> Option<Bytes> {
         None
     }
 
@@ -59,7 +59,7 @@ impl Observer<Bytes> for Flows {
 struct Streams(Found);
 
 impl Observer<Bytes> for Streams {
-    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Bytes> {
+    fn begin(&mut self, _: &Conversation) -> Option<Bytes> {
         Some(Bytes(0))
     }
 
@@ -88,12 +88,12 @@ impl Protocols {
 }
 
 impl Observer<Session> for Protocols {
-    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Session> {
+    fn begin(&mut self, conversation: &Conversation) -> Option<Session> {
         let carrier = if conversation.protocol() == TCP { Carrier::Stream } else { Carrier::Datagrams };
         Some(Session::new(carrier))
     }
 
-    fn progress(&mut self, _: &Conversation, _: &mut Session, found: &mut Vec<Event>) {
+    fn progress(&mut self, _: &Conversation, _: &mut Session, _: Option<&Tunnel>, found: &mut Vec<Event>) {
         self.take(found);
     }
 

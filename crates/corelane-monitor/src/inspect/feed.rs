@@ -188,15 +188,15 @@ impl<P: ItemProducer> Feed<P> {
 
     /// Takes the next record; the first one has the number 1.
     #[inline]
-    pub(super) fn record(&mut self, number: u64, place: Option<Place>, record: &Record<'_>) {
+    pub(super) fn record(&mut self, number: u64, place: Option<(Place, Record<'_>)>, time_ns: u64) {
         self.next = number;
-        if let Some(time_ns) = self.marks.before(number, record.time_ns) {
+        if let Some(time_ns) = self.marks.before(number, time_ns) {
             self.mark(number, time_ns);
         }
-        let Some(place) = place else { return };
+        let Some((place, record)) = place else { return };
         let at = self.memory.as_ref().and_then(|memory| memory.place(record.data));
         let at = at.unwrap_or_else(|| self.copy(record.data));
-        let Some(item) = Item::packet(record, at, number - self.marked, place) else { return };
+        let Some(item) = Item::packet(&record, at, number - self.marked, place) else { return };
         let number = analyzer_of(place.partition, self.outlets.len());
         let outlet = &mut self.outlets[number];
         outlet.gathered.push(item);

@@ -16,7 +16,7 @@ pub enum Item<C = Chunk> {
         time_ns: u64,
         /// The offset of its bytes in the chunk.
         at: u64,
-        /// The number of captured bytes.
+        /// The number of captured bytes that may belong to it.
         len: u32,
         /// The number of bytes on the wire.
         wire_len: u32,
@@ -104,9 +104,12 @@ pub(super) struct Frame<'a> {
     pub(super) time_ns: u64,
     /// Its bytes on the wire.
     pub(super) wire_len: u32,
-    /// Those that were captured.
+    /// Those that were captured and may belong to its packet.
     pub(super) data: &'a [u8],
-    pub(super) place: Place,
+    /// As in [`Place`].
+    pub(super) network: u16,
+    pub(super) outermost: u16,
+    pub(super) partition: u8,
 }
 
 #[cfg(test)]

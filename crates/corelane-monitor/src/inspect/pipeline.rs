@@ -8,7 +8,7 @@ use super::item::{Frame, Item};
 use super::lines::Spares;
 use super::merge::Merge;
 use super::stage::{ENOUGH, Harvest, Stage};
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Place};
 use crate::main_analyzer::MainAnalyzer;
 use crate::partial_result::PartialResult;
 use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
@@ -224,9 +224,10 @@ impl Stages<'_> {
                     if let Some(time_ns) = marks.before(number, record.time_ns) {
                         stage.mark(number, time_ns);
                     }
-                    if let Some(place) = place {
+                    if let Some((Place { network, outermost, partition }, record)) = place {
                         let Record { time_ns, wire_len, data, .. } = record;
-                        stage.packet(number, &Frame { time_ns, wire_len, data, place });
+                        let frame = Frame { time_ns, wire_len, data, network, outermost, partition };
+                        stage.packet(number, &frame);
                     }
                     if stage.waiting() >= ENOUGH {
                         take(&mut stage, &mut main);
@@ -286,7 +287,7 @@ fn dispatch<S: Source, P: ItemProducer>(
             feed.records_in(source.memory());
             let read = read_ahead(source, READ, |record| {
                 let place = dispatcher.locate(&record);
-                feed.record(dispatcher.packets(), place, &record);
+                feed.record(dispatcher.packets(), place, record.time_ns);
             });
             feed.pause(dispatcher.packets() + 1);
             progress.set(dispatcher.packets(), dispatcher.bytes());

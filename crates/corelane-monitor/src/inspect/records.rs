@@ -10,7 +10,14 @@ use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use corelane_net::protocol::{Detail, Event, Identified};
 
 /// The most events for which a partition keeps room.
-const KEPT: usize = 16;
+const KEPT: usize = 8;
+
+/// A conversation, and the tunnel that it came through.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    conversation: &'a Conversation,
+    tunnel: Option<&'a Tunnel>,
+}
 
 /// The observer of the conversations of one partition, for one packet or mark.
 pub(super) struct Records<'a> {
@@ -25,24 +32,31 @@ pub(super) struct Records<'a> {
 }
 
 impl Observer<Talk> for Records<'_> {
-    fn begin(&mut self, conversation: &Conversation, tunnel: Option<&Tunnel>) -> Option<Talk> {
+    fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
         let detail = if self.wanted.has(Events::MESSAGES) { Detail::Full } else { Detail::Counts };
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name, tunnel, detail))
+        Some(Talk::new(conversation, name, detail))
     }
 
-    fn progress(&mut self, conversation: &Conversation, talk: &mut Talk, found: &mut Vec<Event>) {
-        self.events(conversation, talk, found, self.key.packet_number());
+    fn progress(
+        &mut self,
+        conversation: &Conversation,
+        talk: &mut Talk,
+        tunnel: Option<&Tunnel>,
+        found: &mut Vec<Event>,
+    ) {
+        self.events(Subject { conversation, tunnel }, talk, found, self.key.packet_number());
     }
 
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>, found: &mut Vec<Event>) {
+        let subject = Subject { conversation, tunnel: ending.tunnel.as_ref() };
         let payload = talk.is_some();
         let (name, protocol, first, client, transactions) = match talk {
             Some(mut talk) => {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
                 // needs the memory or the ports.
-                self.events(conversation, &mut talk, found, None);
-                self.unanswered_hello(conversation, &mut talk);
+                self.events(subject, &mut talk, found, None);
+                self.unanswered_hello(subject, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
                 (talk.name, protocol, talk.first, client.unwrap_or(Side::Originator), talk.transactions)
@@ -52,8 +66,7 @@ impl Observer<Talk> for Records<'_> {
         self.findings.over(conversation, protocol, payload);
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, first, payload, transactions, ending };
-            let tunnel = ending.tunnel.as_ref();
-            let header = header(conversation, client, (name.as_ref(), tunnel), conversation.last_ns(), None);
+            let header = header(subject, client, name.as_ref(), conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
         }
     }
@@ -69,9 +82,9 @@ impl Records<'_> {
     }
 
     /// Takes the events of a conversation; `number` is that of the packet that caused them, if one did.
-    fn events(&mut self, conversation: &Conversation, talk: &mut Talk, found: &mut Vec<Event>, number: Option<u64>) {
+    fn events(&mut self, subject: Subject<'_>, talk: &mut Talk, found: &mut Vec<Event>, number: Option<u64>) {
         for event in found.drain(..) {
-            self.event(conversation, talk, event, number);
+            self.event(subject, talk, event, number);
         }
         // One packet may bring many events; every partition has a list.
         if found.capacity() > KEPT {
@@ -79,7 +92,7 @@ impl Records<'_> {
         }
     }
 
-    fn event(&mut self, conversation: &Conversation, talk: &mut Talk, event: Event, number: Option<u64>) {
+    fn event(&mut self, subject: Subject<'_>, talk: &mut Talk, event: Event, number: Option<u64>) {
         let seen = &mut self.findings.seen;
         match event {
             Event::Identified(identified) => {
@@ -98,24 +111,24 @@ impl Records<'_> {
                 if self.wanted.has(Events::HTTP) {
                     let request_ns = exchange.request.as_ref().map_or(0, |request| request.time_ns);
                     let time_ns = exchange.response.as_ref().map_or(request_ns, |response| response.end_ns);
-                    let header = header(conversation, exchange.client, talk.names(), time_ns, number);
+                    let header = header(subject, exchange.client, talk.name.as_ref(), time_ns, number);
                     self.lines.push(self.key, |line| eve::http::write(line, &header, &exchange));
                 }
             }
             Event::ClientHello(hello) => {
                 let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
                 *count += 1;
-                self.unanswered_hello(conversation, talk);
+                self.unanswered_hello(subject, talk);
                 talk.hello = Some((hello, number));
             }
             Event::ServerHello(hello) => {
                 let count = if hello.quic.is_some() { &mut seen.quic_server_hellos } else { &mut seen.server_hellos };
                 *count += 1;
                 let asked = talk.hello.take();
-                self.handshake(conversation, talk, asked.as_ref().map(|(asked, _)| &**asked), Some(&hello), number);
+                self.handshake(subject, talk, asked.as_ref().map(|(asked, _)| &**asked), Some(&hello), number);
             }
             Event::Dns(message) => {
-                let carrier = usize::from(conversation.is_tcp());
+                let carrier = usize::from(subject.conversation.is_tcp());
                 if message.is_response() {
                     seen.dns_responses[carrier] += 1;
                 } else {
@@ -123,7 +136,7 @@ impl Records<'_> {
                     seen.dns_queries[carrier] += 1;
                 }
                 if self.wanted.has(Events::DNS) {
-                    let header = header(conversation, message.side, talk.names(), message.time_ns, number);
+                    let header = header(subject, message.side, talk.name.as_ref(), message.time_ns, number);
                     self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
                 }
             }
@@ -134,7 +147,7 @@ impl Records<'_> {
                     identified.client = Some(handshake.client_side);
                 }
                 if self.wanted.has(Events::SSH) {
-                    let header = header(conversation, handshake.client_side, talk.names(), handshake.time_ns, number);
+                    let header = header(subject, handshake.client_side, talk.name.as_ref(), handshake.time_ns, number);
                     self.lines.push(self.key, |line| eve::ssh::write(line, &header, &handshake));
                 }
             }
@@ -143,16 +156,16 @@ impl Records<'_> {
     }
 
     /// Records a ClientHello whose answer is not awaited any longer.
-    fn unanswered_hello(&mut self, conversation: &Conversation, talk: &mut Talk) {
+    fn unanswered_hello(&mut self, subject: Subject<'_>, talk: &mut Talk) {
         if let Some((hello, number)) = talk.hello.take() {
-            self.handshake(conversation, talk, Some(&hello), None, number);
+            self.handshake(subject, talk, Some(&hello), None, number);
         }
     }
 
     /// Records the two hellos of a handshake, over TCP or in QUIC.
     fn handshake(
         &mut self,
-        conversation: &Conversation,
+        subject: Subject<'_>,
         talk: &mut Talk,
         client: Option<&ClientHello>,
         server: Option<&ServerHello>,
@@ -168,7 +181,7 @@ impl Records<'_> {
         let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
         let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
         let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
-        let header = header(conversation, side, talk.names(), time_ns, number);
+        let header = header(subject, side, talk.name.as_ref(), time_ns, number);
         let write = if is_quic { eve::quic::write } else { eve::tls::write };
         self.lines.push(self.key, |line| write(line, &header, client, server));
     }
@@ -176,12 +189,13 @@ impl Records<'_> {
 
 /// The common beginning of all events of a conversation, for an event from this side.
 fn header<'a>(
-    conversation: &Conversation,
+    subject: Subject<'_>,
     from: Side,
-    (name, tunnel): (Option<&'a Name>, Option<&Tunnel>),
+    name: Option<&'a Name>,
     time_ns: u64,
     number: Option<u64>,
 ) -> eve::Header<'a> {
+    let Subject { conversation, tunnel } = subject;
     eve::Header {
         time_ns,
         flow_id: name.map_or(0, |name| name.flow_id),

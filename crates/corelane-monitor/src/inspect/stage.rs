@@ -10,7 +10,6 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
-use crate::dispatch::Place;
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -97,7 +96,7 @@ impl<'a> Stage<'a> {
                 Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
                     let Some(chunk) = self.chunk.take() else { continue };
                     let data = &chunk[at as usize..at as usize + len as usize];
-                    let frame = Frame { time_ns, wire_len, data, place: Place { network, outermost, partition } };
+                    let frame = Frame { time_ns, wire_len, data, network, outermost, partition };
                     self.packet(self.marked + u64::from(behind), &frame);
                     self.chunk = Some(chunk);
                 }
@@ -138,7 +137,7 @@ impl<'a> Stage<'a> {
     #[inline]
     pub(super) fn packet(&mut self, number: u64, frame: &Frame<'_>) {
         self.passed = number;
-        let Place { network, outermost, partition } = frame.place;
+        let Frame { network, outermost, partition, .. } = *frame;
         let Ok(mut datagram) = datagram_at(frame.data, network, frame.wire_len) else {
             self.malformed += 1;
             return;

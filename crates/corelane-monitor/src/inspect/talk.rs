@@ -1,7 +1,6 @@
 //! The state of a conversation that has brought payload.
 
 use corelane_net::conversation::{Application, Conversation, Side};
-use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::ClientHello;
 use corelane_net::protocol::{Carrier, CommunityId, Detail, Event, Identified, Protocol, Session, community_id};
 
@@ -19,8 +18,6 @@ pub(super) struct Talk {
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
-    /// The tunnel that it came through.
-    pub(super) tunnel: Option<Box<Tunnel>>,
 }
 
 /// The name of a conversation in all its events.
@@ -59,21 +56,10 @@ fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
 }
 
 impl Talk {
-    pub(super) fn new(
-        conversation: &Conversation,
-        name: Option<Name>,
-        tunnel: Option<&Tunnel>,
-        detail: Detail,
-    ) -> Self {
+    pub(super) fn new(conversation: &Conversation, name: Option<Name>, detail: Detail) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
-        let tunnel = tunnel.map(|&tunnel| Box::new(tunnel));
         let session = Session::with(carrier, detail);
-        Talk { session, name, identified: None, first: None, hello: None, transactions: 0, tunnel }
-    }
-
-    /// What its events have in common.
-    pub(super) fn names(&self) -> (Option<&Name>, Option<&Tunnel>) {
-        (self.name.as_ref(), self.tunnel.as_deref())
+        Talk { session, name, identified: None, first: None, hello: None, transactions: 0 }
     }
 }
 
@@ -96,8 +82,7 @@ impl Application for Talk {
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
-        let tunnel = self.tunnel.as_ref().map_or(0, |_| size_of::<Tunnel>());
-        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello) + tunnel
+        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello)
     }
 
     #[inline]

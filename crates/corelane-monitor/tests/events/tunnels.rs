@@ -1,7 +1,7 @@
 //! Tunnels: a capture wrapped in them gives the events of the bare one.
 
-use crate::support::{Run, captures, plan, with};
-use corelane_monitor::{Inspection, QueueKind, Report, Settings, Source};
+use crate::support::{Run, captures, plan, query, with};
+use corelane_monitor::{Inspection, Progress, QueueKind, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::synth::Tunnel;
 use serde_json::Value;
@@ -28,6 +28,11 @@ impl Frame {
     /// The frame in a tunnel, or as it is if it cannot be wrapped.
     fn wrapped(&self, tunnel: Tunnel, v6: bool) -> Frame {
         let Some(data) = tunnel.wrap(&self.record(), v6) else { return self.clone() };
+        let mut data = data;
+        if v6 && self.wire_len as usize == self.data.len() {
+            // Behind the outer packet, which says where it ends.
+            data.extend(b"trailer");
+        }
         let longer = data.len() as i64 - self.data.len() as i64;
         let wire_len = (i64::from(self.wire_len.max(self.data.len() as u32)) + longer) as u32;
         Frame { time_ns: self.time_ns, wire_len, link: LinkType::ETHERNET, data }
@@ -170,6 +175,42 @@ fn an_event_has_the_outermost_addresses() {
     }
 }
 
+/// Each event's tunnel begins on the side where the event does, whichever packet the tunnel was taken from; its ports
+/// stay.
+#[test]
+fn a_tunnel_is_turned_as_its_event_is() {
+    let question = query(2);
+    let mut answer = question.clone();
+    answer[12..20].rotate_left(4);
+    answer[20..24].rotate_left(2);
+    answer[30] |= 0x80;
+    let frame = |time_ns: u64, packet: &[u8], outer: [u8; 2], ports: [u8; 2]| {
+        let vxlan = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &[2; 12], &[8, 0], packet].concat();
+        let length = 28 + vxlan.len() as u8;
+        let mut data = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, outer[0], 192, 0, 2, outer[1]];
+        data.extend([ports[0], ports[1], 0x12, 0xb5, 0, length - 20, 0, 0]);
+        data.extend(vxlan);
+        Frame { time_ns, wire_len: data.len() as u32, link: LinkType::RAW, data }
+    };
+    let (asked, answered) = (frame(1, &question, [1, 2], [4, 0]), frame(2, &answer, [2, 1], [5, 0]));
+    let bare = Frame { time_ns: 1, wire_len: question.len() as u32, link: LinkType::RAW, data: question };
+    let ends = |event: &Value| [&event["src_ip"], &event["dest_ip"]].map(|text| text.as_str().map(str::to_owned));
+    // Only the answer of the last came through a tunnel.
+    for (frames, ports) in [([asked, answered.clone()], [1024, 4789]), ([bare, answered], [1280, 4789])] {
+        let found = run(&frames, &OPENED(), 0);
+        let tunnelled: Vec<Value> = found.events().filter(|event| event["tunnel"].is_object()).collect();
+        assert_eq!(tunnelled.len(), if ports[0] == 1024 { 3 } else { 2 }, "{tunnelled:?}");
+        for event in tunnelled {
+            let outside = ["192.0.2.1", "192.0.2.2"].map(|text| Some(text.to_owned()));
+            let is_client = event["src_ip"] == "10.0.0.1";
+            let [one, other] = outside;
+            assert_eq!(ends(&event["tunnel"]), if is_client { [one, other] } else { [other, one] }, "{event}");
+            let told = [&event["tunnel"]["src_port"], &event["tunnel"]["dest_port"]];
+            assert_eq!(told, [&Value::from(ports[0]), &Value::from(ports[1])], "{event}");
+        }
+    }
+}
+
 /// The events, without what a tunnel changes.
 fn events(run: &Run) -> Vec<Value> {
     let mut events: Vec<Value> = run.events().collect();
@@ -201,6 +242,12 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
             let first = left.iter().zip(&right).find(|(left, right)| left != right);
             assert!(first.is_none() && left.len() == right.len(), "{name} in {how}: {first:?}");
             assert_eq!(report(&found), report(&expected), "{name} in {how}");
+            let sources = [Frames(frames.iter())];
+            let plan = plan(analyzers, QueueKind::Lane, 64);
+            let scans =
+                corelane_monitor::run(sources, &OPENED(), &plan, &Progress::new(), |_, _| {}).expect("a report");
+            let all = |report: &Report| Report { analyzer_packets: vec![], dispatcher_packets: 0, ..report.clone() };
+            assert_eq!(all(&scans), all(&found.report), "{name} in {how}, headers alone");
             let wrapped = frames.iter().zip(&bare).filter(|(wrapped, bare)| wrapped.data != bare.data).count() as u64;
             assert!(found.report.tunnels.expect("counts").opened >= wrapped, "{name} in {how}");
             if wrapped == bare.len() as u64 {

@@ -70,7 +70,7 @@ pub struct Ending {
     pub reason: Reason,
     /// Bytes of each [side](Side::index) that were given up, of those that the application would have got.
     pub missed: [u64; 2],
-    /// The tunnel that it came through: as in [`Observer::begin`](super::Observer::begin).
+    /// The tunnel that it came through: as in [`Observer::progress`](super::Observer::progress).
     pub tunnel: Option<Tunnel>,
 }
 

@@ -29,7 +29,6 @@
 //!
 //! ```
 //! use corelane_net::conversation::{Application, Conversation, Conversations, Ending, Limits, Observer, Side};
-//! use corelane_net::decode::Tunnel;
 //! # use corelane_net::decode::{Packet, UDP, mapped};
 //!
 //! struct Length(usize);
@@ -49,7 +48,7 @@
 //! struct Print;
 //!
 //! impl Observer<Length> for Print {
-//!     fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Length> {
+//!     fn begin(&mut self, _: &Conversation) -> Option<Length> {
 //!         Some(Length(0))
 //!     }
 //!     fn over(&mut self, conversation: &Conversation, ending: &Ending, length: Option<Length>, (): &mut ()) {

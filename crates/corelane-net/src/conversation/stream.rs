@@ -39,10 +39,10 @@
 
 use super::application::Application;
 use super::entry::{Conversation, TUNNELLED};
-use super::key::Key;
+use super::key::{Key, Sender};
 use super::limits::{Counts, Limits, PIECE_OVERHEAD};
 use super::side::Side;
-use crate::decode::Tunnel;
+use crate::decode::{Packet, Tunnel};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of a side while its bytes come in order.
@@ -257,13 +257,42 @@ pub(super) struct Shared<F> {
     pub(super) tunnels: BTreeMap<Key, Tunnel>,
 }
 
-/// The cost of a tunnel: a node of the tree is at least half full.
-pub(super) const TUNNEL: usize = 2 * (size_of::<Key>() + size_of::<Tunnel>()) + ALLOCATION;
+/// The cost of a tunnel: nodes of the tree are at least half full, but for its root.
+const TUNNEL: usize = 2 * (size_of::<Key>() + size_of::<Tunnel>()) + ALLOCATION;
+/// The cost of the root, with its eleven places and what it is linked by.
+const ROOT: usize = 11 * (size_of::<Key>() + size_of::<Tunnel>()) + 128;
 
 impl<F> Shared<F> {
-    /// The tunnel that a conversation came through.
-    pub(super) fn tunnel(&self, conversation: &Conversation) -> Option<&Tunnel> {
-        if conversation.flags & TUNNELLED == 0 { None } else { self.tunnels.get(&conversation.key()) }
+    /// The bytes that so many tunnels reserve.
+    pub(super) fn bytes_of_tunnels(&self, more: usize) -> usize {
+        match self.tunnels.len() + more {
+            0 => 0,
+            tunnels => tunnels * TUNNEL + ROOT,
+        }
+    }
+
+    /// Keeps the tunnel of a packet that this end of a conversation sent, if it came through one and none is known.
+    pub(super) fn keep_tunnel(&mut self, conversation: &mut Conversation, sender: Sender, packet: &Packet<'_>) {
+        if conversation.flags & TUNNELLED == 0
+            && let Some(tunnel) = Tunnel::of(packet.outermost)
+        {
+            conversation.flags |= TUNNELLED;
+            let tunnel = if sender == conversation.originator { tunnel } else { tunnel.turned() };
+            self.tunnels.insert(conversation.key(), tunnel);
+        }
+    }
+
+    /// Forgets the tunnel of a conversation.
+    pub(super) fn take_tunnel(&mut self, conversation: &Conversation) -> Option<Tunnel> {
+        if conversation.flags & TUNNELLED == 0 {
+            return None;
+        }
+        let tunnel = self.tunnels.remove(&conversation.key());
+        if self.tunnels.is_empty() {
+            // A tree without entries keeps a node.
+            self.tunnels = BTreeMap::new();
+        }
+        tunnel
     }
 }
 

@@ -34,10 +34,10 @@ use super::limits::{Counts, LEAST_BYTES, Limits};
 use super::observer::Observer;
 use super::segments::Segments;
 use super::side::Side;
-use super::stream::{ENDED, Extra, SENT, STARTED, Shared, TUNNEL, Turn, UNWANTED};
+use super::stream::{ENDED, Extra, SENT, STARTED, Shared, Turn, UNWANTED};
 use super::syns::{Syn, Syns};
 use crate::decode::flags::{ACK, FIN, RST, SYN};
-use crate::decode::{Packet, TCP, Tunnel};
+use crate::decode::{Packet, TCP};
 use foldhash::quality::RandomState;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
@@ -123,7 +123,7 @@ impl<A: Application> Conversations<A> {
             + self.entries.reserved_bytes()
             + self.syns.reserved_bytes()
             + self.holding.capacity() * size_of::<u32>()
-            + self.shared.tunnels.len() * TUNNEL
+            + self.shared.bytes_of_tunnels(0)
             + charged
     }
 
@@ -153,6 +153,10 @@ impl<A: Application> Conversations<A> {
         let entry = entries.get_mut(number);
         let side = sender.side(entry.conversation.originator);
         entry.conversation.count(side, packet);
+        let late_tunnel = !packet.outermost.is_empty() && entry.conversation.flags & TUNNELLED == 0;
+        if late_tunnel {
+            shared.keep_tunnel(&mut entry.conversation, sender, packet);
+        }
         shared.called = false;
         if is_tcp {
             segment(entry, side, packet, shared, observer);
@@ -162,7 +166,7 @@ impl<A: Application> Conversations<A> {
         if shared.called {
             called(entry, self.clock, shared, observer);
         }
-        if self.settle(number, true) {
+        if self.settle(number, true) || late_tunnel {
             self.make_room(observer, |_| 0);
         }
     }
@@ -213,6 +217,7 @@ impl<A: Application> Conversations<A> {
         self.index = Index::default();
         self.entries = Segments::default();
         self.holding = Vec::new();
+        self.shared.found = A::Found::default();
         self.syns.clear();
     }
 
@@ -329,19 +334,15 @@ impl<A: Application> Conversations<A> {
         packet: &Packet<'_>,
         observer: &mut impl Observer<A>,
     ) -> u32 {
-        let tunnel = Tunnel::of(packet.outermost);
+        let tunnels = usize::from(!packet.outermost.is_empty());
         self.make_room(observer, |table| {
             // While the index moves there are two of them.
             table.entries.bytes_of_next()
                 + table.index.larger().map_or(0, Index::bytes_of)
-                + tunnel.map_or(0, |_| TUNNEL)
+                + (table.shared.bytes_of_tunnels(tunnels) - table.shared.bytes_of_tunnels(0))
         });
         self.shared.counts.conversations += 1;
-        if let Some(tunnel) = tunnel {
-            conversation.flags |= TUNNELLED;
-            let tunnel = if sender == conversation.originator { tunnel } else { tunnel.turned() };
-            self.shared.tunnels.insert(conversation.key(), tunnel);
-        }
+        self.shared.keep_tunnel(&mut conversation, sender, packet);
         let number = self.entries.push(Entry { conversation, extra: None });
         self.index.insert(hash, number);
         self.link(number);
@@ -509,10 +510,7 @@ impl<A: Application> Conversations<A> {
             Some(extra) => (extra.missed, Some(extra.application)),
             None => ([0; 2], None),
         };
-        let tunnel = match entry.conversation.flags & TUNNELLED {
-            0 => None,
-            _ => self.shared.tunnels.remove(&entry.conversation.key()),
-        };
+        let tunnel = self.shared.take_tunnel(&entry.conversation);
         let ending = Ending { reason, missed, tunnel };
         observer.over(&entry.conversation, &ending, application, &mut self.shared.found);
         if let Some(at) = held_at {
@@ -576,7 +574,11 @@ fn called<A: Application>(
         }
     }
     if let Some(extra) = &mut entry.extra {
-        observer.progress(&entry.conversation, &mut extra.application, &mut shared.found);
+        let tunnel = match entry.conversation.flags & TUNNELLED {
+            0 => None,
+            _ => shared.tunnels.get(&entry.conversation.key()),
+        };
+        observer.progress(&entry.conversation, &mut extra.application, tunnel, &mut shared.found);
     }
 }
 
@@ -588,7 +590,7 @@ fn begin<A: Application>(
     shared: &mut Shared<A::Found>,
     observer: &mut impl Observer<A>,
 ) {
-    entry.extra = observer.begin(&entry.conversation, shared.tunnel(&entry.conversation)).map(Extra::new);
+    entry.extra = observer.begin(&entry.conversation).map(Extra::new);
     shared.counts.applications += u64::from(entry.extra.is_some());
     for side in Side::BOTH {
         let unwanted = entry.extra.as_ref().is_none_or(|extra| !extra.application.wants(side));
@@ -600,6 +602,7 @@ fn begin<A: Application>(
         if marks.has(ENDED)
             && let Some(extra) = &mut entry.extra
         {
+            shared.called = true;
             extra.application.end(side, time_ns, &mut shared.found);
         }
     }
@@ -753,7 +756,7 @@ mod tests {
     }
 
     impl Observer<Keeper> for Counter {
-        fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Keeper> {
+        fn begin(&mut self, conversation: &Conversation) -> Option<Keeper> {
             self.begun += 1;
             (!conversation.end(Side::Responder).port().is_multiple_of(5)).then(|| Keeper(Vec::new()))
         }

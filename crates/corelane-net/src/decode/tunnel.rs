@@ -46,6 +46,8 @@ const EXTENSIONS: usize = 8;
 pub struct Innermost {
     /// Where it is, and its addresses.
     pub located: Located,
+    /// The bytes of the frame that may belong to its packet: the lengths outside say where that ends.
+    pub end: usize,
     /// The tunnels that it is inside of; 0 if there is none.
     pub depth: u8,
     /// Why a tunnel in it was not opened, if there is one.
@@ -57,7 +59,7 @@ pub struct Innermost {
 pub enum Closed {
     /// It is inside of [`DEEPEST`] others.
     TooDeep,
-    /// It is a fragment. Of UDP only the first fragment shows that.
+    /// It came in fragments, and this is the first of them: the others do not show it.
     Fragmented,
 }
 
@@ -94,7 +96,7 @@ pub struct Tunnel {
 pub fn innermost(frame: &[u8], outermost: Located) -> Innermost {
     match frame.get(usize::from(outermost.at)..) {
         Some(packet) if may_carry(packet, outermost.is_v4) => follow(frame, outermost),
-        _ => Innermost { located: outermost, depth: 0, closed: None },
+        _ => Innermost { located: outermost, end: frame.len(), depth: 0, closed: None },
     }
 }
 
@@ -105,63 +107,57 @@ fn may_carry(packet: &[u8], is_v4: bool) -> bool {
 }
 
 fn follow(frame: &[u8], outermost: Located) -> Innermost {
-    let mut found = Innermost { located: outermost, depth: 0, closed: None };
+    let mut found = Innermost { located: outermost, end: frame.len(), depth: 0, closed: None };
+    // Each packet is a part of the one outside, whose length it cannot exceed.
+    let mut packet = &frame[usize::from(outermost.at)..];
     loop {
-        match inside(&frame[usize::from(found.located.at)..], found.located.is_v4) {
-            Inside::Fragment => found.closed = Some(Closed::Fragmented),
-            Inside::Packet(network) => match located(frame, network) {
-                Some(_) if found.depth == DEEPEST => found.closed = Some(Closed::TooDeep),
-                Some(located) => {
-                    found.located = located;
-                    found.depth += 1;
-                    continue;
-                }
-                None => {}
-            },
-            Inside::Nothing => {}
+        let (network, is_fragment) = inside(packet, found.located.is_v4);
+        let Some((located, inner)) = located(frame, network) else { return found };
+        if is_fragment || found.depth == DEEPEST {
+            found.closed = Some(if is_fragment { Closed::Fragmented } else { Closed::TooDeep });
+            return found;
         }
-        return found;
+        packet = inner;
+        found.located = located;
+        found.end = usize::from(located.at) + inner.len();
+        found.depth += 1;
     }
 }
 
-/// The place and the addresses of an IP header, if it is sound.
-fn located(frame: &[u8], network: Network<'_>) -> Option<Located> {
+/// The place and the addresses of an IP header, if it is sound, and its packet.
+fn located<'a>(frame: &[u8], network: Network<'a>) -> Option<(Located, &'a [u8])> {
     let at = |packet: &[u8]| {
-        // The packet is a part of the frame, though not always to its end.
         let at = packet.as_ptr().addr().checked_sub(frame.as_ptr().addr())?;
         u16::try_from(at).ok()
     };
     match network {
         Network::V4(packet) => {
             let (source, destination) = ip::addresses_v4(packet)?;
-            Some(Located { at: at(packet)?, source: mapped(source), destination: mapped(destination), is_v4: true })
+            let (source, destination) = (mapped(source), mapped(destination));
+            Some((Located { at: at(packet)?, source, destination, is_v4: true }, packet))
         }
         Network::V6(packet) => {
             let (source, destination) = ip::addresses_v6(packet)?;
-            Some(Located { at: at(packet)?, source, destination, is_v4: false })
+            Some((Located { at: at(packet)?, source, destination, is_v4: false }, packet))
         }
         Network::Other => None,
     }
 }
 
-/// What an IP packet carries, as far as tunnels are concerned.
-enum Inside<'a> {
-    Nothing,
-    /// A fragment of a tunnel's packet.
-    Fragment,
-    Packet(Network<'a>),
-}
-
-fn inside(packet: &[u8], is_v4: bool) -> Inside<'_> {
+/// What an IP packet carries, as far as tunnels are concerned, and whether the packet is a fragment.
+fn inside(packet: &[u8], is_v4: bool) -> (Network<'_>, bool) {
     let datagram = if is_v4 { ip::datagram_v4(packet, 0) } else { ip::datagram_v6(packet, 0) };
-    let Ok(Datagram { protocol, fragment, payload, .. }) = datagram else { return Inside::Nothing };
+    let Ok(Datagram { mut protocol, fragment, mut payload, .. }) = datagram else { return (Network::Other, false) };
     if let Some(fragment) = fragment {
-        let is_tunnel = match protocol {
-            IPIP | IPV6 | GRE => true,
-            UDP if fragment.offset == 0 => matches!(udp(payload), Some((port, _)) if is_tunnels(port)),
-            _ => false,
-        };
-        return if is_tunnel { Inside::Fragment } else { Inside::Nothing };
+        if fragment.offset != 0 {
+            return (Network::Other, true);
+        }
+        if !is_v4 {
+            match ip::behind_first_fragment(protocol, payload) {
+                Ok(behind) => (protocol, payload) = behind,
+                Err(_) => return (Network::Other, true),
+            }
+        }
     }
     let network = match protocol {
         IPIP => Some(Network::V4(payload)),
@@ -175,11 +171,7 @@ fn inside(packet: &[u8], is_v4: bool) -> Inside<'_> {
         }),
         _ => None,
     };
-    network.map_or(Inside::Nothing, Inside::Packet)
-}
-
-fn is_tunnels(port: u16) -> bool {
-    matches!(port, VXLAN | VXLAN_OF_LINUX | GENEVE | GTP_USER)
+    (network.unwrap_or(Network::Other), fragment.is_some())
 }
 
 /// The destination port and the payload of a UDP datagram.
@@ -194,10 +186,11 @@ fn udp(data: &[u8]) -> Option<(u16, &[u8])> {
 /// The first two bytes of GRE: which fields follow, and the version.
 mod gre_bits {
     pub(super) const CHECKSUM: u16 = 0x8000;
-    pub(super) const ROUTING: u16 = 0x4000;
     pub(super) const KEY: u16 = 0x2000;
     pub(super) const SEQUENCE: u16 = 0x1000;
     pub(super) const ACKNOWLEDGMENT: u16 = 0x0080;
+    /// Routing, and what is reserved behind the sequence number: packets with these are to be discarded.
+    pub(super) const FORBIDDEN: u16 = 0x4c00;
     pub(super) const VERSION: u16 = 0x0007;
 }
 
@@ -207,14 +200,14 @@ fn gre(data: &[u8]) -> Option<Network<'_>> {
     let kind = u16::from_be_bytes([header[2], header[3]]);
     let has = |bit: u16| usize::from(bits & bit != 0);
     let has_sequence = bits & gre_bits::SEQUENCE != 0;
-    if bits & gre_bits::ROUTING != 0 {
+    if bits & gre_bits::FORBIDDEN != 0 {
         return None;
     }
     let fields = 4 * (has(gre_bits::CHECKSUM) + has(gre_bits::KEY) + has(gre_bits::SEQUENCE));
     match bits & gre_bits::VERSION {
         0 => payload = payload.get(fields..)?,
         // PPTP: the key has the length of the payload and the call.
-        1 if bits & gre_bits::KEY != 0 && kind == PPP => {
+        1 if bits & (gre_bits::KEY | gre_bits::CHECKSUM) == gre_bits::KEY && kind == PPP => {
             let length = usize::from(u16::from_be_bytes([*payload.first()?, *payload.get(1)?]));
             payload = payload.get(fields + 4 * has(gre_bits::ACKNOWLEDGMENT)..)?;
             payload = &payload[..payload.len().min(length)];
@@ -262,10 +255,11 @@ fn vxlan(data: &[u8]) -> Option<Network<'_>> {
     (header[0] & 0x08 != 0).then(|| link::ethernet(payload))
 }
 
-/// A header of 8 bytes of version 0, and options whose length it has.
+/// A header of 8 bytes of version 0, and options whose length it has. What is for the ends of the tunnel is no packet.
 fn geneve(data: &[u8]) -> Option<Network<'_>> {
+    const CONTROL: u8 = 0x80;
     let (header, rest) = data.split_first_chunk::<8>()?;
-    if header[0] >> 6 != 0 {
+    if header[0] >> 6 != 0 || header[1] & CONTROL != 0 {
         return None;
     }
     let payload = rest.get(usize::from(header[0] & 0x3f) * 4..)?;

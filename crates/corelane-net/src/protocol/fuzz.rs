@@ -267,7 +267,8 @@ pub fn tunnels(frame: &[u8]) {
         let ends =
             tunnel.map_or((outermost.source, outermost.destination), |tunnel| (tunnel.source, tunnel.destination));
         assert_eq!(ends, (outermost.source, outermost.destination), "the tunnel is another one");
-        if let Ok(datagram) = datagram_at(frame, located.at, frame.len() as u32) {
+        assert!(found.end <= frame.len() && found.end >= located.at.into(), "an end outside");
+        if let Ok(datagram) = datagram_at(&frame[..found.end], located.at, frame.len() as u32) {
             let _ = packet(0, frame.len() as u32, &datagram);
         }
     }

@@ -94,24 +94,30 @@ impl fmt::Display for Text {
     }
 }
 
-/// How much of the messages of HTTP, TLS and DNS is kept in events.
+/// How much of the messages of HTTP, TLS over TCP, and DNS is kept in events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// All that is read.
     #[default]
     Full,
-    /// No texts and no lists, for a caller that only counts: those of HTTP are empty, hellos have neither names nor a
-    /// fingerprint, messages of DNS only what their headers say.
+    /// No texts and no lists, for a caller that only counts. Of HTTP the methods stay, and other texts are empty; hellos
+    /// have neither names nor a fingerprint; messages of DNS have what their headers say, and belong to no transaction.
+    /// The same events come at the same places, unless memory gets short: less is held.
     Counts,
 }
 
 impl Detail {
-    /// Bytes as text, if they are kept.
-    pub(super) fn text(self, bytes: &[u8]) -> Text {
-        match self {
+    /// Bytes as text, if they are kept. Adds the text's length, kept or not.
+    pub(super) fn text(self, bytes: &[u8], length: &mut usize) -> Text {
+        let text = match self {
             Self::Full => printable(bytes),
-            Self::Counts => Text::default(),
-        }
+            Self::Counts => {
+                *length += str::from_utf8(bytes).map_or_else(|_| printable(bytes).len(), str::len);
+                return Text::default();
+            }
+        };
+        *length += text.len();
+        text
     }
 }
 

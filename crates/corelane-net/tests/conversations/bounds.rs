@@ -5,7 +5,7 @@ use crate::support::*;
 use corelane_net::conversation::{
     Application, Conversation, Conversations, Ending, LEAST_BYTES, Limits, Observer, Reason, Side,
 };
-use corelane_net::decode::{Packet, Tunnel, mapped};
+use corelane_net::decode::{Packet, mapped};
 use std::collections::HashMap;
 
 /// Takes a kilobyte for each conversation it looks into.
@@ -31,7 +31,7 @@ impl Application for Greedy {
 struct Reasons(HashMap<Reason, u64>);
 
 impl Observer<Greedy> for Reasons {
-    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Greedy> {
+    fn begin(&mut self, _: &Conversation) -> Option<Greedy> {
         Some(Greedy(Vec::new()))
     }
 
@@ -214,7 +214,7 @@ fn what_is_evicted_is_the_same_every_time() {
     #[derive(Default)]
     struct Order(Vec<(String, Reason)>);
     impl Observer<Greedy> for Order {
-        fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Greedy> {
+        fn begin(&mut self, _: &Conversation) -> Option<Greedy> {
             Some(Greedy(Vec::new()))
         }
         fn over(&mut self, conversation: &Conversation, ending: &Ending, _: Option<Greedy>, (): &mut ()) {

@@ -113,12 +113,12 @@ pub(crate) struct Log {
 }
 
 impl Observer<Notes> for Log {
-    fn begin(&mut self, _: &Conversation, _: Option<&Tunnel>) -> Option<Notes> {
+    fn begin(&mut self, _: &Conversation) -> Option<Notes> {
         self.begun += 1;
         (!self.refuse).then(|| Notes { enough: self.enough, ..Notes::default() })
     }
 
-    fn progress(&mut self, _: &Conversation, _: &mut Notes, (): &mut ()) {
+    fn progress(&mut self, _: &Conversation, _: &mut Notes, _: Option<&Tunnel>, (): &mut ()) {
         self.progress += 1;
     }
 

@@ -89,11 +89,11 @@ impl Found {
 }
 
 impl Observer<Session> for Found {
-    fn begin(&mut self, conversation: &Conversation, _: Option<&Tunnel>) -> Option<Session> {
+    fn begin(&mut self, conversation: &Conversation) -> Option<Session> {
         Some(Session::new(if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }))
     }
 
-    fn progress(&mut self, _: &Conversation, _: &mut Session, found: &mut Vec<Event>) {
+    fn progress(&mut self, _: &Conversation, _: &mut Session, _: Option<&Tunnel>, found: &mut Vec<Event>) {
         found.drain(..).for_each(|event| self.event(event));
     }
 

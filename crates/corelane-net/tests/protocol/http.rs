@@ -2,7 +2,7 @@
 
 use crate::support::{C, S, Step, data, exchanges, run, short, shorts};
 use corelane_net::conversation::Application;
-use corelane_net::protocol::{Carrier, Event, Protocol};
+use corelane_net::protocol::{Carrier, Detail, Event, Protocol, Session};
 
 fn get(url: &str) -> Step {
     data(format!("GET {url} HTTP/1.1\r\nHost: h\r\n\r\n"))
@@ -447,4 +447,27 @@ fn a_pipeline_without_end_goes_out_at_its_bound() {
     }
     let reported = events.iter().filter(|event| matches!(event, Event::Http(_))).count();
     assert_eq!(reported, 5000 - corelane_net::protocol::http::PIPELINE);
+}
+
+/// What waits for its response is bounded by its texts, which are not kept where events are only counted.
+#[test]
+fn the_bound_of_what_waits_does_not_depend_on_the_detail() {
+    let counts = |detail| {
+        let (mut session, mut events) = (Session::with(Carrier::Stream, detail), Vec::new());
+        for _ in 0..80 {
+            session.data(C, 0, format!("HEAD /{} HTTP/1.1\r\n\r\n", "u".repeat(8000)).as_bytes(), &mut events);
+        }
+        for _ in 0..80 {
+            session.data(S, 1, b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", &mut events);
+        }
+        let sides = |event: &Event| match event {
+            Event::Http(exchange) => Some((exchange.request.is_some(), exchange.response.is_some())),
+            _ => None,
+        };
+        events.iter().filter_map(sides).collect::<Vec<_>>()
+    };
+    let full = counts(Detail::Full);
+    let answered = full.iter().filter(|(_, answered)| *answered).count();
+    assert!(answered < 80, "{answered}: some are given up");
+    assert_eq!(full, counts(Detail::Counts));
 }

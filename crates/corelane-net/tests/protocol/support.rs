@@ -64,7 +64,7 @@ pub(crate) fn exchanges(steps: &[(Side, Step)]) -> Vec<Exchange> {
     let events = run(Carrier::Stream, steps).into_iter();
     events
         .filter_map(|event| match event {
-            Event::Http(exchange) => Some(exchange),
+            Event::Http(exchange) => Some(*exchange),
             _ => None,
         })
         .collect()

@@ -50,7 +50,7 @@ fn depth(frame: &[u8]) -> u8 {
     assert_eq!(found.closed, None);
     if found.depth > 0 {
         assert_eq!(found.located.source, mapped(0x0a00_0001));
-        let datagram = datagram_at(frame, found.located.at, frame.len() as u32).expect("a datagram");
+        let datagram = datagram_at(&frame[..found.end], found.located.at, frame.len() as u32).expect("a datagram");
         assert_eq!(&datagram.payload[8..], b"payload");
     }
     found.depth
@@ -87,6 +87,7 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
         ("GRE", 1, gre(&[0, 0, 8, 0], &ip)),
         ("GRE with all fields", 1, gre(&[0xb0, 0, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], &ip)),
         ("GRE with routing", 0, gre(&[0x40, 0, 8, 0, 0, 0, 0, 0], &ip)),
+        ("GRE with reserved bits", 0, gre(&[0x08, 0, 8, 0], &ip)),
         ("GRE of version 2", 0, gre(&[0, 2, 8, 0], &ip)),
         ("GRE with a key that is cut", 0, v4(47, &[0x20, 0, 8, 0, 1])),
         ("GRE with ARP", 0, gre(&[0, 0, 8, 6], &ip)),
@@ -105,6 +106,7 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
         ("PPTP, PPP's short form", 1, gre(&ppp(&[0x21], length + 1), &ip)),
         ("PPTP, another protocol of PPP", 0, gre(&ppp(&[0xc0, 0x21], length + 2), &ip)),
         ("PPTP whose payload is shorter", 0, gre(&ppp(&[0x21], 19), &ip)),
+        ("PPTP with a checksum", 0, gre(&[0xa0, 1, 0x88, 0x0b, 0, 99, 0, 99, 0, length as u8 + 1, 0, 1, 0x21], &ip)),
         ("PPP without a key", 0, gre(&[0, 1, 0x88, 0x0b, 0x21], &ip)),
         ("VXLAN", 1, on(4789, &vxlan, &frame)),
         ("VXLAN on Linux's port", 1, on(8472, &vxlan, &tagged)),
@@ -113,6 +115,7 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
         ("VXLAN, cut", 0, on(4789, &vxlan, &frame[..30])),
         ("Geneve", 1, on(6081, &[0, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
         ("Geneve with options and IP", 1, on(6081, &[1, 0, 8, 0, 0, 0, 1, 0, 9, 9, 9, 9], &ip)),
+        ("Geneve for its own ends", 0, on(6081, &[0, 0x80, 0x65, 0x58, 0, 0, 1, 0], &frame)),
         ("Geneve of version 1", 0, on(6081, &[0x40, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
         ("Geneve, options cut", 0, on(6081, &[0x3f, 0, 0x65, 0x58, 0, 0, 1, 0], &frame)),
         ("GTP", 1, on(2152, &gtp(0x30, length, &[]), &ip)),
@@ -121,7 +124,9 @@ fn each_tunnel_is_opened_where_its_headers_fit() {
         ("GTP, eight extensions", 1, on(2152, &gtp(0x34, length + 36, &chain(8)), &ip)),
         ("GTP, nine extensions", 0, on(2152, &gtp(0x34, length + 40, &chain(9)), &ip)),
         ("GTP, an extension without length", 0, on(2152, &gtp(0x34, length + 8, &[0, 0, 0, 1, 0, 0, 0, 0]), &ip)),
-        ("GTP, extensions to the end", 0, on(2152, &gtp(0x34, length + 4, &[0, 0, 0, 1]), &[99; 30])),
+        ("GTP, an extension that is cut", 0, on(2152, &gtp(0x34, length + 4, &[0, 0, 0, 1]), &[99; 30])),
+        ("GTP, nothing behind its extension", 0, on(2152, &gtp(0x34, 8, &[0, 0, 0, 1, 1, 0, 0, 0]), &[])),
+        ("padding behind the outer packet", 1, [v4(4, &ip), vec![0; 6]].concat()),
         ("GTP of version 2", 0, on(2152, &gtp(0x50, length, &[]), &ip)),
         ("GTP that carries no packet", 0, on(2152, &changed(&gtp(0x30, length, &[]), 1, 1), &ip)),
         ("GTP that is longer than it says", 0, on(2152, &gtp(0x30, length - 1, &[]), &ip)),
@@ -144,7 +149,10 @@ fn a_tunnel_too_deep_and_a_fragment_are_told_apart_from_none() {
     let vxlan = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &ethernet(0x0800, &inner())].concat();
     for (fragment, frame, closed) in [
         ([0x20, 0], v4(4, &inner()), true),
-        ([0, 1], v4(47, &inner()), true),
+        ([0x20, 0], v4(47, &[&[0, 0, 8, 0][..], &inner()].concat()), true),
+        ([0x20, 0], v4(47, &inner()), false),
+        ([0, 1], v4(47, &[&[0, 0, 8, 0][..], &inner()].concat()), false),
+        ([0x20, 0], v4(UDP, &udp(4789, b"no tunnel")), false),
         ([0x20, 0], v4(UDP, &udp(4789, &vxlan)), true),
         ([0x20, 0], v4(UDP, &udp(53, &vxlan)), false),
         // What follows no longer has ports.
@@ -156,6 +164,21 @@ fn a_tunnel_too_deep_and_a_fragment_are_told_apart_from_none() {
         let found = open(&frame);
         assert_eq!((found.depth, found.closed), (0, closed.then_some(Closed::Fragmented)), "{frame:?}");
     }
+    // Of IPv6 the options may stand behind the fragment header.
+    for options in [&[][..], &[4, 0, 4, 1, 3, 0, 0, 0]] {
+        let next = if options.is_empty() { 4 } else { 60 };
+        let fragment = [&[next, 0, 0, 1, 0, 0, 0, 9][..], options, &inner()].concat();
+        assert_eq!(open(&v6(44, &fragment)).closed, Some(Closed::Fragmented), "{options:?}");
+    }
+    // The lengths outside say where a packet ends.
+    let mut longer = inner();
+    longer[3] += 8;
+    let frame = [v4(4, &longer), b"padding!".to_vec()].concat();
+    let found = open(&frame);
+    let datagram = datagram_at(&frame[..found.end], found.located.at, frame.len() as u32).expect("a datagram");
+    assert_eq!((&datagram.payload[8..], datagram.cut), (&b"payload"[..], 8));
+    // What lies in the padding is inside of nothing.
+    assert_eq!(open(&[v4(4, &v4(4, &[])), inner()].concat()).depth, 1);
     // A fragment inside is a packet like any other.
     let mut fragment = inner();
     fragment[6] = 0x20;

@@ -40,7 +40,7 @@ pub(in crate::protocol) struct Http {
     halves: [Half; 2],
     /// Exchanges that are not over.
     waiting: VecDeque<Waiting>,
-    /// Bytes that their texts hold.
+    /// Bytes of their texts, kept or not, so that no less detail changes what is reported.
     held: usize,
     number: u64,
     /// Responses 1xx since the last other one.
@@ -62,12 +62,8 @@ struct Waiting {
     response: Option<Response>,
     /// The response and its body are there, or will not be.
     answered: bool,
-}
-
-impl Waiting {
-    fn heap_bytes(&self) -> usize {
-        self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
-    }
+    /// Bytes of the texts of both.
+    texts: usize,
 }
 
 /// One side's bytes.
@@ -330,10 +326,10 @@ impl Http {
             }
         };
         let exchange = &mut self.waiting[at];
-        self.held -= exchange.heap_bytes();
         exchange.request = Some(request);
         exchange.expects = head.expects;
-        self.held += exchange.heap_bytes();
+        exchange.texts += head.texts;
+        self.held += head.texts;
         self.begin_body(side, time_ns, head.framing, out);
     }
 
@@ -372,9 +368,9 @@ impl Http {
             && !exchange.asked
             && response.status >= 300
             && exchange.request.as_ref().is_some_and(|request| request.body == Body::default());
-        self.held -= exchange.heap_bytes();
         exchange.response = Some(response);
-        self.held += exchange.heap_bytes();
+        exchange.texts += head.texts;
+        self.held += head.texts;
         if refused {
             self.body_over(side.other(), time_ns, false, out);
         }
@@ -545,7 +541,7 @@ impl Http {
     }
 
     fn report(&mut self, exchange: Waiting, out: &mut Vec<Event>) {
-        self.held -= exchange.heap_bytes();
+        self.held -= exchange.texts;
         // A place that was kept for what was lost, and nothing came.
         if exchange.request.is_none() && exchange.response.is_none() {
             return;
@@ -553,7 +549,7 @@ impl Http {
         let (number, client) = (self.number, self.client);
         self.number += 1;
         let Waiting { request, response, .. } = exchange;
-        out.push(Event::Http(Exchange { number, client, request, response }));
+        out.push(Event::Http(Box::new(Exchange { number, client, request, response })));
     }
 
     pub(in crate::protocol) fn heap_bytes(&self) -> usize {
@@ -617,6 +613,8 @@ struct RequestHead {
     framing: Framing,
     /// The body is sent when the server says so.
     expects: bool,
+    /// Bytes of all texts.
+    texts: usize,
 }
 
 fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, RequestHead)> {
@@ -629,10 +627,12 @@ fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, R
         _ => return None,
     }
     let url = parsed.path?.as_bytes();
+    let method = parsed.method?;
+    let mut texts = method.len();
     let mut request = Request {
         time_ns,
-        method: parsed.method?.into(),
-        url: detail.text(&url[..url.len().min(URL)]),
+        method: method.into(),
+        url: detail.text(&url[..url.len().min(URL)], &mut texts),
         version: parsed.version?,
         host: None,
         user_agent: None,
@@ -664,7 +664,7 @@ fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, R
             _ => continue,
         };
         // Of several the first counts.
-        kept.get_or_insert_with(|| detail.text(cut(header.value)));
+        kept.get_or_insert_with(|| detail.text(cut(header.value), &mut texts));
     }
     let framing = match length {
         _ if &*request.method == "CONNECT" => Framing::None,
@@ -672,7 +672,7 @@ fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, R
         Some(length) => Framing::Length(length),
         None => Framing::None,
     };
-    Some((request, RequestHead { framing, expects }))
+    Some((request, RequestHead { framing, expects, texts }))
 }
 
 /// What a response's head says of its body.
@@ -682,6 +682,8 @@ struct ResponseHead {
     chunked: bool,
     /// In a coding, chunks or another one.
     coded: bool,
+    /// Bytes of all texts.
+    texts: usize,
 }
 
 fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Response, ResponseHead)> {
@@ -696,18 +698,19 @@ fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Response,
         Ok(httparse::Status::Complete(_)) => {}
         _ => return None,
     }
+    let mut texts = 0;
     let mut response = Response {
         time_ns,
         end_ns: time_ns,
         status: parsed.code?,
-        reason: detail.text(cut(parsed.reason?.as_bytes())),
+        reason: detail.text(cut(parsed.reason?.as_bytes()), &mut texts),
         version: parsed.version?,
         content_type: None,
         location: None,
         interim: 0,
         body: Body::default(),
     };
-    let mut body = ResponseHead { length: None, chunked: false, coded: false };
+    let mut body = ResponseHead { length: None, chunked: false, coded: false, texts: 0 };
     for header in parsed.headers.iter() {
         let kept = match header.name.len() {
             12 if header.name.eq_ignore_ascii_case("content-type") => &mut response.content_type,
@@ -723,8 +726,9 @@ fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Response,
             }
             _ => continue,
         };
-        kept.get_or_insert_with(|| detail.text(cut(header.value)));
+        kept.get_or_insert_with(|| detail.text(cut(header.value), &mut texts));
     }
+    body.texts = texts;
     Some((response, body))
 }
 
