@@ -30,7 +30,7 @@ impl Transport<u128> {
     }
 }
 
-/// What a frame turned out to be. The IP header that it was decoded from decides; what that carries inside is not opened.
+/// What a frame turned out to be. The IP header that it was decoded from decides, and nothing inside of that is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// TCP with a whole 20-byte header, or UDP with a whole header, over IPv4.
