@@ -2,14 +2,18 @@
 //!
 //! 1. The client's lines are commands. One of them asks for TLS ([`WORDS`]). What the client sends behind it is held
 //!    until the answer: it is TLS if the server agrees, and more commands if it refuses.
-//! 2. The server's lines are answers. An answer of several lines counts at its last one. Answers are not counted, as
-//!    what agrees is no answer to any other command that may be sent before it; of POP3, to none that is usual there.
-//! 3. The content of a mail is no command: behind DATA until a line with a dot alone, and the bytes that BDAT counts.
-//! 4. A side's end, a gap behind its first byte, or [`WATCHED`] bytes end the watch.
+//! 2. The server's lines are answers. An answer of several lines counts at its last one.
+//! 3. POP3 has one word for every agreement, so commands that wait are counted, and each status line answers one. IMAP
+//!    has tags. The words of SMTP and FTP answer no other command, but for SMTP's greeting.
+//! 4. A refusal in SMTP and FTP may answer an earlier command. An agreement still counts until the next command.
+//! 5. Content is no command: a mail behind DATA until a line with a dot alone, the bytes that BDAT counts, and the
+//!    literals of IMAP.
+//! 6. A side's end, a gap behind its first byte, or [`WATCHED`] bytes end the watch.
 //!
 //! # Bounds
 //!
-//! Of each line [`LINE`] bytes are kept, and behind a command that asks for TLS at most [`HELD`] bytes.
+//! Of each line [`LINE`] bytes are kept, and behind commands that ask for TLS at most [`HELD`] bytes. Each held byte is
+//! read once more at most.
 
 use super::identify::Protocol;
 use crate::conversation::Side;
@@ -18,6 +22,8 @@ use crate::conversation::Side;
 pub(super) const LINE: usize = 512;
 /// The most bytes of the client that wait for an answer.
 pub(super) const HELD: usize = 16 << 10;
+/// The most commands of POP3 that wait for an answer.
+const WAITING: u32 = u64::BITS;
 /// The most bytes of a side that are watched.
 pub(super) const WATCHED: usize = 64 << 10;
 /// The most bytes on the heap of a connection, in buffers that reserve up to twice the bytes that they need.
@@ -65,13 +71,15 @@ pub(super) struct Starttls {
     asked: Asked,
     /// The tag of the command that asked.
     tag: Vec<u8>,
-    /// What the client sent behind the command that asked.
+    /// What the client sent behind a command that asked, and how much of it turned out to be commands.
     held: Vec<u8>,
+    replayed: usize,
     mail: Mail,
-    /// Bytes of a part of a mail that are still to come.
-    part: u64,
     /// The code of an answer whose last line has not come.
     code: Option<[u8; 3]>,
+    /// An answer, or a gap in front of the first one, has come.
+    is_greeted: bool,
+    pop3: Pop3,
     agreed: bool,
     is_over: bool,
 }
@@ -80,8 +88,22 @@ pub(super) struct Starttls {
 #[derive(Debug, Default)]
 struct Line {
     kept: Vec<u8>,
-    /// Bytes of the side so far; those that were held and turned out to be commands count twice.
+    /// Bytes of the side so far.
     seen: usize,
+    /// Bytes of content that are still to come, and whether some have come.
+    content: u64,
+    has_content: bool,
+    /// The line goes on behind a literal.
+    goes_on: bool,
+}
+
+/// The commands of POP3 that wait for their answers.
+#[derive(Debug, Default)]
+struct Pop3 {
+    waiting: u32,
+    /// A bit for each command, the oldest lowest: a list follows its agreement.
+    lists: u64,
+    in_list: bool,
 }
 
 /// Whether the client has asked for TLS.
@@ -91,7 +113,7 @@ enum Asked {
     /// It waits for the answer.
     Waiting,
     /// A refusal came, which may have been the answer to an earlier command.
-    Doubtful,
+    MaybeRefused,
 }
 
 /// The place of the client's bytes in a mail.
@@ -101,7 +123,7 @@ enum Mail {
     /// DATA was sent.
     Wanted,
     /// A refusal came, which may have been the answer to an earlier command.
-    Doubtful,
+    MaybeRefused,
     /// The server takes the mail.
     Inside,
 }
@@ -117,9 +139,11 @@ impl Starttls {
             asked: Asked::No,
             tag: Vec::new(),
             held: Vec::new(),
+            replayed: 0,
             mail: Mail::No,
-            part: 0,
             code: None,
+            is_greeted: false,
+            pop3: Pop3::default(),
             agreed: false,
             is_over: false,
         })
@@ -132,7 +156,9 @@ impl Starttls {
         while used < bytes.len() && !self.is_over() {
             let left = WATCHED.saturating_sub(self.lines[side.index()].seen);
             let here = &bytes[used..];
-            used += self.step(side, &here[..here.len().min(left)]);
+            let taken = self.step(side, &here[..here.len().min(left)]);
+            self.lines[side.index()].seen += taken;
+            used += taken;
             self.is_over |= left == 0;
         }
         used
@@ -141,6 +167,7 @@ impl Starttls {
     /// Takes a gap. In front of a side's first byte it hides nothing that is known to be there.
     pub(super) fn gap(&mut self, side: Side) {
         self.is_over |= self.lines[side.index()].seen > 0;
+        self.is_greeted |= side != self.client;
     }
 
     pub(super) fn end(&mut self) {
@@ -162,7 +189,7 @@ impl Starttls {
         if side != self.client {
             return Vec::new();
         }
-        let held = std::mem::take(&mut self.held);
+        let held = self.held.split_off(self.replayed);
         if held.is_empty() { std::mem::take(&mut self.lines[side.index()].kept) } else { held }
     }
 
@@ -174,31 +201,49 @@ impl Starttls {
     /// Takes some bytes of a side, at most up to the end of a line, and returns their number.
     fn step(&mut self, side: Side, bytes: &[u8]) -> usize {
         let is_client = side == self.client;
-        let line = &mut self.lines[side.index()];
         if is_client && self.asked == Asked::Waiting {
-            line.seen += bytes.len();
             let room = HELD - self.held.len();
             self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
             self.is_over |= bytes.len() > room;
             return bytes.len();
         }
-        if is_client && self.part > 0 {
-            let taken = bytes.len().min(usize::try_from(self.part).unwrap_or(usize::MAX));
-            line.seen += taken;
-            self.part -= taken as u64;
+        let line = &mut self.lines[side.index()];
+        if line.content > 0 {
+            let taken = bytes.len().min(usize::try_from(line.content).unwrap_or(usize::MAX));
+            line.content -= taken as u64;
+            line.has_content = true;
             return taken;
         }
         let end = memchr::memchr(b'\n', bytes);
         let taken = end.map_or(bytes.len(), |end| end + 1);
-        line.seen += taken;
         let room = LINE - line.kept.len();
         line.kept.extend_from_slice(&bytes[..taken.min(room)]);
         if end.is_some() {
             let whole = std::mem::take(&mut line.kept);
-            let text = whole.trim_ascii_end();
-            if is_client { self.command(text) } else { self.answer(text) }
+            self.line(side, whole.trim_ascii_end());
         }
         taken
+    }
+
+    /// Takes a line, without its end.
+    fn line(&mut self, side: Side, text: &[u8]) {
+        let is_client = side == self.client;
+        let line = &mut self.lines[side.index()];
+        line.has_content = false;
+        let went_on = std::mem::take(&mut line.goes_on);
+        // A server's text may end in the same way, but its literals are in lines without a tag.
+        if self.words.is_tagged
+            && (is_client || went_on || text.starts_with(b"* "))
+            && let Some(length) = literal(text)
+        {
+            line.content = length;
+            line.goes_on = true;
+        }
+        match is_client {
+            _ if went_on => {}
+            true => self.command(text),
+            false => self.answer(text),
+        }
     }
 
     /// Takes a line of the client, without its end.
@@ -211,49 +256,88 @@ impl Starttls {
             return;
         }
         self.mail = Mail::No;
-        let (tag, word) = match self.words.is_tagged {
-            true => line.split_at(memchr::memchr(b' ', line).map_or(0, |space| space + 1)),
+        let (tag, command) = match self.words.is_tagged {
+            true => line.split_at(memchr::memchr(b' ', line).unwrap_or(0)),
             false => (&[][..], line),
         };
-        let is = |name: &&str| word.eq_ignore_ascii_case(name.as_bytes());
-        if self.words.asking.iter().any(is) && (!self.words.is_tagged || tag.len() > 1) {
+        if self.words.protocol == Protocol::Pop3 {
+            self.is_over |= !self.pop3.command(command);
+        }
+        if !self.words.is_tagged {
+            // The answer to this one is not the answer to the one that was refused.
+            self.asked = Asked::No;
+        }
+        if self.words.asking.iter().any(|asking| is(command, asking)) && (!self.words.is_tagged || !tag.is_empty()) {
             self.asked = Asked::Waiting;
             self.tag = tag.to_vec();
-        } else if is_smtp && is(&"DATA") {
+        } else if is_smtp && is(command, "DATA") {
             self.mail = Mail::Wanted;
-        } else if is_smtp && word.len() > 5 && word[..5].eq_ignore_ascii_case(b"BDAT ") {
-            let count = word[5..].split(|&byte| byte == b' ').next().and_then(|count| std::str::from_utf8(count).ok());
-            self.part = count.and_then(|count| count.parse().ok()).unwrap_or(0);
+        } else if is_smtp {
+            let mut words = words(command);
+            if words.next().is_some_and(|word| is(word, "BDAT")) {
+                let count = words.next().and_then(|count| std::str::from_utf8(count).ok());
+                self.lines[self.client.index()].content = count.and_then(|count| count.parse().ok()).unwrap_or(0);
+            }
         }
     }
 
     /// Takes a line of the server, without its end.
     fn answer(&mut self, line: &[u8]) {
-        let answer = match self.words.protocol {
+        let (answer, is_own) = match self.words.protocol {
             Protocol::Smtp | Protocol::Ftp => match self.last_line(line) {
-                true => line,
+                true => (line, true),
                 false => return,
             },
-            _ => match line.strip_prefix(&self.tag[..]) {
-                Some(answer) => answer,
-                None => return,
+            Protocol::Pop3 => match self.pop3.answer(line) {
+                true => (line, self.pop3.waiting == 0),
+                false => return,
             },
+            _ => {
+                let (tag, answer) = line.split_at(memchr::memchr(b' ', line).unwrap_or(0));
+                if matches!(tag, b"" | b"*" | b"+") {
+                    return;
+                }
+                (answer.trim_ascii_start(), tag == self.tag)
+            }
         };
+        let is_greeting = !std::mem::replace(&mut self.is_greeted, true) && self.words.protocol == Protocol::Smtp;
+        let agrees = begins(answer, self.words.agreeing);
         let refuses = self.words.refusing.iter().any(|word| begins(answer, word));
-        if self.asked != Asked::No && begins(answer, self.words.agreeing) {
+        let own = &mut self.lines[self.client.index()];
+        if refuses && !own.has_content {
+            // The server does not take the content, and none has come.
+            own.content = 0;
+            own.goes_on = false;
+        }
+        if self.asked != Asked::No && agrees && is_own && !is_greeting {
             self.agreed = true;
-        } else if self.asked == Asked::Waiting && refuses {
-            self.asked = Asked::Doubtful;
-            let held = std::mem::take(&mut self.held);
-            let mut at = 0;
-            while at < held.len() && !self.is_over {
-                at += self.step(self.client, &held[at..]);
+        } else if self.asked == Asked::Waiting && refuses && is_own {
+            self.asked = if self.words.protocol == Protocol::Pop3 { Asked::No } else { Asked::MaybeRefused };
+            self.replay();
+        } else if self.asked == Asked::Waiting && !is_own && self.words.is_tagged && (agrees || refuses) {
+            // It may be the answer to what is held, and the server may never answer what asked.
+            if self.replayed < self.held.len() {
+                self.asked = Asked::MaybeRefused;
+                self.replay();
             }
         }
         match self.mail {
-            Mail::Wanted | Mail::Doubtful if answer.starts_with(b"354") => self.mail = Mail::Inside,
-            Mail::Wanted if refuses => self.mail = Mail::Doubtful,
+            Mail::Wanted | Mail::MaybeRefused if answer.starts_with(b"354") => self.mail = Mail::Inside,
+            Mail::Wanted if refuses => self.mail = Mail::MaybeRefused,
             _ => {}
+        }
+    }
+
+    /// Takes what was held as commands, up to one that asks for TLS again.
+    fn replay(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        while self.replayed < held.len() && self.asked != Asked::Waiting && !self.is_over {
+            self.replayed += self.step(self.client, &held[self.replayed..]);
+        }
+        if self.replayed < held.len() {
+            self.held = held;
+        } else {
+            self.replayed = 0;
         }
     }
 
@@ -262,7 +346,9 @@ impl Starttls {
         let Some((code, rest)) = line.split_first_chunk::<3>() else {
             return false;
         };
-        let is_code = code.iter().all(u8::is_ascii_digit) && self.code.is_none_or(|begun| begun == *code);
+        // FTP allows lines with other codes inside an answer, SMTP does not.
+        let is_free = self.words.protocol == Protocol::Smtp || self.code.is_none_or(|begun| begun == *code);
+        let is_code = is_free && code.iter().all(u8::is_ascii_digit);
         match rest.first() {
             _ if !is_code => false,
             Some(b'-') => {
@@ -278,7 +364,61 @@ impl Starttls {
     }
 }
 
+impl Pop3 {
+    /// Takes a command. The result says whether there was room for it.
+    fn command(&mut self, command: &[u8]) -> bool {
+        if self.waiting == WAITING {
+            return false;
+        }
+        let mut words = words(command);
+        let word = words.next().unwrap_or_default();
+        let lists = ["RETR", "TOP", "CAPA"].iter().any(|name| is(word, name))
+            // With a word behind them these ask for less.
+            || ["LIST", "UIDL", "AUTH"].iter().any(|name| is(word, name)) && words.next().is_none();
+        self.lists |= u64::from(lists) << self.waiting;
+        self.waiting += 1;
+        true
+    }
+
+    /// Takes a line of the server. The result says whether it answers a command.
+    fn answer(&mut self, line: &[u8]) -> bool {
+        if self.in_list {
+            self.in_list = line != b".";
+            return false;
+        }
+        let agrees = begins(line, "+OK");
+        // A plus alone asks for more of a command, which comes as another line.
+        let goes_on = line == b"+" || line.starts_with(b"+ ");
+        if self.waiting == 0 || !(agrees || goes_on || begins(line, "-ERR")) {
+            return false;
+        }
+        self.in_list = agrees && self.lists & 1 == 1;
+        self.lists >>= 1;
+        self.waiting -= 1;
+        true
+    }
+}
+
+/// The words of a command. Runs of spaces count as one.
+fn words(command: &[u8]) -> impl Iterator<Item = &[u8]> {
+    command.split(|&byte| byte == b' ').filter(|word| !word.is_empty())
+}
+
+/// Whether a command has these words, in any case.
+fn is(command: &[u8], name: &str) -> bool {
+    let same = |(one, other): (&[u8], &[u8])| one.eq_ignore_ascii_case(other);
+    words(command).count() == words(name.as_bytes()).count() && words(command).zip(words(name.as_bytes())).all(same)
+}
+
 /// Whether an answer begins with a word, in any case.
 fn begins(answer: &[u8], word: &str) -> bool {
     answer.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// The length of the literal of IMAP that follows a line: `{5}`, or `{5+}` where the client does not wait.
+fn literal(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"}")?;
+    let line = line.strip_suffix(b"+").unwrap_or(line);
+    let begin = memchr::memrchr(b'{', line)? + 1;
+    std::str::from_utf8(&line[begin..]).ok()?.parse().ok()
 }

@@ -78,6 +78,73 @@ fn nothing_else_is_taken_for_an_agreement() {
 }
 
 #[test]
+fn each_status_line_of_pop3_answers_one_command() {
+    let pop3 = |lines: &[&str], follows: usize| {
+        assert_eq!(names(&dialogue(&[&["S:+OK ready"], lines].concat())).len(), 1 + follows, "{lines:?}");
+    };
+    pop3(&["C:USER x\r\nSTLS", "S:+OK\r\n+OK go"], 3);
+    pop3(&["C:USER x", "C:STLS", "S:-ERR", "S:+OK go"], 3);
+    pop3(&["C:USER x", "C:STLS", "S:+OK", "S:-ERR", "C:NOOP", "S:+OK"], 0);
+    pop3(&["C:STLS", "S:-ERR no", "C:USER x", "S:+OK"], 0);
+    pop3(&["C:STLS", "S:-ERR no", "C:STLS", "S:+OK"], 3);
+    pop3(&["C:STLS\r\nUSER x\r\nSTLS", "S:-ERR no", "S:+OK", "S:+OK"], 3);
+    // Answers of several lines, and commands in several.
+    pop3(&["C:CAPA\r\nSTLS", "S:+OK", "S:STLS", "S:+OK inside", "S:.", "S:+OK"], 3);
+    pop3(&["C:CAPA\r\nSTLS", "S:+OK", "S:STLS", "S:+OK inside", "S:.", "S:-ERR"], 0);
+    pop3(&["C:LIST 1\r\nSTLS", "S:+OK 1 1", "S:+OK"], 3);
+    pop3(&["C:AUTH PLAIN", "S:+", "C:AGEAYg==", "S:-ERR", "C:STLS", "S:+OK"], 3);
+    // So many that wait are not counted.
+    pop3(&[&"C:NOOP\r\n".repeat(63), "C:STLS", &"S:+OK\r\n".repeat(64), "S:+OK"].map(|line| line), 0);
+}
+
+#[test]
+fn answers_and_content_have_their_protocols_form() {
+    let smtp = |lines: &[&str], follows: usize| {
+        assert_eq!(names(&dialogue(&[&["S:220 ESMTP", "C:EHLO a"], lines].concat())).len(), 1 + follows, "{lines:?}");
+    };
+    // Any line with a code and a space ends an answer of SMTP.
+    smtp(&["S:250-x", "S:251 y", "C:STARTTLS", "S:220 go"], 3);
+    // What the server does not take is not sent.
+    smtp(&["S:250 x", "C:BDAT 999999", "S:503 no", "C:STARTTLS", "S:220 go"], 3);
+    smtp(&["S:250 x", "C:BDAT  40", "C:STARTTLS", "S:503 no", "C:STARTTLS", "S:220 go"], 0);
+    // A command comes behind the refusal.
+    smtp(&["S:250 x", "C:STARTTLS", "S:454 no", "C:NOOP", "S:220 odd"], 0);
+    // The greeting comes late.
+    let early = ["C:EHLO a\r\nSTARTTLS", "S:220 ESMTP", "S:250 x"];
+    assert_eq!(names(&dialogue(&[&early[..], &["S:500 no"]].concat())).len(), 1);
+    assert_eq!(names(&dialogue(&[&early[..], &["S:220 go"]].concat())).len(), 4);
+    assert_eq!(names(&dialogue(&["S:220 FTP", "C:AUTH   TLS", "S:234 yes"])).len(), 4);
+
+    let imap = |lines: &[&str], follows: usize| {
+        assert_eq!(names(&dialogue(&[&["S:* OK x"], lines].concat())).len(), 1 + follows, "{lines:?}");
+    };
+    imap(&["C:a  STARTTLS", "S:a OK"], 3);
+    // `z STARTTLS` is content, and the line goes on behind it.
+    let append = ["C:a APPEND x {12}", "S:+ go", "C:z STARTTLS\r\n", "C:b STARTTLS"];
+    imap(&[&append[..], &["S:z OK"]].concat(), 0);
+    imap(&[&append[..], &["S:a OK", "S:b OK"]].concat(), 3);
+    imap(&["C:a LOGIN {1+}\r\nb {10+}\r\nc STARTTLS", "S:c OK"], 0);
+    imap(&["C:a APPEND x {99}", "S:a NO", "C:b STARTTLS", "S:b OK"], 3);
+    imap(&["S:* 1 FETCH (BODY[] {6}", "S:a OK", "S:)", "C:a STARTTLS", "S:a OK"], 3);
+    imap(&["C:a STARTTLS", "S:* 1 FETCH (BODY[] {6}", "S:a OK", "S:a OK)", "S:a NO"], 0);
+    // An answer that never comes.
+    imap(&["C:a STARTTLS", "C:b NOOP", "S:b OK", "C:c STARTTLS", "S:c OK"], 3);
+    imap(&["C:a NOOP", "C:b STARTTLS", "S:a OK", "S:b OK"], 3);
+}
+
+#[test]
+fn held_commands_are_read_once_more() {
+    let begin = [(S, data("220 ESMTP\r\n")), (C, data("EHLO a\r\n"))];
+    let end = dialogue(&["C:STARTTLS", "S:220 go"]);
+    // 1,600 commands wait, each refused, and one that is taken.
+    let steps = [(C, data("STARTTLS\r\n".repeat(1600))), (S, data("500\n".repeat(1601)))];
+    assert_eq!(names(&[&begin, &steps[..], &end].concat()).len(), 4);
+    // They count once in what is watched.
+    let again = [&steps[..], &steps, &steps, &[(C, data("x".repeat(12 << 10) + "\r\n"))]].concat();
+    assert_eq!(names(&[&begin, &again[..], &end].concat()).len(), 4);
+}
+
+#[test]
 fn a_dialogue_is_not_watched_for_ever() {
     let begin = [(S, data("220 ESMTP\r\n")), (C, data("EHLO a\r\n"))];
     let end = dialogue(&["C:STARTTLS", "S:220 go"]);
