@@ -109,6 +109,39 @@ fn quic(first: u8, version: u32, length: usize) -> Vec<u8> {
     packet
 }
 
+/// Bytes that look random, the same for each seed.
+fn noise(seed: u64) -> impl Iterator<Item = u8> {
+    let mut state = seed;
+    std::iter::from_fn(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Some(((mixed ^ mixed >> 31) >> 24) as u8)
+    })
+}
+
+fn wireguard(kind: u8, length: usize) -> Vec<u8> {
+    let mut message: Vec<u8> = [kind, 0, 0, 0].into_iter().chain(noise(u64::from(kind))).take(length).collect();
+    match kind {
+        // No cookie is known.
+        1 | 2 => message[length - 16..].fill(0),
+        // The counter.
+        4 => message[9..16].fill(0),
+        _ => {}
+    }
+    message
+}
+
+/// An answer of a server of this stratum that sends these seconds; a refusal, if the stratum is zero.
+fn ntp_server(stratum: u8, seconds: [u8; 4]) -> Vec<u8> {
+    let mut ntp = vec![0; 48];
+    ntp[..4].copy_from_slice(&[if stratum == 0 { 0xe4 } else { 0x24 }, stratum, 6, 0xe9]);
+    ntp[5] = 1;
+    ntp[12..16].copy_from_slice(b"RATE");
+    ntp[40..44].copy_from_slice(&seconds);
+    ntp
+}
+
 #[test]
 fn datagrams_are_known_one_by_one() {
     use Protocol::*;
@@ -118,6 +151,9 @@ fn datagrams_are_known_one_by_one() {
     let mut ntp = vec![0; 48];
     ntp[0] = 0x23;
     ntp[40] = 0xe9;
+    let mut hidden = ntp.clone();
+    hidden[3] = 32;
+    let [served, refused] = [ntp_server(2, [0xe9, 1, 2, 3]), ntp_server(0, [3, 2, 1, 0])];
     let mut monlist = vec![0; 48];
     monlist[..4].copy_from_slice(&[0x17, 0, 3, 42]);
     let mut micro = vec![0; 20];
@@ -126,7 +162,6 @@ fn datagrams_are_known_one_by_one() {
     micro[17] = 1;
     let netbios =
         [b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\0\x20".to_vec(), vec![b'C'; 32], b"\0\0\x20\0\x01".to_vec()].concat();
-    let wireguard = |kind: u8, length: usize| [vec![kind, 0, 0, 0, 9, 9, 9, 9, 1], vec![0; length - 9]].concat();
     let [initiation, response] = [wireguard(1, 148), wireguard(2, 92)];
     let [cookie, keepalive] = [wireguard(3, 64), wireguard(4, 32)];
     #[rustfmt::skip]
@@ -141,6 +176,10 @@ fn datagrams_are_known_one_by_one() {
         (&keepalive, Wireguard, "WireGuard transport data", None),
         (&dhcp, Dhcp, "DHCP request with its cookie", Some(C)),
         (&ntp, Ntp, "NTP client mode", Some(C)),
+        (&hidden, Ntp, "NTP client mode", Some(C)),
+        (&served, Ntp, "NTP server mode", Some(S)),
+        (&refused, Ntp, "NTP server mode", Some(S)),
+        (b"\x97\0\x03\x2a\x40\0\0\0", Ntp, "NTP private mode, response", Some(S)),
         // A scanner's request for the list of clients, as masscan sends it, and the first bytes of an answer.
         (&monlist, Ntp, "NTP private mode, request", Some(C)),
         (b"\xd7\0\x03\x2a\0\x02\0\x08aaaaaaaabbbbbbbb", Ntp, "NTP private mode, response", Some(S)),
@@ -187,7 +226,21 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
     ntp[40] = 1;
     ntp[1] = 17;
     assert_eq!(datagram(&ntp), None, "no stratum");
+    let ntp = |at: usize, byte: u8, why: &str| {
+        let mut ntp = ntp_server(2, [0xe9, 1, 2, 3]);
+        ntp[at] = byte;
+        assert_eq!(datagram(ntp), None, "{why}");
+    };
+    ntp(1, 0, "a server without a stratum");
+    ntp(3, 32, "a server that hides its precision");
+    ntp(5, 16, "a long delay");
+    ntp(8, 1, "a long dispersion");
+    ntp(40, 0x80, "the year 1968");
     assert_eq!(datagram(b"\x17\0\x03\x2e\0\0\0\0"), None, "no request");
+    assert_eq!(datagram(b"\x17\0\0\x2a\0\0\0\0"), None, "no implementation");
+    assert_eq!(datagram(b"\x17\0\x03\x2a\0\0\0\0aaaa"), None, "a length that is not in use");
+    assert_eq!(datagram(b"\x97\0\x03\x2a\0\0\0\0"), None, "a response without items and without an error");
+    assert_eq!(datagram(b"\x16\x02\0\0\0\0\0\0\0\0\0\0"), None, "no number");
     assert_eq!(datagram(b"\x17\0\x03\x2a\0\x02\0\x08aaaa"), None, "items that do not fit");
     assert_eq!(datagram(b"\x16\x02\0\x01\0\0\0\0\0\0\0\x08aaaa"), None, "bytes that are not there");
     assert_eq!(datagram(b"\x16\x0d\0\x01\0\0\0\0\0\0\0\0"), None, "no operation");
@@ -201,12 +254,33 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
         assert_eq!((datagram(&wrong), stream(&wrong)), (None, None), "{why}");
     }
     assert_eq!(datagram([&stun[..], &[0; 4]].concat()), None, "longer than it says");
-    let wireguard = |kind: u8, length: usize| [vec![kind, 0, 0, 0, 9, 9, 9, 9], vec![0; length - 8]].concat();
     for (kind, length) in [(1, 149), (2, 91), (3, 80), (4, 16), (4, 40), (5, 64)] {
-        assert_eq!(datagram(wireguard(kind, length)), None, "{kind} of {length}");
+        assert_eq!(datagram(wireguard(kind, length.max(32))[..length].to_vec()), None, "{kind} of {length}");
     }
-    assert_eq!(datagram([vec![4, 0, 0, 0], vec![0; 60]].concat()), None, "for no receiver");
-    assert_eq!(datagram([vec![4, 0, 0, 0], vec![9; 60]].concat()), None, "a counter that is too high");
+    for (kind, length) in [(1, 148), (2, 92), (3, 64), (4, 32), (4, 1024)] {
+        assert_eq!(datagram([vec![kind, 0, 0, 0, 9], vec![0; length - 5]].concat()), None, "{kind} of zeros");
+        let text = "The quick brown fox jumps over the lazy dog. ".repeat(30);
+        let text = [&wireguard(kind, length)[..16], &text.as_bytes()[..length - 16]].concat();
+        assert_eq!(datagram(text), None, "{kind} of text");
+        let parts: &[usize] = match kind {
+            1 => &[8, 24, 40, 88, 116],
+            2 => &[16, 28, 44, 60],
+            3 => &[8, 32],
+            _ => &[16, length - 16],
+        };
+        for &part in parts {
+            let mut message = wireguard(kind, length);
+            assert!(datagram(&message).is_some(), "{kind}");
+            message[part..part + 16].fill(0);
+            assert_eq!(datagram(message), None, "{kind} with zeros at {part}");
+        }
+    }
+    let mut message = wireguard(4, 64);
+    message[4..8].fill(0);
+    assert_eq!(datagram(&message), None, "for no receiver");
+    message[4..8].fill(9);
+    message[12] = 1;
+    assert_eq!(datagram(&message), None, "a counter that is too high");
     let mut dhcp = vec![0; 244];
     dhcp[..4].copy_from_slice(&[3, 1, 6, 0]);
     dhcp[236..240].copy_from_slice(&[0x63, 0x82, 0x53, 0x63]);
@@ -215,6 +289,24 @@ fn datagrams_that_are_nearly_a_protocol_are_none() {
     assert_eq!(datagram(&quic(0xc3, 1, 1200)[..1199]), None, "longer than it is");
     assert_eq!(datagram(quic(0x83, 1, 1200)), None, "the fixed bit");
     assert_eq!(datagram(b"d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:q"), None, "not closed");
+}
+
+/// QUIC's short headers look like this, and anything that is encrypted.
+#[test]
+fn random_datagrams_are_nothing() {
+    let mut bytes = noise(7);
+    let mut counts = std::collections::BTreeMap::<_, u32>::new();
+    for round in 0..200_000 {
+        let length = 48 + 4 * (round % 65);
+        let mut message: Vec<u8> = bytes.by_ref().take(length).collect();
+        message[0] = 0x40 | message[0] & 0x3f;
+        let mut session = Session::new(Carrier::Datagrams);
+        session.data(C, 0, &message, &mut Vec::new());
+        if let Some(protocol) = session.protocol() {
+            *counts.entry(protocol.name()).or_default() += 1;
+        }
+    }
+    assert_eq!(counts, Default::default());
 }
 
 #[test]
