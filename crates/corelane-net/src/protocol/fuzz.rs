@@ -118,7 +118,7 @@ fn check(session: &Session) {
         State::Ssh(_) => size_of::<ssh::Ssh>() + ssh::MOST,
         State::Starttls(_) => size_of::<starttls::Starttls>() + starttls::MOST,
         State::Quic(_) => size_of::<quic::Quic>() + quic::MOST,
-        State::Fresh | State::Over => 0,
+        State::Fresh | State::Named(_) | State::Over => 0,
     };
     let held = session.heap_bytes();
     assert!(held <= most && most <= MOST, "{held} bytes are more than {most}");

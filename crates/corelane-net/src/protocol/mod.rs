@@ -6,6 +6,9 @@
 //! [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP, POP3 and IMAP are watched until they
 //! change to TLS. For all other protocols only the name is of interest, and the session wants no more bytes.
 //!
+//! ICE puts STUN in front of QUIC. So a datagram of a protocol that is read replaces a verdict for one that is not, as
+//! long as datagrams are judged.
+//!
 //! # Guarantees
 //!
 //! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of
@@ -87,6 +90,9 @@ enum State {
     Quic(Box<quic::Quic>),
     Ssh(Box<ssh::Ssh>),
     Starttls(Box<starttls::Starttls>),
+    /// The protocol of datagrams is known and is not read, but a later datagram may be of one that is. So many of each
+    /// side were judged.
+    Named([u8; 2]),
     /// The protocol is known and of no further interest, or will never be known.
     Over,
 }
@@ -115,8 +121,12 @@ impl Session {
         };
         match first {
             Ok(found) => {
-                self.state = self.found(found, out);
-                self.data(side, time_ns, bytes, out);
+                let mut judged = [0; 2];
+                judged[side.index()] = 1;
+                self.state = self.found(found, judged, out);
+                if !matches!(self.state, State::Named(_)) {
+                    self.data(side, time_ns, bytes, out);
+                }
             }
             Err(identifier) => {
                 self.state = State::Identifying(Box::new(identifier));
@@ -144,7 +154,8 @@ impl Session {
             self.give_up();
             return;
         };
-        let state = self.found(found, out);
+        let judged = identifier.datagrams();
+        let state = self.found(found, judged, out);
         let State::Identifying(identifier) = std::mem::replace(&mut self.state, state) else {
             return;
         };
@@ -156,13 +167,33 @@ impl Session {
                 self.replay(side, &sides[side.index()], time_ns, out);
             }
         }
-        if used < bytes.len() {
+        if used < bytes.len() && !matches!(self.state, State::Named(_)) {
             self.data(side, time_ns, &bytes[used..], out);
         }
     }
 
-    /// Tells what was identified; the result reads it.
-    fn found(&mut self, found: Identified, out: &mut Vec<Event>) -> State {
+    /// Takes a datagram behind one whose protocol is not read.
+    fn named(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+        let State::Named(judged) = &mut self.state else {
+            return;
+        };
+        if judged[side.index()] >= identify::DATAGRAMS {
+            return;
+        }
+        judged[side.index()] += 1;
+        let judged = *judged;
+        match identify::instead(self.protocol, side, time_ns, bytes) {
+            Some(found) => {
+                self.state = self.found(found, judged, out);
+                self.data(side, time_ns, bytes, out);
+            }
+            None if judged.iter().all(|&count| count >= identify::DATAGRAMS) => self.state = State::Over,
+            None => {}
+        }
+    }
+
+    /// Tells what was identified; the result reads it. Of datagrams, `judged` says how many of each side there were.
+    fn found(&mut self, found: Identified, judged: [u8; 2], out: &mut Vec<Event>) -> State {
         self.protocol = Some(found.protocol);
         out.push(Event::Identified(found));
         match found.protocol {
@@ -174,6 +205,7 @@ impl Session {
             Protocol::Dns => State::Dns(Box::new(dns::Dns::new(self.detail))),
             Protocol::Ssh => State::Ssh(Box::default()),
             Protocol::Quic => State::Quic(Box::default()),
+            _ if self.carrier == Carrier::Datagrams => State::Named(judged),
             other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
                 .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
         }
@@ -273,6 +305,7 @@ impl Application for Session {
                     self.tunnel(side, time_ns, &bytes[used..], out);
                 }
             }
+            State::Named(_) => self.named(side, time_ns, bytes, out),
             State::Over => {}
         }
         self.leave();
@@ -288,7 +321,7 @@ impl Application for Session {
             State::Ssh(ssh) => ssh.gap(side, out),
             State::Starttls(dialogue) => dialogue.gap(side),
             // Datagrams have no gaps.
-            State::Fresh | State::Quic(_) | State::Over => {}
+            State::Fresh | State::Quic(_) | State::Named(_) | State::Over => {}
         }
         self.leave();
     }
@@ -304,7 +337,7 @@ impl Application for Session {
             State::Tls(tls) => tls.end(side),
             State::Ssh(ssh) => ssh.end(side, out),
             State::Starttls(dialogue) => dialogue.end(),
-            State::Fresh | State::Dns(_) | State::Quic(_) | State::Over => {}
+            State::Fresh | State::Dns(_) | State::Quic(_) | State::Named(_) | State::Over => {}
         }
         self.leave();
     }
@@ -317,6 +350,7 @@ impl Application for Session {
             State::Ssh(ssh) => ssh.wants(side),
             State::Starttls(dialogue) => !dialogue.is_over(),
             State::Quic(quic) => quic.wants(side),
+            State::Named(judged) => judged[side.index()] < identify::DATAGRAMS,
             State::Over => false,
         }
     }
@@ -330,7 +364,7 @@ impl Application for Session {
             State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
             State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
             State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
-            State::Fresh | State::Over => 0,
+            State::Fresh | State::Named(_) | State::Over => 0,
         }
     }
 }

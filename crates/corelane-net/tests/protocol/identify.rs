@@ -2,7 +2,7 @@
 
 use crate::support::{C, S, Step, data, identified, run};
 use corelane_net::conversation::{Application, Side};
-use corelane_net::protocol::{Carrier, Protocol, Session};
+use corelane_net::protocol::{Carrier, Event, Protocol, Session};
 
 /// What a stream of the originator alone is, with the evidence and the client.
 fn stream(bytes: impl AsRef<[u8]>) -> Option<(Protocol, &'static str, Option<Side>)> {
@@ -319,6 +319,42 @@ fn a_few_datagrams_are_looked_at_and_no_more() {
     };
     assert_eq!(after(3).unwrap().protocol, Protocol::Dns);
     assert_eq!(after(4), None);
+}
+
+#[test]
+fn a_datagram_that_is_read_replaces_what_is_not() {
+    let stun = data(b"\0\x01\0\0\x21\x12\xa4\x42abcdefghijkl");
+    let query = data(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01");
+    let names = |steps: &[(Side, Step)]| {
+        let name = |event: &Event| match event {
+            Event::Identified(found) => found.protocol.name(),
+            Event::Dns(_) => "message",
+            _ => "other",
+        };
+        run(Carrier::Datagrams, steps).iter().map(name).collect::<Vec<_>>()
+    };
+    let initial = data(quic(0xc3, 1, 1200));
+    assert_eq!(names(&[(C, stun.clone()), (S, initial.clone())]), ["stun", "quic"]);
+    assert_eq!(names(&[(C, data("?")), (C, stun.clone()), (C, query.clone())]), ["stun", "dns", "message"]);
+    assert_eq!(names(&[(C, stun.clone()), (C, data(ntp_server(2, [0xe9; 4])))]), ["stun"], "neither is read");
+    let netbios =
+        [b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\0\x20".to_vec(), vec![b'C'; 32], b"\0\0\x20\0\x01".to_vec()].concat();
+    assert_eq!(names(&[(C, data(netbios)), (C, query.clone())]), ["netbios-ns"], "it may be damaged");
+    // As many datagrams are judged as of a conversation that is not known.
+    let after = |others: usize, side| names(&[vec![(C, stun.clone()); others], vec![(side, query.clone())]].concat());
+    assert_eq!(after(3, C).len(), 3);
+    assert_eq!(after(4, C).len(), 1);
+    assert_eq!(after(4, S).len(), 3);
+
+    let mut session = Session::new(Carrier::Datagrams);
+    for side in [C, S] {
+        for _ in 0..4 {
+            assert!(session.wants(side));
+            session.data(side, 0, b"\0\x01\0\0\x21\x12\xa4\x42abcdefghijkl", &mut Vec::new());
+            assert_eq!(session.heap_bytes(), 0);
+        }
+        assert_eq!((session.wants(C), session.wants(S)), (false, side == C));
+    }
 }
 
 #[test]

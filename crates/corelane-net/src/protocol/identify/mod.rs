@@ -1,7 +1,7 @@
 //! Identifies the protocol of a conversation by its content, never by its ports.
 //!
 //! 1. The first bytes of each side of a stream are kept, at most [`PREFIX`]. Each datagram is judged by itself, up to
-//!    [`DATAGRAMS`] a side.
+//!    [`DATAGRAMS`] a side. Among these one of QUIC or DNS, which are read, replaces a protocol that is not.
 //! 2. There is a rule for each kind of message. A rule says yes, no, or that it needs more bytes. It never takes back a
 //!    yes or a no when more bytes come.
 //! 3. The rules have an order, and a rule counts only when all before it have said no. So the verdict does not depend
@@ -141,12 +141,12 @@ impl Identifier {
         }
         own.datagrams += 1;
         own.done = own.datagrams >= DATAGRAMS;
-        for rule in datagram::RULES {
-            if let Says::Yes(protocol, evidence, speaker) = rule(bytes) {
-                return Some(identified(protocol, evidence, speaker, side, time_ns));
-            }
-        }
-        None
+        judge_datagram(side, time_ns, bytes)
+    }
+
+    /// The datagrams of each side so far.
+    pub(super) fn datagrams(&self) -> [u8; 2] {
+        [self.sides[0].datagrams, self.sides[1].datagrams]
     }
 
     /// Takes a gap: the bytes behind it are judged as if they were the first.
@@ -184,6 +184,23 @@ impl Identifier {
     pub(super) fn heap_bytes(&self) -> usize {
         self.sides.iter().map(|side| side.bytes.capacity()).sum()
     }
+}
+
+fn judge_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
+    datagram::RULES.iter().find_map(|rule| match rule(bytes) {
+        Says::Yes(protocol, evidence, speaker) => Some(identified(protocol, evidence, speaker, side, time_ns)),
+        _ => None,
+    })
+}
+
+/// What a datagram is that follows one of a protocol without a parser: only a protocol with one takes its place.
+pub(super) fn instead(before: Option<Protocol>, side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
+    judge_datagram(side, time_ns, bytes).filter(|found| match found.protocol {
+        Protocol::Quic => true,
+        // A damaged message of NetBIOS may look like one of DNS.
+        Protocol::Dns => before != Some(Protocol::NetbiosNames),
+        _ => false,
+    })
 }
 
 fn identified(protocol: Protocol, evidence: &'static str, speaker: Speaker, side: Side, time_ns: u64) -> Identified {
