@@ -10,8 +10,8 @@ use corelane_net::protocol::Protocol;
 pub(crate) struct Flow<'a> {
     /// The protocol that was spoken last.
     pub(crate) protocol: Option<Protocol>,
-    /// The protocol that was spoken first.
-    pub(crate) first: Option<Protocol>,
+    /// The protocol that was spoken directly before it.
+    pub(crate) before: Option<Protocol>,
     /// Whether there was any payload.
     pub(crate) payload: bool,
     pub(crate) transactions: u64,
@@ -34,7 +34,7 @@ pub(crate) fn write(
             None if flow.payload => event.text(key!("app_proto"), "failed"),
             None => {}
         }
-        let before = flow.first.filter(|_| flow.first != flow.protocol);
+        let before = flow.before.filter(|_| flow.before != flow.protocol);
         event.some_text(key!("app_proto_orig"), before.map(Protocol::name));
         event.object(key!("flow"), |fields| {
             fields.number(key!("pkts_toserver"), conversation.packets(client));

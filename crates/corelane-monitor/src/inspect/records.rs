@@ -51,7 +51,7 @@ impl Observer<Talk> for Records<'_> {
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>, found: &mut Vec<Event>) {
         let subject = Subject { conversation, tunnel: ending.tunnel.as_ref() };
         let payload = talk.is_some();
-        let (name, protocol, first, client, transactions) = match talk {
+        let (name, protocol, before, client, transactions) = match talk {
             Some(mut talk) => {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
                 // needs the memory or the ports.
@@ -59,13 +59,13 @@ impl Observer<Talk> for Records<'_> {
                 self.unanswered_hello(subject, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
-                (talk.name, protocol, talk.first, client.unwrap_or(Side::Originator), talk.transactions)
+                (talk.name, protocol, talk.before, client.unwrap_or(Side::Originator), talk.transactions)
             }
             None => (self.name(conversation), None, None, Side::Originator, 0),
         };
         self.findings.over(conversation, protocol, payload);
         if self.wanted.has(Events::FLOW) {
-            let flow = eve::flow::Flow { protocol, first, payload, transactions, ending };
+            let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
             let header = header(subject, client, name.as_ref(), conversation.last_ns(), None);
             self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
         }
@@ -96,7 +96,7 @@ impl Records<'_> {
         let seen = &mut self.findings.seen;
         match event {
             Event::Identified(identified) => {
-                talk.first.get_or_insert(identified.protocol);
+                talk.before = talk.identified.map(|before| before.protocol).or(talk.before);
                 let client = talk.identified.and_then(|before| before.client).or(identified.client);
                 talk.identified = Some(Identified { client, ..identified });
             }
@@ -119,6 +119,9 @@ impl Records<'_> {
                 let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
                 *count += 1;
                 self.unanswered_hello(subject, talk);
+                if let Some(identified) = &mut talk.identified {
+                    identified.client = Some(hello.client);
+                }
                 talk.hello = Some((hello, number));
             }
             Event::ServerHello(hello) => {
@@ -179,8 +182,10 @@ impl Records<'_> {
             return;
         }
         let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
-        let time_ns = server.map(|hello| hello.time_ns).or(client.map(|hello| hello.time_ns));
-        let (side, time_ns) = (side.unwrap_or(Side::Originator), time_ns.unwrap_or(0));
+        let side = side.unwrap_or(Side::Originator);
+        // The clock of the capture may have gone back between the two.
+        let times = [client.map(|hello| hello.time_ns), server.map(|hello| hello.time_ns)];
+        let time_ns = times.into_iter().flatten().max().unwrap_or(0);
         let header = header(subject, side, talk.name.as_ref(), time_ns, number);
         let write = if is_quic { eve::quic::write } else { eve::tls::write };
         self.lines.push(self.key, |line| write(line, &header, client, server));

@@ -12,8 +12,8 @@ pub(super) struct Talk {
     pub(super) name: Option<Name>,
     /// The protocol that was identified last, with the client that is known since then or before.
     pub(super) identified: Option<Identified>,
-    /// The protocol that was identified first.
-    pub(super) first: Option<Protocol>,
+    /// The protocol that was identified directly before it.
+    pub(super) before: Option<Protocol>,
     /// A ClientHello whose answer is still to come, and the number of the packet that brought it, if one did.
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
@@ -59,7 +59,7 @@ impl Talk {
     pub(super) fn new(conversation: &Conversation, name: Option<Name>, detail: Detail) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let session = Session::with(carrier, detail);
-        Talk { session, name, identified: None, first: None, hello: None, transactions: 0 }
+        Talk { session, name, identified: None, before: None, hello: None, transactions: 0 }
     }
 }
 

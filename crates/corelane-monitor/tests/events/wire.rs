@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 
 /// A TCP connection from 10.0.0.1 to 10.0.0.2 as raw IP; each piece is a segment of the client (true) or the server.
 fn connection(port: u16, pieces: &[(bool, &[u8])]) -> Vec<u8> {
+    connection_at(port, pieces, |number| 1_700_000_000 + number)
+}
+
+/// The same with the second of each packet.
+fn connection_at(port: u16, pieces: &[(bool, &[u8])], second: impl Fn(u32) -> u32) -> Vec<u8> {
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
     let mut next = [100_u32, 500];
     let opening: [(bool, u8, &[u8]); 3] = [(true, 0x02, b""), (false, 0x12, b""), (true, 0x10, b"")];
@@ -21,7 +26,7 @@ fn connection(port: u16, pieces: &[(bool, &[u8])]) -> Vec<u8> {
         segment.extend(bytes);
         next[from] += bytes.len() as u32 + u32::from(flags & 3 != 0);
         let length = 20 + segment.len() as u16;
-        capture.extend((1_700_000_000 + number as u32).to_le_bytes());
+        capture.extend(second(number as u32).to_le_bytes());
         capture.extend(0_u32.to_le_bytes());
         capture.extend([u32::from(length).to_le_bytes(); 2].concat());
         capture.extend([0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, 6, 0, 0]);
@@ -40,6 +45,13 @@ fn client_hello() -> Vec<u8> {
     let content = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
     let message = [&[1, 0, 0, content.len() as u8][..], &content].concat();
     [&[22, 3, 1, 0, message.len() as u8][..], &message].concat()
+}
+
+/// A record with a ServerHello that takes it.
+fn server_hello() -> Vec<u8> {
+    let content = [&[3, 3][..], &[8; 32], &[0, 0x13, 1, 0]].concat();
+    let message = [&[2, 0, 0, content.len() as u8][..], &content].concat();
+    [&[22, 3, 3, 0, message.len() as u8][..], &message].concat()
 }
 
 #[test]
@@ -72,6 +84,45 @@ fn a_flow_that_changes_to_tls_says_what_it_was() {
     assert_eq!((&tls["event_type"], &tls["tls"]["client_handshake"]["ciphers"]), (&json!("tls"), &json!([0x1301])));
     assert_eq!((&flow["app_proto"], &flow["app_proto_orig"]), (&json!("tls"), &json!("smtp")));
     assert_eq!(tls["flow_id"], flow["flow_id"]);
+}
+
+#[test]
+fn the_protocol_before_is_that_of_the_last_change() {
+    let hello = client_hello();
+    let pieces: [(bool, &[u8]); 6] = [
+        (true, b"CONNECT mail.example:25 HTTP/1.1\r\nHost: mail.example\r\n\r\n"),
+        (false, b"HTTP/1.1 200 OK\r\n\r\n"),
+        (false, b"220 mail.example ESMTP\r\n250 STARTTLS\r\n"),
+        (true, b"EHLO a\r\nSTARTTLS\r\n"),
+        (false, b"220 go\r\n"),
+        (true, &hello),
+    ];
+    let found = events(&connection(3128, &pieces));
+    let flow = found.last().expect("a flow");
+    assert_eq!((&flow["app_proto"], &flow["app_proto_orig"]), (&json!("tls"), &json!("smtp")));
+}
+
+#[test]
+fn the_end_that_sends_a_client_hello_is_the_client() {
+    let (hello, answer) = (client_hello(), server_hello());
+    // The end that was connected to asks for TLS, behind a record that does not tell who is who.
+    let pieces: [(bool, &[u8]); 3] = [(false, &[21, 3, 3, 0, 2, 1, 0]), (false, &hello), (true, &answer)];
+    let found = events(&connection(990, &pieces));
+    let [tls, flow] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((&tls["src_port"], &flow["src_port"]), (&json!(990), &json!(990)));
+}
+
+#[test]
+fn the_later_hello_gives_the_time() {
+    let (hello, answer) = (client_hello(), server_hello());
+    let pieces: [(bool, &[u8]); 2] = [(true, &hello), (false, &answer)];
+    for (step, time) in [(1_i64, "2023-11-14T22:13:24.000000+0000"), (-1, "2023-11-14T22:13:17.000000+0000")] {
+        let capture = connection_at(443, &pieces, |number| (1_700_000_000 + step * i64::from(number)) as u32);
+        let found = events(&capture);
+        let tls: Vec<&Value> = found.iter().filter(|event| event["event_type"] == "tls").collect();
+        let [tls] = &tls[..] else { panic!("{found:?}") };
+        assert_eq!(tls["timestamp"], time, "{tls}");
+    }
 }
 
 /// Each has one connection: the client's port and software, the server's software, and their HASSH as
