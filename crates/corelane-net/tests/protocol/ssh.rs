@@ -125,6 +125,14 @@ fn the_client_is_the_side_that_acts_as_one() {
             assert_eq!(client(steps), Some(if of_client { side } else { side.other() }), "{kind}");
         }
     }
+    // With GSS the server sends 32 and 34.
+    for (kind, client_side) in [(30, S), (31, C), (32, C), (33, C), (34, C)] {
+        for exchange in ["gss-group14-sha256-x==,a", "a,gss-group14-sha256-x=="] {
+            let mut steps = begin(S, exchange);
+            steps.push((S, data(packet(&[kind, 0]))));
+            assert_eq!(client(steps), Some(client_side), "{kind} with {exchange}");
+        }
+    }
 }
 
 #[test]

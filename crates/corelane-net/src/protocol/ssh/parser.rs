@@ -84,6 +84,14 @@ struct Offer {
     texts: [Text; 2],
 }
 
+impl Offer {
+    /// Whether a key exchange with GSS is among the algorithms.
+    fn has_gss(&self) -> bool {
+        let exchange = self.texts[0].split(';').next().unwrap_or_default();
+        exchange.split(',').any(|name| name.starts_with("gss-"))
+    }
+}
+
 impl Ssh {
     /// Takes the next bytes of a side.
     pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
@@ -270,6 +278,8 @@ impl Half {
                 self.at = At::Offer;
                 return Step::Nothing;
             }
+            // A server with GSS may send these (RFC 4462, section 2.1), so they show nothing.
+            (true, 32 | 34) if self.told.offer.as_ref().is_some_and(Offer::has_gss) => None,
             // The client begins the key exchange, and begins each of its parts.
             (true, 30 | 32 | 34) => Some(true),
             (true, 31 | 33) => Some(false),
