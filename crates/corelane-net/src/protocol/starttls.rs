@@ -263,9 +263,12 @@ impl Starttls {
         if self.words.protocol == Protocol::Pop3 {
             self.is_over |= !self.pop3.command(command);
         }
-        if !self.words.is_tagged {
+        if !self.words.is_tagged || tag == self.tag {
             // The answer to this one is not the answer to the one that was refused.
             self.asked = Asked::No;
+        }
+        if command.is_empty() {
+            return;
         }
         if self.words.asking.iter().any(|asking| is(command, asking)) && (!self.words.is_tagged || !tag.is_empty()) {
             self.asked = Asked::Waiting;
@@ -311,8 +314,11 @@ impl Starttls {
         }
         if self.asked != Asked::No && agrees && is_own && !is_greeting {
             self.agreed = true;
-        } else if self.asked == Asked::Waiting && refuses && is_own {
-            self.asked = if self.words.protocol == Protocol::Pop3 { Asked::No } else { Asked::MaybeRefused };
+        } else if self.asked != Asked::No && refuses && is_own {
+            self.asked = match self.words.protocol {
+                Protocol::Smtp | Protocol::Ftp => Asked::MaybeRefused,
+                _ => Asked::No,
+            };
             self.replay();
         } else if self.asked == Asked::Waiting && !is_own && self.words.is_tagged && (agrees || refuses) {
             // It may be the answer to what is held, and the server may never answer what asked.
@@ -406,8 +412,9 @@ fn words(command: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whether a command has these words, in any case.
 fn is(command: &[u8], name: &str) -> bool {
-    let same = |(one, other): (&[u8], &[u8])| one.eq_ignore_ascii_case(other);
-    words(command).count() == words(name.as_bytes()).count() && words(command).zip(words(name.as_bytes())).all(same)
+    let mut words = words(command);
+    let mut same = |name: &str| words.next().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    name.split(' ').all(&mut same) && words.next().is_none()
 }
 
 /// Whether an answer begins with a word, in any case.

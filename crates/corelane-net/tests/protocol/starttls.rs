@@ -130,6 +130,10 @@ fn answers_and_content_have_their_protocols_form() {
     // An answer that never comes.
     imap(&["C:a STARTTLS", "C:b NOOP", "S:b OK", "C:c STARTTLS", "S:c OK"], 3);
     imap(&["C:a NOOP", "C:b STARTTLS", "S:a OK", "S:b OK"], 3);
+    // A tag says which command is refused, and may be used again.
+    imap(&["C:a STARTTLS", "S:a NO", "C:a NOOP", "S:a OK"], 0);
+    imap(&["C:a STARTTLS", "C:b NOOP", "S:b OK", "S:a NO", "S:a OK"], 0);
+    imap(&["C:a STARTTLS", "C:b NOOP", "S:b OK", "C:a NOOP", "S:a OK"], 0);
 }
 
 #[test]
