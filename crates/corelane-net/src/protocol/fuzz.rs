@@ -182,7 +182,8 @@ pub fn tls(bytes: &[u8]) {
 }
 
 /// QUIC, whatever it looks like. No fuzzer finds an authentication tag, so data whose first byte is odd are the content
-/// of an Initial packet: 2 in that byte is version 2, 4 another ID for the keys, 8 the same packet twice.
+/// of an Initial packet: 2 in that byte is version 2, 4 another ID for the keys, 8 the same packet twice, 16 one with a
+/// third ID behind it and 32 in front of it, 64 the other role, 128 a fixed bit that is clear.
 pub fn quic(bytes: &[u8]) {
     let mut steps = script(bytes);
     let datagrams: Vec<_> = steps.iter().enumerate().map(|(at, &(side, step))| sealed(at as u64, side, step)).collect();
@@ -200,10 +201,17 @@ fn sealed(number: u64, side: Side, step: Step<'_>) -> Option<Vec<u8>> {
         return None;
     };
     let version = if how & 2 == 0 { 1 } else { 0x6b33_43cf };
+    let is_client = (side == Side::Originator) != (how & 64 != 0);
+    let packet = |id: &[u8]| {
+        let ids = if is_client { [id, b"c"] } else { [b"c", id] };
+        let mut header = header(version, ids, b"", number, content.len());
+        header[0] &= if how & 128 == 0 { 0xff } else { 0xbf };
+        quic::Keys::new(version, id, is_client).expect("version 1 or 2").seal(&header, number, content)
+    };
     let id: &[u8] = if how & 4 == 0 { b"original" } else { b"new" };
-    let ids = if side == Side::Originator { [id, b"c"] } else { [b"c", id] };
-    let packet = initial(version, id, side == Side::Originator, ids, b"", number, content);
-    (how & 1 == 1).then(|| if how & 8 == 0 { packet } else { packet.repeat(2) })
+    let third = |bit: u8| if how & bit == 0 { Vec::new() } else { packet(b"third") };
+    let own = packet(id).repeat(if how & 8 == 0 { 1 } else { 2 });
+    (how & 1 == 1).then(|| [third(32), own, third(16)].concat())
 }
 
 /// An Initial packet of QUIC under the keys that `origin` gives to the client or the server, with the IDs of its
@@ -217,6 +225,18 @@ pub fn initial(
     number: u64,
     content: &[u8],
 ) -> Vec<u8> {
+    let keys = quic::Keys::new(version, origin, is_client).expect("version 1 or 2");
+    keys.seal(&header(version, ids, token, number, content.len()), number, content)
+}
+
+/// The same of a client in version 1, with a fixed bit that is clear (RFC 9287).
+pub fn greased(id: &[u8], number: u64, content: &[u8]) -> Vec<u8> {
+    let mut header = header(1, [id, b"c"], b"", number, content.len());
+    header[0] &= 0xbf;
+    quic::Keys::new(1, id, true).expect("version 1").seal(&header, number, content)
+}
+
+fn header(version: u32, ids: [&[u8]; 2], token: &[u8], number: u64, content: usize) -> Vec<u8> {
     let varint = |value: usize| (value as u32 | 0x8000_0000).to_be_bytes();
     let mut header = vec![if version == 1 { 0xc3 } else { 0xd3 }];
     header.extend(version.to_be_bytes());
@@ -230,15 +250,14 @@ pub fn initial(
         header.extend(varint(token.len()));
         header.extend(token);
     }
-    let length = 4 + content.len() + 16;
+    let length = 4 + content + 16;
     if length < 1 << 14 {
         header.extend((length as u16 | 0x4000).to_be_bytes());
     } else {
         header.extend(varint(length));
     }
     header.extend((number as u32).to_be_bytes());
-    let keys = quic::Keys::new(version, origin, is_client).expect("version 1 or 2");
-    keys.seal(&header, number, content)
+    header
 }
 
 /// DNS over TCP, whatever it looks like.

@@ -3,7 +3,7 @@
 use crate::support::{C, S, Step, data, run};
 use crate::tls::{RETRY, example, extension, server_hello};
 use corelane_net::conversation::{Application, Side};
-use corelane_net::protocol::fuzz::initial;
+use corelane_net::protocol::fuzz::{greased, initial};
 use corelane_net::protocol::quic::{BYTES, COALESCED, DATAGRAMS, FRAMES, HELLOS, INITIALS, MOST, PIECES};
 use corelane_net::protocol::tls::{ClientHello, HELLO, ServerHello};
 use corelane_net::protocol::{Carrier, Event, Protocol, Session};
@@ -241,6 +241,172 @@ fn behind_a_retry_the_hello_is_told_once() {
     }
 }
 
+/// The sender chooses the random bytes, so they do not tell that a hello has come before.
+#[test]
+fn another_hello_with_the_same_random_is_told() {
+    let hello = example(b"h3");
+    let mut other = hello.clone();
+    let at = hello.windows(11).position(|bytes| bytes == b"example.org").unwrap();
+    other[at..at + 11].copy_from_slice(b"example.com");
+    let (clients, _) = hellos(&[(C, data(client(0, crypto(0, &hello)))), (C, data(begun(b"second..", &other)))]);
+    let names: Vec<_> = clients.iter().filter_map(|hello| hello.server_name.as_deref()).collect();
+    assert_eq!(names, ["example.org", "example.com"]);
+}
+
+/// A client's first packet under this ID.
+fn begun(id: &[u8], hello: &[u8]) -> Vec<u8> {
+    initial(1, id, true, [id, b"c"], b"", 0, &crypto(0, hello))
+}
+
+/// A valid packet under another ID does not cost what came before.
+#[test]
+fn a_decoy_erases_nothing() {
+    let hello = example(b"h3");
+    let first = client(0, crypto(0, &hello[..100]));
+    let rest = client(1, crypto(100, &hello[100..]));
+    let whole = client(0, crypto(0, &hello));
+    let answered = (S, data(server(0, &crypto(0, &answer()))));
+    let decoy = |id: &[u8], frames: &[u8]| initial(1, id, true, [id, b"c"], b"", 0, &[frames, &[0; 30]].concat());
+    let told = |clients: &[&[u8]]| {
+        let steps: Vec<_> = clients.iter().map(|bytes| (C, data(bytes))).chain([answered.clone()]).collect();
+        let (clients, servers) = hellos(&steps);
+        (clients.len(), servers.len())
+    };
+    // A PING, a piece, and a message that is none.
+    for frames in [vec![1], crypto(50, b"x"), crypto(0, &[2, 0, 0, 0])] {
+        let (one, two) = (decoy(b"decoy...", &frames), decoy(b"another.", &frames));
+        assert_eq!(told(&[&first, &one, &rest]), (1, 1), "{frames:x?}");
+        assert_eq!(told(&[&first, &one, &two, &rest]), (1, 1), "{frames:x?}");
+        // A message that is none, under the only ID so far, ends the side.
+        let is_message = frames.len() > 10 && frames[9] == 2;
+        assert_eq!(told(&[&one, &first, &rest]), if is_message { (0, 0) } else { (1, 1) }, "in front");
+        assert_eq!(told(&[&first, &rest, &one, &two]), (1, 1), "behind");
+        assert_eq!(told(&[&[&first[..], &one, &rest].concat()]), (1, 1), "in a datagram");
+    }
+    // In a datagram another destination is not read, whatever it holds (RFC 9000, 12.2).
+    assert_eq!(told(&[&[&first[..], &begun(b"decoy...", &hello), &rest].concat()]), (1, 1));
+    // The first hello comes again behind a Retry's, and the server answers to the latter.
+    let retried = begun(b"retried.", &hello);
+    let other = initial(1, b"retried.", false, [b"c", b"s"], b"", 0, &crypto(0, &answer()));
+    let (clients, servers) =
+        hellos(&[(C, data(&whole)), (C, data(retried)), (C, data(&whole)), (C, data(&first)), (S, data(other))]);
+    assert_eq!((clients.len(), servers.len()), (1, 1));
+}
+
+/// Until a whole ClientHello has come either side may be the client.
+#[test]
+fn a_server_does_not_hide_the_client() {
+    let hello = example(b"h3");
+    let junk = (C, data(b"\xe0\0\0\0\x01\0\0\x11aaaaaaaaaaaaaaaaa"));
+    let answered = (S, data(server(0, &crypto(0, &answer()))));
+    let (first, rest) = (client(0, crypto(0, &hello[..100])), client(1, crypto(100, &hello[100..])));
+    let (first, rest) = ((C, data(first)), (C, data(rest)));
+    for frames in [vec![1; 20], crypto(0, &hello[..200])] {
+        let forged = |id: &[u8]| (S, data(initial(1, id, true, [id, b"x"], b"", 0, &frames)));
+        let (one, two) = (forged(b"forged.."), forged(b"another."));
+        for steps in [
+            vec![&junk, &one, &first, &rest],
+            vec![&junk, &first, &one, &rest],
+            vec![&junk, &first, &rest, &one],
+            vec![&junk, &one, &two, &first, &rest],
+            vec![&junk, &one, &first, &two, &rest],
+        ] {
+            let steps: Vec<_> = steps.into_iter().chain([&answered]).cloned().collect();
+            let (clients, servers) = hellos(&steps);
+            assert_eq!((clients.len(), servers.len()), (1, 1), "{steps:?}");
+            assert_eq!((clients[0].client, servers[0].server), (C, S));
+        }
+    }
+}
+
+/// A client whose version the server has not may keep the ID that it has chosen.
+#[test]
+fn another_version_begins_anew() {
+    let hello = example(b"h3");
+    let other = crate::tls::hello(0x0303, &[0x1301], &[]);
+    let negotiation = (S, data(b"\x80\0\0\0\0\x01c\x08original\x6b\x33\x43\xcf"));
+    let second = |hello: &[u8]| (C, data(initial(V2, ID, true, [ID, b"c"], b"", 0, &crypto(0, hello))));
+    let answered = (S, data(initial(V2, ID, false, [b"c", b"s"], b"", 0, &crypto(0, &answer()))));
+    for first in [&hello[..], &hello[..200]] {
+        let first = (C, data(client(0xffff_0000, crypto(0, first))));
+        let (clients, servers) = hellos(&[first, negotiation.clone(), second(&other), answered.clone()]);
+        assert_eq!(clients.last().map(|hello| hello.quic), Some(Some(V2)));
+        assert_eq!((clients.len() + usize::from(clients.len() == 1), servers.len()), (2, 1));
+    }
+    // The same hello is told once, and a packet of another version does not cost what came before.
+    let steps = [(C, data(client(0, crypto(0, &hello)))), negotiation, second(&hello)];
+    assert_eq!(hellos(&steps).0.len(), 1);
+    let decoy = (C, data(initial(V2, ID, true, [ID, b"c"], b"", 0, &[1; 20])));
+    let (first, rest) = (client(0, crypto(0, &hello[..100])), client(1, crypto(100, &hello[100..])));
+    assert_eq!(hellos(&[(C, data(first)), decoy, (C, data(rest))]).0.len(), 1);
+    // A client that follows its server to another version goes on, with the ID that the server has.
+    let asked = server_hello(0x0303, 0x1301, &RETRY, &[extension(43, &[3, 4])]);
+    let (clients, servers) = hellos(&[
+        (C, data(client(0, crypto(0, &hello)))),
+        (S, data(initial(V2, ID, false, [b"c", b"s"], b"", 0, &crypto(0, &asked)))),
+        (C, data(initial(V2, ID, true, [b"s", b"c"], b"", 1, &crypto(hello.len(), &hello)))),
+    ]);
+    assert_eq!((clients.len(), servers.len(), clients[1].quic), (2, 1, Some(V2)));
+}
+
+/// In a capture out of order the answer may come in front of the rest of the question.
+#[test]
+fn an_answer_does_not_end_half_a_hello() {
+    let hello = example(b"h3");
+    let mut session = Session::new(Carrier::Datagrams);
+    feed(&mut session, C, [client(0, crypto(0, &hello[..100]))]);
+    let events = feed(&mut session, S, [server(0, &crypto(0, &answer()))]);
+    assert!(matches!(events[..], [Event::ServerHello(_)]) && session.wants(C) && !session.wants(S));
+    let events = feed(&mut session, C, [client(1, crypto(100, &hello[100..]))]);
+    assert!(matches!(events[..], [Event::ClientHello(_)]) && !session.wants(C) && session.heap_bytes() == 0);
+}
+
+/// What is strange has a budget of its own.
+#[test]
+fn strange_datagrams_do_not_hide_a_hello() {
+    let hello = example(b"h3");
+    let first = client(0, crypto(0, &hello[..100]));
+    let rest = client(1, crypto(100, &hello[100..]));
+    let wrong = initial(1, b"another", true, [b"strange.", b"c"], b"", 0, &[0; 20]);
+    let large = initial(1, b"another", true, [b"strange.", b"c"], b"", 0, &[0; 40_000]);
+    // Short headers, a Handshake packet of the server's ID, packets that no key opens.
+    for strange in [&b"\x40short"[..], b"", b"\xe0\0\0\0\x01\0\0\x11aaaaaaaaaaaaaaaaa", &wrong] {
+        let most = usize::from(DATAGRAMS) - 1;
+        let mut session = Session::new(Carrier::Datagrams);
+        let mut events = feed(&mut session, C, [first.clone()]);
+        events.extend(feed(&mut session, C, vec![strange.to_vec(); most]));
+        assert!(session.wants(C));
+        events.extend(feed(&mut session, C, vec![client(2, vec![1]); most - 1]));
+        events.extend(feed(&mut session, C, [rest.clone()]));
+        assert!(matches!(events[..], [Event::Identified(_), Event::ClientHello(_)]), "{strange:x?}");
+    }
+    let mut session = Session::new(Carrier::Datagrams);
+    let mut events = feed(&mut session, C, [first, large.clone(), large.clone(), large.clone()]);
+    events.extend(feed(&mut session, C, [client(1, vec![1; 60_000]), client(2, vec![1; 60_000]), rest]));
+    assert!(matches!(events[..], [Event::Identified(_), Event::ClientHello(_)]) && session.wants(C));
+    feed(&mut session, C, [large]);
+    assert!(!session.wants(C));
+}
+
+/// A packet too short for a number and a tag, and one whose fixed bit is clear.
+#[test]
+fn an_odd_packet_does_not_hide_those_behind_it() {
+    let odd = |first: u8, length: u8| {
+        [&[first], &b"\0\0\0\x01\x08original\x01c"[..], &[length], &vec![9; length.into()]].concat()
+    };
+    let hello = initial(1, ID, true, [ID, b"c"], b"", 0, &crypto(0, &example(b"h3")));
+    let initial = [b"\xc0\0\0\0\x01\x08original\x01c\0\x10", &[9; 16][..]].concat();
+    for packet in [odd(0xe0, 16), odd(0xe0, 0), odd(0xa0, 20), odd(0x90, 20), initial] {
+        // The session has to know the protocol before.
+        let steps = [(C, data(odd(0xe0, 20))), (C, data([&packet[..], &hello].concat()))];
+        assert_eq!(hellos(&steps).0.len(), 1, "{packet:x?}");
+    }
+    assert!(run(Carrier::Datagrams, &[(C, data(odd(0xa0, 20))), (C, data(odd(0xe0, 16)))]).is_empty());
+    // Ends that agreed on it clear the bit (RFC 9287), which the tag covers.
+    let greased = greased(ID, 0, &crypto(0, &example(b"h3")));
+    assert_eq!(hellos(&[(C, data(odd(0xe0, 20))), (C, data(greased))]).0.len(), 1);
+}
+
 #[test]
 fn a_server_may_ask_for_another_hello() {
     let hello = example(b"h3");
@@ -308,10 +474,14 @@ fn a_wrong_frame_costs_the_rest_of_its_packet() {
         let steps = [(C, data(client(0, lost))), (C, data(client(1, crypto(100, rest))))];
         assert_eq!(hellos(&steps).0.iter().map(|hello| hello.time_ns).collect::<Vec<_>>(), [1], "{wrong:x?}");
     }
-    let many = [vec![1; FRAMES - 1], crypto(0, &hello)].concat();
+    let ack = b"\x02\0\0\0\0";
+    let many = [ack.repeat(FRAMES - 1), crypto(0, &hello)].concat();
     assert_eq!(hellos(&[(C, data(client(0, many.clone())))]).0.len(), 1);
-    assert_eq!(hellos(&[(C, data(client(0, [vec![1], many].concat())))]).0.len(), 0);
-    assert_eq!(hellos(&[(C, data(client(0, [vec![0; 40_000], crypto(0, &hello)].concat())))]).0.len(), 1);
+    assert_eq!(hellos(&[(C, data(client(0, [&ack[..], &many].concat())))]).0.len(), 0);
+    // Padding, PINGs, and both mixed.
+    for run in [vec![0; 40_000], vec![1; 40_000], [1, 0, 0].repeat(9000)] {
+        assert_eq!(hellos(&[(C, data(client(0, [run, crypto(0, &hello)].concat())))]).0.len(), 1);
+    }
 }
 
 /// What a side may cost: each of these ends it.

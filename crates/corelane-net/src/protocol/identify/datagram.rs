@@ -63,12 +63,15 @@ fn dhcp(bytes: &[u8]) -> Says {
     }
 }
 
-/// A long header of an assigned version, with identifiers and lengths that fit.
+/// A long header of an assigned version, with identifiers and lengths that fit. The fixed bit is demanded, though ends
+/// that agreed on it before may clear it (RFC 9287): without it too much else would look like QUIC. Of a version
+/// negotiation that bit says nothing.
 fn quic(bytes: &[u8]) -> Says {
     let Some(packet) = quic::long(bytes) else {
         return No;
     };
     match packet.kind {
+        kind if kind != quic::Kind::Negotiation && !(packet.is_fixed && packet.is_long_enough) => No,
         quic::Kind::Negotiation => Yes(Protocol::Quic, "QUIC version negotiation", Server),
         quic::Kind::Retry => Yes(Protocol::Quic, "QUIC Retry packet", Server),
         quic::Kind::Initial if bytes.len() >= 1200 && packet.destination.len() >= 8 => {

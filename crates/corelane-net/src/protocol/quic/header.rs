@@ -23,6 +23,10 @@ pub(in crate::protocol) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::protocol) struct Long<'a> {
     pub(in crate::protocol) kind: Kind,
+    /// The fixed bit is set. Ends that agreed on it may clear it (RFC 9287).
+    pub(in crate::protocol) is_fixed: bool,
+    /// It has room for a packet number and a tag, if it has them.
+    pub(in crate::protocol) is_long_enough: bool,
     pub(super) version: u32,
     /// The ID that its receiver has.
     pub(in crate::protocol) destination: &'a [u8],
@@ -35,7 +39,7 @@ pub(in crate::protocol) struct Long<'a> {
 }
 
 /// The packet that a datagram, or the rest of one, begins with: of version 1 or 2, of a late draft, or a version
-/// negotiation that lists one of those.
+/// negotiation that lists one of those. A packet that is odd, but whose length fits, does not hide those behind it.
 pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
     let [first, v0, v1, v2, v3, behind @ ..] = bytes else {
         return None;
@@ -46,22 +50,30 @@ pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
     let version = u32::from_be_bytes([*v0, *v1, *v2, *v3]);
     let (destination, behind) = id(behind)?;
     let (_, behind) = id(behind)?;
-    let alone = |kind| Long { kind, version, destination, packet: bytes, number_at: 0, rest: &[] };
+    let is_fixed = first & 0x40 != 0;
+    let one = |kind, is_long_enough, packet, number_at, rest| Long {
+        kind,
+        is_fixed,
+        is_long_enough,
+        version,
+        destination,
+        packet,
+        number_at,
+        rest,
+    };
+    let alone = |kind, is_long_enough| one(kind, is_long_enough, bytes, 0, &[]);
     let kind = match version {
         // Only a list of versions follows.
         0 => {
             let (versions, rest) = behind.as_chunks::<4>();
             let listed = versions.iter().any(|&version| is_known(u32::from_be_bytes(version)));
-            return (rest.is_empty() && listed).then(|| alone(Kind::Negotiation));
+            return (rest.is_empty() && listed).then(|| alone(Kind::Negotiation, true));
         }
         // Version 2 numbers its packets anew.
         V2 => (first >> 4).wrapping_sub(1) & 3,
         _ if is_known(version) => first >> 4 & 3,
         _ => return None,
     };
-    if first & 0x40 == 0 {
-        return None;
-    }
     let (kind, behind) = match kind {
         0 => {
             let (token, behind) = variable(behind)?;
@@ -70,16 +82,13 @@ pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
         1 => (Kind::ZeroRtt, behind),
         2 => (Kind::Handshake, behind),
         // It has no length, only a token and a tag.
-        _ => return (behind.len() >= LEAST).then(|| alone(Kind::Retry)),
+        _ => return Some(alone(Kind::Retry, behind.len() >= LEAST)),
     };
     let (length, behind) = variable(behind)?;
     let length = usize::try_from(length).ok()?;
     let number_at = bytes.len() - behind.len();
-    if length < LEAST || length > behind.len() {
-        return None;
-    }
-    let (packet, rest) = bytes.split_at(number_at + length);
-    Some(Long { kind, version, destination, packet, number_at, rest })
+    let (packet, rest) = bytes.split_at_checked(number_at.checked_add(length)?)?;
+    Some(one(kind, length >= LEAST, packet, number_at, rest))
 }
 
 fn is_known(version: u32) -> bool {

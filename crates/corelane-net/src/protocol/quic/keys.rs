@@ -66,9 +66,9 @@ impl Keys {
         Some(keys)
     }
 
-    /// Decrypts a packet and checks its tag. `expected` is the packet number that comes next. Returns the number and
-    /// the content.
-    pub(super) fn open(&self, packet: &[u8], number_at: usize, expected: u64) -> Option<(u64, Vec<u8>)> {
+    /// Decrypts a packet and checks its tag. `next_number` is the packet number that comes next. Returns the number
+    /// and the content.
+    pub(super) fn open(&self, packet: &[u8], number_at: usize, next_number: u64) -> Option<(u64, Vec<u8>)> {
         let sample = packet.get(number_at + LONGEST_NUMBER..)?.first_chunk()?;
         let mask = self.mask(sample);
         let mut packet = packet.to_vec();
@@ -76,7 +76,7 @@ impl Keys {
         let content_at = number_at + usize::from(packet[0] & 3) + 1;
         packet[number_at..content_at].iter_mut().zip(&mask[1..]).for_each(|(byte, mask)| *byte ^= mask);
         let short = packet[number_at..content_at].iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
-        let number = whole_number(expected, short, 8 * (content_at - number_at) as u32);
+        let number = whole_number(next_number, short, 8 * (content_at - number_at) as u32);
         let (header, content) = packet.split_at_mut(content_at);
         let (content, tag) = content.split_last_chunk_mut::<TAG>()?;
         let tag = Tag::from(*tag);
@@ -120,17 +120,17 @@ impl Keys {
 
 /// HKDF-Expand-Label of TLS 1.3 without a context (RFC 8446, 7.1).
 fn expand(secret: &Hkdf<Sha256>, label: &[u8], out: &mut [u8]) {
-    let info: [&[u8]; 5] = [&[0, out.len() as u8, 6 + label.len() as u8], b"tls13 ", label, &[0], &[]];
+    let info: [&[u8]; 4] = [&[0, out.len() as u8, 6 + label.len() as u8], b"tls13 ", label, &[0]];
     secret.expand_multi_info(&info, out).expect("shorter than 255 hashes");
 }
 
 /// The number with these low bits that is next to the expected one (RFC 9000, A.3).
-fn whole_number(expected: u64, short: u64, bits: u32) -> u64 {
+fn whole_number(next_number: u64, short: u64, bits: u32) -> u64 {
     let window = 1_u64 << bits;
-    let candidate = expected & !(window - 1) | short;
-    if candidate + window / 2 <= expected && candidate < (1 << 62) - window {
+    let candidate = next_number & !(window - 1) | short;
+    if candidate + window / 2 <= next_number && candidate < (1 << 62) - window {
         candidate + window
-    } else if candidate > expected + window / 2 && candidate >= window {
+    } else if candidate > next_number + window / 2 && candidate >= window {
         candidate - window
     } else {
         candidate

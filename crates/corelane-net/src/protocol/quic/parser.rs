@@ -6,21 +6,24 @@ use super::pieces::{self, Full, Pieces};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
 use crate::protocol::{Detail, tls};
+use sha2::{Digest, Sha256};
 
-/// The most datagrams of a side that are looked at.
+/// The most datagrams of a side that are looked at, and as many strange ones.
 pub const DATAGRAMS: u8 = 64;
 /// The most packets of a datagram that are looked at.
 pub const COALESCED: usize = 8;
-/// The most Initial packets of a side that are decrypted, or tried.
+/// The most Initial packets of a side that are decrypted, or tried, and as many strange ones.
 pub const INITIALS: u8 = 64;
-/// The most bytes of a side's Initial packets that are decrypted, or tried.
+/// The most bytes of a side's Initial packets that are decrypted, or tried, and as many of strange ones.
 pub const BYTES: usize = 128 << 10;
-/// The most frames of a packet that are looked at, where a run of padding is one.
+/// The most frames of a packet that are looked at, where a run of padding and PINGs is one.
 pub const FRAMES: usize = 1024;
 /// The most hellos of a side that are read.
 pub const HELLOS: u8 = 4;
-/// The most bytes on the heap of a connection: a hello of each side, and the places of its pieces.
-pub const MOST: usize = 2 * pieces::MOST;
+/// The most beginnings of a connection that are kept at a time.
+const ORIGINS: usize = 2;
+/// The most bytes on the heap of a connection: of each beginning a hello of each side, and the places of its pieces.
+pub const MOST: usize = 2 * ORIGINS * pieces::MOST;
 
 const PADDING: u64 = 0;
 const PING: u64 = 1;
@@ -34,106 +37,151 @@ const SERVER_HELLO: u8 = 2;
 /// The QUIC of one conversation.
 #[derive(Debug, Default)]
 pub(in crate::protocol) struct Quic {
-    origin: Option<Origin>,
+    /// The beginnings, the older in front.
+    origins: [Option<Origin>; ORIGINS],
     halves: [Half; 2],
-    /// The random bytes of the last ClientHello.
-    random: Option<[u8; 32]>,
+    /// The side of the first whole ClientHello.
+    client: Option<Side>,
+    /// The hash of the last ClientHello.
+    hash: Option<[u8; 32]>,
     /// The server's last word in the clear has been read.
     answered: bool,
 }
 
-/// Where the keys come from.
-#[derive(Clone, Copy, Debug)]
+/// A beginning of the connection: where keys come from, and what they have opened.
+#[derive(Debug)]
 struct Origin {
     client: Side,
+    version: u32,
     id: [u8; LONGEST_ID],
     id_len: usize,
+    /// A whole ClientHello has come.
+    has_hello: bool,
+    streams: [Stream; 2],
 }
 
-impl Origin {
-    fn id(&self) -> &[u8] {
-        &self.id[..self.id_len]
-    }
-}
-
-/// One side's Initial packets.
+/// One side's Initial packets of a beginning.
 #[derive(Debug, Default)]
-struct Half {
+struct Stream {
     keys: Option<Keys>,
     /// The packet number that comes next.
-    expected: u64,
+    next_number: u64,
     pieces: Pieces,
+}
+
+/// What one side has cost.
+#[derive(Debug, Default)]
+struct Half {
+    /// What belongs to the connection.
+    own: Spent,
+    /// What is strange: no key has opened it, and its destination is none that keys came from.
+    strange: Spent,
+    hellos: u8,
+    done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
     datagrams: u8,
     initials: u8,
     bytes: usize,
-    hellos: u8,
-    done: bool,
 }
 
 impl Quic {
     /// Takes a datagram of a side.
     pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         let mut rest = bytes;
+        let mut first = None;
+        let mut is_own = false;
         for _ in 0..COALESCED {
             let Some(packet) = long(rest).filter(|_| self.wants(side)) else {
                 break;
             };
-            if packet.kind == Kind::Initial && self.initial(side, time_ns, &packet, out).is_err() {
-                self.halves[side.index()].finish();
+            let destination = *first.get_or_insert(packet.destination);
+            is_own |= self.is_known(packet.destination);
+            // All packets of a datagram have the same destination (RFC 9000, 12.2).
+            if packet.kind == Kind::Initial && packet.is_long_enough && packet.destination == destination {
+                match self.initial(side, time_ns, &packet, out) {
+                    Ok(opened) => is_own |= opened,
+                    Err(Full) => self.finish(side),
+                }
             }
             rest = packet.rest;
         }
-        let half = &mut self.halves[side.index()];
-        half.datagrams = half.datagrams.saturating_add(1);
-        if half.datagrams == DATAGRAMS {
-            half.finish();
+        if self.halves[side.index()].spent(is_own).datagram().is_err() {
+            self.finish(side);
         }
     }
 
     /// Whether more datagrams of a side are of use.
     pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
-        !self.answered && !self.halves[side.index()].done
+        !self.halves[side.index()].done
     }
 
     pub(in crate::protocol) fn heap_bytes(&self) -> usize {
-        self.halves.iter().map(|half| half.pieces.heap_bytes()).sum()
+        let streams = self.origins.iter().flatten().flat_map(|origin| &origin.streams);
+        streams.map(|stream| stream.pieces.heap_bytes()).sum()
     }
 
-    /// Reads an Initial packet. An error is the end of the side.
-    fn initial(&mut self, side: Side, time_ns: u64, packet: &Long<'_>, out: &mut Vec<Event>) -> Result<(), Full> {
+    /// Whether keys came from this destination.
+    fn is_known(&self, destination: &[u8]) -> bool {
+        self.origins.iter().flatten().any(|origin| origin.id() == destination)
+    }
+
+    /// Reads an Initial packet, and says whether a key opened it. An error is the end of the side.
+    fn initial(&mut self, side: Side, time_ns: u64, packet: &Long<'_>, out: &mut Vec<Event>) -> Result<bool, Full> {
+        let is_known = self.is_known(packet.destination);
+        let opened = self.open(side, packet);
         let half = &mut self.halves[side.index()];
-        if half.initials == INITIALS || half.bytes + packet.packet.len() > BYTES {
-            return Err(Full);
+        half.spent(is_known || opened.is_some()).initial(packet.packet.len())?;
+        let Some((at, content)) = opened else {
+            return Ok(false);
+        };
+        let read = self.read(at, side, (time_ns, packet.version), &content, out);
+        if read.is_err() && self.halves[side.index()].hellos < HELLOS && self.origins.iter().all(Option::is_some) {
+            // What is wrong under one beginning says nothing about the other one.
+            self.forget(at);
+            return Ok(true);
         }
-        half.initials += 1;
-        half.bytes += packet.packet.len();
-        let Some(content) = self.open(side, packet) else {
+        read.map(|()| true)
+    }
+
+    /// Reads the content of a packet that a beginning's keys have opened.
+    fn read(
+        &mut self,
+        at: usize,
+        side: Side,
+        (time_ns, version): (u64, u32),
+        content: &[u8],
+        out: &mut Vec<Event>,
+    ) -> Result<(), Full> {
+        let Some(origin) = &mut self.origins[at] else {
             return Ok(());
         };
-        let is_client = self.origin.is_some_and(|origin| origin.client == side);
-        let half = &mut self.halves[side.index()];
-        frames(&content, |offset, piece| half.pieces.insert(offset, piece))?;
-        while let Some((kind, content)) = half.pieces.message()? {
+        let is_client = origin.client == side;
+        let pieces = &mut origin.streams[side.index()].pieces;
+        frames(content, |offset, piece| pieces.insert(offset, piece))?;
+        while let Some((kind, content)) = pieces.message()? {
             let length = content.len();
             let event = match kind {
                 CLIENT_HELLO if is_client => {
-                    let random = content.get(2..).and_then(|content| content.first_chunk()).copied();
-                    // Behind a Retry the same hello comes again.
-                    let again = half.pieces.is_first() && random.is_some() && random == self.random;
-                    self.random = random;
-                    let hello =
-                        tls::client_hello((side, time_ns, Detail::Full), content, Some(packet.version)).ok_or(Full)?;
-                    (!again).then(|| Event::ClientHello(Box::new(hello)))
+                    let hello = tls::client_hello((side, time_ns, Detail::Full), content, Some(version)).ok_or(Full)?;
+                    let hash = Some(Sha256::digest(content).into());
+                    // Behind a Retry the same hello comes again (RFC 9000, 17.2.5.2).
+                    let repeats = pieces.is_first() && hash == self.hash;
+                    (self.hash, self.client, origin.has_hello) = (hash, Some(side), true);
+                    (!repeats).then(|| Event::ClientHello(Box::new(hello)))
                 }
                 SERVER_HELLO if !is_client => {
-                    let hello = tls::server_hello(side, time_ns, content, Some(packet.version)).ok_or(Full)?;
+                    let hello = tls::server_hello(side, time_ns, content, Some(version)).ok_or(Full)?;
                     self.answered = !hello.is_retry;
                     Some(Event::ServerHello(Box::new(hello)))
                 }
                 _ => return Err(Full),
             };
             out.extend(event);
-            half.pieces.pass(length);
+            pieces.pass(length);
+            let half = &mut self.halves[side.index()];
             half.hellos += 1;
             if half.hellos == HELLOS {
                 return Err(Full);
@@ -142,50 +190,127 @@ impl Quic {
                 break;
             }
         }
+        self.settle(at);
         Ok(())
     }
 
-    /// Decrypts an Initial packet, with the keys of the connection or, if it may be a client's first one, with those
-    /// that its own destination gives.
-    fn open(&mut self, side: Side, packet: &Long<'_>) -> Option<Vec<u8>> {
-        if let Some(origin) = &self.origin {
-            let is_client = origin.client == side;
-            let half = &mut self.halves[side.index()];
-            let known = half.keys.take().filter(|keys| keys.version == packet.version);
-            half.keys = known.or_else(|| Keys::new(packet.version, origin.id(), is_client));
-            if let Some(content) = half.open(packet) {
-                return Some(content);
-            }
-            if !is_client || packet.destination == origin.id() {
-                return None;
+    /// Drops what is of no more use behind a hello under this beginning.
+    fn settle(&mut self, at: usize) {
+        let Some(origin) = &self.origins[at] else {
+            return;
+        };
+        let (client, other) = (origin.client, 1 - at);
+        // The same ID under another version has the same keys.
+        let has_hello = self.origins.iter().flatten().any(|any| any.has_hello && any.id() == origin.id());
+        if self.answered {
+            self.finish(client.other());
+            if has_hello {
+                self.finish(client);
             }
         }
-        let mut half = Half { keys: Keys::new(packet.version, packet.destination, true), ..Half::default() };
-        let content = half.open(packet)?;
+        let is_other_client = self.origins[other].as_ref().is_some_and(|origin| origin.client != client);
+        if self.answered || has_hello && is_other_client {
+            self.forget(other);
+        }
+    }
+
+    fn forget(&mut self, at: usize) {
+        self.origins[at] = None;
+        self.origins.sort_by_key(Option::is_none);
+    }
+
+    /// Decrypts an Initial packet, with the keys of the connection or, if it may be a client's first one, with those
+    /// that its own destination gives. Returns which beginning has opened it, and the content.
+    fn open(&mut self, side: Side, packet: &Long<'_>) -> Option<(usize, Vec<u8>)> {
+        let mut may_be_first = !self.answered && self.client.is_none_or(|client| client == side);
+        for (at, origin) in self.origins.iter_mut().enumerate() {
+            let Some(origin) = origin else { continue };
+            let (is_client, is_same) = (origin.client == side, origin.id() == packet.destination);
+            // A client that has changed the version by itself still has its own ID there, and begins anew. One that
+            // follows the server has the server's ID, and goes on.
+            if is_client && is_same && origin.version != packet.version {
+                continue;
+            }
+            if let Some(content) = origin.open(side, packet) {
+                return Some((at, content));
+            }
+            may_be_first &= !(is_client && is_same);
+        }
+        if !may_be_first {
+            return None;
+        }
+        let mut origin = Origin::new(side, packet);
+        let content = origin.open(side, packet)?;
+        Some((self.begin(origin), content))
+    }
+
+    /// Keeps a new beginning, and says where. If there are two, one gives way: the older if the newer has a hello, or
+    /// is alone of another client; else the newer.
+    fn begin(&mut self, new: Origin) -> usize {
+        if let [Some(older), Some(newer)] = &self.origins {
+            let of_another = older.client == new.client && newer.client != new.client;
+            self.forget(usize::from(!(newer.has_hello || of_another)));
+        }
+        let at = usize::from(self.origins[0].is_some());
+        self.origins[at] = Some(new);
+        at
+    }
+
+    /// Ends a side; with both the connection is over.
+    fn finish(&mut self, side: Side) {
+        self.halves[side.index()].done = true;
+        for origin in self.origins.iter_mut().flatten() {
+            origin.streams[side.index()] = Stream::default();
+        }
+    }
+}
+
+impl Origin {
+    /// The beginning that a client's first packet is.
+    fn new(client: Side, packet: &Long<'_>) -> Self {
         let mut id = [0; LONGEST_ID];
         let id_len = packet.destination.len();
         id[..id_len].copy_from_slice(packet.destination);
-        self.origin = Some(Origin { client: side, id, id_len });
-        // What was said before was said to another server, or for nothing.
-        for side in &mut self.halves {
-            (side.keys, side.expected, side.pieces) = (None, 0, Pieces::default());
-        }
-        let own = &mut self.halves[side.index()];
-        (own.keys, own.expected) = (half.keys, half.expected);
+        Self { client, version: packet.version, id, id_len, has_hello: false, streams: Default::default() }
+    }
+
+    fn id(&self) -> &[u8] {
+        &self.id[..self.id_len]
+    }
+
+    fn open(&mut self, side: Side, packet: &Long<'_>) -> Option<Vec<u8>> {
+        let is_client = self.client == side;
+        let id = &self.id[..self.id_len];
+        let stream = &mut self.streams[side.index()];
+        let known = stream.keys.take().filter(|keys| keys.version == packet.version);
+        stream.keys = known.or_else(|| Keys::new(packet.version, id, is_client));
+        let (number, content) = stream.keys.as_ref()?.open(packet.packet, packet.number_at, stream.next_number)?;
+        stream.next_number = stream.next_number.max(number + 1);
         Some(content)
     }
 }
 
 impl Half {
-    fn open(&mut self, packet: &Long<'_>) -> Option<Vec<u8>> {
-        let (number, content) = self.keys.as_ref()?.open(packet.packet, packet.number_at, self.expected)?;
-        self.expected = self.expected.max(number + 1);
-        Some(content)
+    fn spent(&mut self, is_own: bool) -> &mut Spent {
+        if is_own { &mut self.own } else { &mut self.strange }
+    }
+}
+
+impl Spent {
+    /// Counts a datagram. An error says that it was the last one.
+    fn datagram(&mut self) -> Result<(), Full> {
+        self.datagrams = self.datagrams.saturating_add(1);
+        if self.datagrams < DATAGRAMS { Ok(()) } else { Err(Full) }
     }
 
-    fn finish(&mut self) {
-        self.done = true;
-        (self.keys, self.pieces) = (None, Pieces::default());
+    /// Counts an Initial packet. An error says that it is one too many.
+    fn initial(&mut self, bytes: usize) -> Result<(), Full> {
+        if self.initials == INITIALS || self.bytes + bytes > BYTES {
+            return Err(Full);
+        }
+        self.initials += 1;
+        self.bytes += bytes;
+        Ok(())
     }
 }
 
@@ -196,11 +321,11 @@ fn frames(mut content: &[u8], mut take: impl FnMut(u64, &[u8]) -> Result<(), Ful
             break;
         };
         let rest = match kind {
-            PADDING => {
-                let padding = behind.iter().position(|&byte| byte != 0).unwrap_or(behind.len());
-                Some(&behind[padding..])
+            // Each is a byte. Some clients mix them among the pieces of their hello.
+            PADDING | PING => {
+                let run = behind.iter().position(|&byte| u64::from(byte) > PING).unwrap_or(behind.len());
+                Some(&behind[run..])
             }
-            PING => Some(behind),
             ACK | ACK_WITH_ECN => acknowledgment(behind, kind == ACK_WITH_ECN),
             CRYPTO => match crypto(behind) {
                 Some((offset, piece, rest)) => {

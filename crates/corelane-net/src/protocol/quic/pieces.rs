@@ -3,7 +3,7 @@
 use crate::protocol::tls::HELLO;
 
 /// The most runs of bytes of a side that are kept while bytes between them are missing.
-pub const PIECES: usize = 64;
+pub const PIECES: usize = 256;
 /// The bytes of the longest hello with its kind and length. Nothing further ahead is kept.
 pub(super) const WINDOW: usize = HELLO + 4;
 /// The most bytes on the heap: the window, and the places of what it has.
