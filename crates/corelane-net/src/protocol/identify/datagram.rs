@@ -208,7 +208,8 @@ fn ntp_private(bytes: &[u8]) -> Says {
 
 /// One of the four messages: its type, three zeros, its length, and what looks random where keys and what they encrypt
 /// are. The data have no fixed length: they come in blocks of 16 bytes behind a receiver that is never zero and a
-/// counter, and all blocks must look random. A key is used for 180 seconds, which is too short for 2^32 packets.
+/// counter, and the first 2 KiB and the last block must look random. A key is used for 180 seconds, which is too short
+/// for 2^32 packets.
 fn wireguard(bytes: &[u8]) -> Says {
     let &[kind, 0, 0, 0, ..] = bytes else {
         return No;
@@ -233,7 +234,8 @@ fn wireguard(bytes: &[u8]) -> Says {
             if bytes.len().is_multiple_of(16)
                 && bytes[4..8] != [0; 4]
                 && bytes[12..16] == [0; 4]
-                && bytes[16..].chunks(32).all(looks_random) =>
+                && bytes[16..].chunks(32).take(64).all(looks_random)
+                && looks_random(&bytes[bytes.len() - 16..]) =>
         {
             Yes(Protocol::Wireguard, "WireGuard transport data", Either)
         }
