@@ -136,6 +136,23 @@ impl Header<'_> {
     }
 }
 
+#[cfg(test)]
+impl Header<'_> {
+    /// That of the events in tests.
+    fn example() -> Self {
+        Header {
+            time_ns: 1_700_000_000_123_456_789,
+            flow_id: 7,
+            number: Some(9),
+            source: "10.0.0.1:1234".parse().unwrap(),
+            destination: "10.0.0.2:443".parse().unwrap(),
+            is_tcp: true,
+            community_id: "1:x=",
+            tunnel: None,
+        }
+    }
+}
+
 fn write_tunnel(fields: &mut Object<'_>, tunnel: &Tunnel) {
     let address = |address: u128| IpAddr::V6(address.into()).to_canonical();
     fields.address(key!("src_ip"), address(tunnel.source));

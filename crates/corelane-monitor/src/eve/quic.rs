@@ -116,16 +116,7 @@ mod tests {
             protocol: None,
             is_retry: false,
         };
-        let header = Header {
-            time_ns: 1_700_000_000_123_456_789,
-            flow_id: 7,
-            number: Some(9),
-            source: "10.0.0.1:1234".parse().unwrap(),
-            destination: "10.0.0.2:443".parse().unwrap(),
-            is_tcp: false,
-            community_id: "1:x=",
-            tunnel: None,
-        };
+        let header = Header { is_tcp: false, ..Header::example() };
         let begin = concat!(
             r#"{"timestamp":"2023-11-14T22:13:20.123456+0000","flow_id":7,"pcap_cnt":9,"event_type":"quic","#,
             r#""src_ip":"10.0.0.1","src_port":1234,"dest_ip":"10.0.0.2","dest_port":443,"proto":"UDP","ip_v":4,"#,

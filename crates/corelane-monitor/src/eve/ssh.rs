@@ -43,21 +43,12 @@ mod tests {
             client: Some(peer("OpenSSH_9.7", Some(hassh))),
             server: Some(peer("", None)),
         };
-        let header = Header {
-            time_ns: 1_700_000_000_123_456_789,
-            flow_id: 7,
-            number: None,
-            source: "10.0.0.1:1234".parse().unwrap(),
-            destination: "10.0.0.2:22".parse().unwrap(),
-            is_tcp: true,
-            community_id: "1:x=",
-            tunnel: None,
-        };
+        let header = Header { number: None, ..Header::example() };
         let mut line = Vec::new();
         write(&mut line, &header, &handshake);
         let expected = concat!(
             r#"{"timestamp":"2023-11-14T22:13:20.123456+0000","flow_id":7,"event_type":"ssh","#,
-            r#""src_ip":"10.0.0.1","src_port":1234,"dest_ip":"10.0.0.2","dest_port":22,"proto":"TCP","ip_v":4,"#,
+            r#""src_ip":"10.0.0.1","src_port":1234,"dest_ip":"10.0.0.2","dest_port":443,"proto":"TCP","ip_v":4,"#,
             r#""community_id":"1:x=","ssh":{"client":{"proto_version":"2.0","software_version":"OpenSSH_9.7","#,
             r#""hassh":{"hash":"00ff","string":"k;e,\"f;m;c"}},"server":{"proto_version":"2.0"}}}"#,
             "\n"

@@ -82,16 +82,7 @@ mod tests {
             signatures: vec![],
             ja4: None,
         };
-        let header = Header {
-            time_ns: 1_700_000_000_123_456_789,
-            flow_id: 7,
-            number: Some(9),
-            source: "10.0.0.1:1234".parse().unwrap(),
-            destination: "10.0.0.2:443".parse().unwrap(),
-            is_tcp: true,
-            community_id: "1:x=",
-            tunnel: None,
-        };
+        let header = Header::example();
         let mut line = Vec::new();
         write(&mut line, &header, Some(&hello), None);
         let expected = concat!(
