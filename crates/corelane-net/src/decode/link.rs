@@ -125,9 +125,14 @@ fn mpls(mut payload: &[u8]) -> Network<'_> {
             break;
         }
     }
-    match payload.first().map(|first| first >> 4) {
-        Some(4) => Network::V4(payload),
-        Some(6) => Network::V6(payload),
+    by_version(payload)
+}
+
+/// What the version in its first byte says.
+pub(super) fn by_version(data: &[u8]) -> Network<'_> {
+    match data.first().map(|first| first >> 4) {
+        Some(4) => Network::V4(data),
+        Some(6) => Network::V6(data),
         _ => Network::Other,
     }
 }
@@ -136,11 +141,7 @@ fn pppoe(payload: &[u8]) -> Network<'_> {
     let Some((header, rest)) = payload.split_first_chunk::<8>() else {
         return Network::Other;
     };
-    match u16::from_be_bytes([header[6], header[7]]) {
-        PPP_IPV4 => Network::V4(rest),
-        PPP_IPV6 => Network::V6(rest),
-        _ => Network::Other,
-    }
+    ppp_protocol(u16::from_be_bytes([header[6], header[7]]), rest)
 }
 
 /// A PPP frame, with or without its address and control bytes, and a protocol of one byte or two (RFC 1661, section 6).
@@ -150,6 +151,10 @@ pub(super) fn ppp(data: &[u8]) -> Network<'_> {
         [high, low, payload @ ..] => (u16::from_be_bytes([*high, *low]), payload),
         _ => return Network::Other,
     };
+    ppp_protocol(protocol, payload)
+}
+
+fn ppp_protocol(protocol: u16, payload: &[u8]) -> Network<'_> {
     match protocol {
         PPP_IPV4 => Network::V4(payload),
         PPP_IPV6 => Network::V6(payload),

@@ -244,7 +244,7 @@ fn erspan_3(data: &[u8]) -> Option<Network<'_>> {
     }
     match header[10] >> 2 & 0x1f {
         0 => Some(link::ethernet(payload)),
-        2 => Some(by_version(payload)),
+        2 => Some(link::by_version(payload)),
         _ => None,
     }
 }
@@ -281,13 +281,13 @@ fn gtp(data: &[u8]) -> Option<Network<'_>> {
         return None;
     }
     if header[0] & 0x07 == 0 {
-        return Some(by_version(payload));
+        return Some(link::by_version(payload));
     }
     let (fields, mut payload) = payload.split_first_chunk::<4>()?;
     let mut next = if header[0] & NEXT != 0 { fields[3] } else { 0 };
     for _ in 0..=EXTENSIONS {
         if next == 0 {
-            return Some(by_version(payload));
+            return Some(link::by_version(payload));
         }
         let length = usize::from(*payload.first()?) * 4;
         let (extension, rest) = payload.split_at_checked(length)?;
@@ -295,15 +295,6 @@ fn gtp(data: &[u8]) -> Option<Network<'_>> {
         payload = rest;
     }
     None
-}
-
-/// IP whose version is in its first byte.
-fn by_version(data: &[u8]) -> Network<'_> {
-    match data.first().map(|first| first >> 4) {
-        Some(4) => Network::V4(data),
-        Some(6) => Network::V6(data),
-        _ => Network::Other,
-    }
 }
 
 impl Tunnel {
