@@ -129,6 +129,16 @@ pub(super) fn printable(bytes: &[u8]) -> Text {
     }
 }
 
+/// A hexadecimal digit.
+pub(super) fn digit(value: u8) -> char {
+    char::from_digit((value & 0xf).into(), 16).unwrap_or('0')
+}
+
+/// Appends two digits for each byte.
+pub(super) fn hex(text: &mut String, bytes: &[u8]) {
+    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, *byte].map(digit)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,28 +56,6 @@ impl Message {
     }
 }
 
-impl Message {
-    /// The bytes that it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.questions.capacity() * size_of::<Question>()
-            + self.questions.iter().map(|question| question.name.heap_bytes()).sum::<usize>()
-            + self.answers.capacity() * size_of::<Record>()
-            + self.answers.iter().map(|record| record.name.heap_bytes() + record.data.heap_bytes()).sum::<usize>()
-    }
-}
-
-impl Data {
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Self::A(_) | Self::Aaaa(_) | Self::Other(_) => 0,
-            Self::Name(name) | Self::Mx { exchange: name, .. } | Self::Srv { target: name, .. } | Self::Txt(name) => {
-                name.heap_bytes()
-            }
-            Self::Soa { server, mailbox, .. } => server.heap_bytes() + mailbox.heap_bytes(),
-        }
-    }
-}
-
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {

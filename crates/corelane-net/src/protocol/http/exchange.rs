@@ -72,27 +72,3 @@ pub struct Body {
     /// Whether its end was reached.
     pub is_whole: bool,
 }
-
-impl Exchange {
-    /// The bytes that it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.request.as_ref().map_or(0, Request::heap_bytes) + self.response.as_ref().map_or(0, Response::heap_bytes)
-    }
-}
-
-impl Request {
-    pub(super) fn heap_bytes(&self) -> usize {
-        let headers = [&self.host, &self.user_agent, &self.referer, &self.content_type];
-        self.method.heap_bytes() + self.url.heap_bytes() + heap_bytes(headers)
-    }
-}
-
-impl Response {
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.reason.heap_bytes() + heap_bytes([&self.content_type, &self.location])
-    }
-}
-
-fn heap_bytes<const N: usize>(texts: [&Option<Text>; N]) -> usize {
-    texts.into_iter().flatten().map(Text::heap_bytes).sum()
-}

@@ -35,17 +35,3 @@ pub struct Hassh {
     /// The algorithms, separated by commas in each of the four lists, which are separated by semicolons.
     pub text: Text,
 }
-
-impl Handshake {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        [&self.client, &self.server].into_iter().flatten().map(Peer::heap_bytes).sum()
-    }
-}
-
-impl Peer {
-    fn heap_bytes(&self) -> usize {
-        let hassh = self.hassh.as_ref().map_or(0, |hassh| hassh.hash.heap_bytes() + hassh.text.heap_bytes());
-        self.protocol.heap_bytes() + self.software.heap_bytes() + hassh
-    }
-}

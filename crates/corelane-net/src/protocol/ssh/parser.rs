@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 use super::handshake::{Handshake, Hassh, Peer};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::{Text, printable};
+use crate::protocol::text::{Text, hex, printable};
 
 /// The longest version line, with its end (RFC 4253, section 4.2).
 pub const LINE: usize = 255;
@@ -320,7 +320,8 @@ impl Told {
         let hassh = self.offer.map(|Offer { texts }| {
             let [client, server] = texts;
             let text = if role == 0 { client } else { server };
-            let hash: String = Md5::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut hash = String::with_capacity(32);
+            hex(&mut hash, &Md5::digest(text.as_bytes()));
             Hassh { hash: (*hash).into(), text }
         });
         Some(Peer { protocol, software, hassh })

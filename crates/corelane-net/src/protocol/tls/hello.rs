@@ -61,13 +61,6 @@ impl ClientHello {
     }
 }
 
-impl ServerHello {
-    /// The bytes it holds outside of itself.
-    pub fn heap_bytes(&self) -> usize {
-        self.protocol.as_ref().map_or(0, |name| name.heap_bytes())
-    }
-}
-
 /// A version as it is written, such as `TLS 1.2`.
 pub fn version_name(version: u16) -> &'static str {
     match version {

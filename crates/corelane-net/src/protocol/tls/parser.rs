@@ -9,7 +9,7 @@ use tls_parser::{
 use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::{Detail, Text, printable};
+use crate::protocol::text::{Detail, Text, digit, hex, printable};
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -441,18 +441,13 @@ fn ends(name: &[u8]) -> (char, char) {
     (digit(first >> 4), digit(last & 0xf))
 }
 
-/// A hexadecimal digit.
-fn digit(value: u8) -> char {
-    char::from_digit((value & 0xf).into(), 16).unwrap_or('0')
-}
-
 /// Appends the values as four digits each, with commas between them.
 fn list(text: &mut String, values: impl IntoIterator<Item = u16>) {
     for (number, value) in values.into_iter().enumerate() {
         if number > 0 {
             text.push(',');
         }
-        text.extend([12, 8, 4, 0].map(|shift| digit((value >> shift) as u8)));
+        hex(text, &value.to_be_bytes());
     }
 }
 
@@ -462,7 +457,5 @@ fn digest(fingerprint: &mut String, text: &str) {
         *fingerprint += "000000000000";
         return;
     }
-    for byte in &Sha256::digest(text)[..6] {
-        fingerprint.extend([byte >> 4, *byte].map(digit));
-    }
+    hex(fingerprint, &Sha256::digest(text)[..6]);
 }
