@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let report = run_single([&mut input], &settings, &Progress::new(), |_, error| eprintln!("{error}"));
         single.push(start.elapsed());
         if round == 0 {
-            let (flows, pairs, scans) = (report.flows, report.pairs, report.alerts.len());
+            let (flows, pairs, scans) = (report.flows, report.pairs.unwrap_or_default(), report.alerts.len());
             println!("{flows} flows, {pairs} pairs, {} failed attempts, {scans} scans", report.failed_attempts);
             assert_eq!(result.packets(), report.analyzer_packets[0]);
         }

@@ -5,6 +5,7 @@ use crate::report::Tunnels;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{Slot, partition_v4, partition_v6};
+use crate::steps::Steps;
 use corelane_net::capture::Record;
 use corelane_net::decode::{Closed, Decoded, Located, NoDatagram, TCP, decode, decode_at, innermost, locate};
 
@@ -18,6 +19,7 @@ pub struct Dispatcher {
     malformed: u64,
     undecoded: u64,
     times: Option<(u64, u64)>,
+    steps: Steps,
     /// Set if tunnels are opened.
     tunnels: Option<Tunnels>,
 }
@@ -36,7 +38,41 @@ impl Dispatcher {
     /// A Dispatcher that has seen no record. The SubAnalyzers must be of the same run.
     pub fn new(run: &Run, settings: &Settings) -> Self {
         let tunnels = settings.tunnels.then(Tunnels::default);
-        Dispatcher { keys: run.keys, packets: 0, bytes: 0, tcp: 0, malformed: 0, undecoded: 0, times: None, tunnels }
+        Dispatcher {
+            keys: run.keys,
+            packets: 0,
+            bytes: 0,
+            tcp: 0,
+            malformed: 0,
+            undecoded: 0,
+            times: None,
+            steps: Steps::none(),
+            tunnels,
+        }
+    }
+
+    /// The same, for a run in which time passes in steps.
+    pub(crate) fn in_steps(run: &Run, settings: &Settings) -> Self {
+        Dispatcher { steps: Steps::new(), ..Dispatcher::new(run, settings) }
+    }
+
+    /// The time of a record, and time passes up to it. The second is set if that ends a step: where the next begins.
+    #[inline(always)]
+    pub(crate) fn time(&mut self, time_ns: u64) -> (u64, Option<u64>) {
+        let before = self.steps;
+        let time_ns = self.steps.packet(time_ns);
+        (time_ns, (before != self.steps).then(|| self.steps.begun_ns()))
+    }
+
+    /// No packet before this time follows. The result is set if that ends a step: where the next begins.
+    pub(crate) fn pass(&mut self, time_ns: u64) -> Option<u64> {
+        self.steps.pass(time_ns).then(|| self.steps.begun_ns())
+    }
+
+    /// The time of the mark before a packet of this time, if one is due.
+    #[inline(always)]
+    pub(crate) fn marked(&self, time_ns: u64) -> u64 {
+        if self.steps == Steps::none() { time_ns } else { self.steps.begun_ns() }
     }
 
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
@@ -162,6 +198,6 @@ impl Dispatcher {
     /// The largest time of any record, at which the capture ends; 0 without records.
     /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
     pub fn max_time(&self) -> u64 {
-        self.times.map_or(0, |(_, largest)| largest)
+        self.times.map_or(0, |(_, largest)| largest).max(self.steps.begun_ns())
     }
 }

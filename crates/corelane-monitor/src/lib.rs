@@ -60,6 +60,7 @@
 //! | `run.rs`, `source.rs`, `probe.rs` | the shared state of a run; records; kinds of probes |
 
 mod analyzer;
+mod continuous;
 mod dispatch;
 pub mod eve;
 mod groups;
@@ -82,28 +83,31 @@ mod single;
 pub mod slot;
 mod source;
 mod state_report;
+mod steps;
 mod summary;
 mod table;
 mod talkers;
 
 pub use analyzer::SubAnalyzer;
+pub use continuous::{Continuous, ScanEvent, ScanState};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Inspection, Seen, inspect};
+pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::limit_memory;
 pub use network::{Ignored, Network};
 pub use partial_result::PartialResult;
 pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use probe::Probe;
-pub use report::{Alert, ProbeScan, Report, SourceCounts, Timing, Tunnels};
+pub use report::{Alert, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
 pub use settings::{Counting, Rule, Settings};
 pub use share::Sharing;
 pub use single::run_single;
 pub use slot::{PARTITIONS, Slot, analyzer_of};
-pub use source::{Progress, Source};
+pub use source::{Progress, Silence, Source};
 pub use state_report::{Failure, StateReport, Told};
+pub use steps::{STEP_NS, Steps};
 pub use summary::Style;
 pub use talkers::{Pair, Talker, Volume};
 

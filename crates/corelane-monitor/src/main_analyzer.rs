@@ -61,6 +61,8 @@ impl MainAnalyzer {
             (Told::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns),
             (Told::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns),
             (Told::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns),
+            (Told::Answered(_), false) => self.answered_v4.push((report.source_v4(), port)),
+            (Told::Answered(_), true) => self.answered_v6.push((report.source_v6(), port)),
             (Told::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {
@@ -89,8 +91,10 @@ impl MainAnalyzer {
         let report = &mut self.report;
         report.tcp += result.tcp;
         report.malformed += result.malformed;
+        report.evicted.flows += result.evicted_flows;
+        report.evicted.failures += result.evicted_failures;
         report.flows += result.flows;
-        report.pairs += result.pairs;
+        *report.pairs.get_or_insert_default() += result.pairs;
         report.refused.add(&result.refused);
         report.rejected += result.rejected;
         report.unanswered += result.unanswered;

@@ -17,6 +17,9 @@ pub struct PartialResult {
     pub(crate) rejected: u64,
     pub(crate) unanswered: u64,
     pub(crate) refused: Refused,
+    /// What left the tables of a [`Detector`](crate::continuous::Detector) before its time.
+    pub(crate) evicted_flows: u64,
+    pub(crate) evicted_failures: u64,
     pub(crate) alerts: Vec<Alert>,
     pub(crate) probe_scans: Vec<ProbeScan>,
     /// Source and port of each UDP key that was answered.
@@ -26,6 +29,27 @@ pub struct PartialResult {
 }
 
 impl PartialResult {
+    /// The result of a stage that has found nothing.
+    pub(crate) fn new(talkers: Talkers) -> Self {
+        PartialResult {
+            packets: 0,
+            tcp: 0,
+            malformed: 0,
+            flows: 0,
+            pairs: 0,
+            rejected: 0,
+            unanswered: 0,
+            refused: Refused::default(),
+            evicted_flows: 0,
+            evicted_failures: 0,
+            alerts: Vec::new(),
+            probe_scans: Vec::new(),
+            answered_v4: Vec::new(),
+            answered_v6: Vec::new(),
+            talkers,
+        }
+    }
+
     /// TCP and UDP packets that the SubAnalyzer processed.
     pub fn packets(&self) -> u64 {
         self.packets

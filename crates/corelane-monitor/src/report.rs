@@ -122,8 +122,9 @@ pub struct Report {
     pub tcp: u64,
     /// Distinct bidirectional (protocol, address and port, address and port) of TCP and UDP packets.
     pub flows: u64,
-    /// Distinct address pairs of the flows.
-    pub pairs: u64,
+    /// Distinct address pairs of the flows; `None` for a run without an end, which forgets them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u64>,
     /// Records whose IP, TCP or UDP header is wrong or cut.
     pub malformed: u64,
     /// Records in which no IP header was reached.
@@ -147,6 +148,17 @@ pub struct Report {
     /// any.
     #[serde(skip_serializing_if = "Refused::is_empty")]
     pub refused: Refused,
+    /// What was given up for want of memory before its time, in a run [without an end](crate::watch()); in JSON only if
+    /// there is any.
+    #[serde(skip_serializing_if = "Evicted::is_empty")]
+    pub evicted: Evicted,
+    /// The scans that a run without an end has found, by SYNs and by other probes. [`alerts`](Report::alerts) and
+    /// [`probe_scans`](Report::probe_scans) then hold the latest [`LATEST`] of them all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scans: Option<[u64; 2]>,
+    /// The groups of failures that such a run holds.
+    #[serde(skip)]
+    pub scan_groups: u64,
     /// The scans by other probes than SYNs, in order of time; in JSON only by
     /// [`write_json_with_probes`](Report::write_json_with_probes).
     #[serde(skip)]
@@ -166,6 +178,27 @@ pub struct Report {
     /// The hosts with the most bytes sent and received.
     #[serde(skip)]
     pub hosts: Vec<Talker<IpAddr>>,
+}
+
+/// The most scans that the report of a run without an end lists.
+pub const LATEST: usize = 1000;
+
+/// Counts of what was given up for want of memory before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Evicted {
+    /// Flows: a later packet of theirs counts as a new one.
+    pub flows: u64,
+    /// Attempts and probes: if they failed they may count again.
+    pub failures: u64,
+    /// Groups of failures: scans may go unseen.
+    pub groups: u64,
+}
+
+impl Evicted {
+    /// Whether nothing was given up.
+    pub fn is_empty(&self) -> bool {
+        *self == Evicted::default()
+    }
 }
 
 /// Counts of packets that came through tunnels.

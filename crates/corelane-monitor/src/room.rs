@@ -51,6 +51,35 @@ impl Room {
     }
 }
 
+impl Room {
+    /// The largest capacity of a table of flows that get old. Its smaller predecessors stay with the pool.
+    pub(crate) fn flows(&self, entry: usize) -> usize {
+        Room::capacity(self.flows, entry)
+    }
+
+    /// The same of attempts or probes.
+    pub(crate) fn failures(&self, entry: usize) -> usize {
+        Room::capacity(self.table, entry)
+    }
+
+    fn capacity(most: usize, entry: usize) -> usize {
+        if most == usize::MAX {
+            return 1 << 40;
+        }
+        let most = if entry > V4 { most / 2 } else { most };
+        let entries = (most / (4 * entry)).max(8);
+        1 << entries.ilog2()
+    }
+}
+
+/// The bytes of a group of failures, with those of its members.
+const GROUP: u64 = 400;
+
+/// The most groups of failures: a quarter of what the tables may have is theirs.
+pub(crate) fn groups(settings: &Settings) -> usize {
+    settings.table_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes / 4 / GROUP).unwrap_or(usize::MAX))
+}
+
 /// Counts of the packets and attempts that were refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {

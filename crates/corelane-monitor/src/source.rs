@@ -13,12 +13,32 @@ pub trait Source {
     /// repeated: it goes on behind the damage, or returns 0.
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Self::Error>;
 
+    /// Asked when [`read`](Source::read) has brought no record: whether more may come.
+    fn silence(&mut self) -> Silence {
+        Silence::End { time_ns: None }
+    }
+
     /// The memory in which the next records lie, if they stay there while it is held. Then a caller that needs their
     /// bytes for longer need not copy them. A record may lie elsewhere, as a source may go on to another capture in the
     /// middle of a read.
     fn memory(&mut self) -> Option<&Memory> {
         None
     }
+}
+
+/// What it means that a [`Source`] has brought no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// No more records come.
+    End {
+        /// The time at which the capture ended, if it is known.
+        time_ns: Option<u64>,
+    },
+    /// There is none at the moment.
+    Pause {
+        /// No record before this time follows.
+        time_ns: u64,
+    },
 }
 
 /// Bytes of a cache line.
@@ -68,6 +88,10 @@ impl<S: Source> Source for &mut S {
     #[inline]
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, S::Error> {
         S::read(self, max, sink)
+    }
+
+    fn silence(&mut self) -> Silence {
+        S::silence(self)
     }
 
     fn memory(&mut self) -> Option<&Memory> {

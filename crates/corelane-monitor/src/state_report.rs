@@ -12,11 +12,30 @@ pub enum Failure {
     Unanswered,
 }
 
+/// What became of an attempt or a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Failed(Failure),
+    Answered,
+}
+
+impl Verdict {
+    fn marks(self) -> u32 {
+        match self {
+            Verdict::Failed(Failure::Rejected) => REJECTED,
+            Verdict::Failed(Failure::Unanswered) => 0,
+            Verdict::Answered => ANSWERED,
+        }
+    }
+}
+
 /// The content of a state report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// An attempt or, if that is named, a probe has failed.
     Failed(Option<Probe>),
+    /// A probe was answered.
+    Answered(Probe),
     /// The traffic of a source since its last report.
     Sent {
         /// Bytes that it sent.
@@ -26,16 +45,17 @@ pub enum Told {
     },
 }
 
-/// One failed attempt or probe, as far as the global analysis needs it: the source, the port and the time of failure.
-/// The destination is left out: it is always new to the MainAnalyzer, as a key (source, destination, port) fails at
-/// most once, and once for each kind of probe.
+/// One failed attempt or probe: source, destination, port and time. Or a probe that was answered, or the traffic of a
+/// source since its last report, where [that is counted](crate::Counting).
 ///
-/// Or the traffic of a source since its last report, where [that is counted](crate::Counting).
+/// A key (source, destination, port) fails at most once, and once for each kind of probe; where failures are
+/// [forgotten](crate::Continuous), at most once in that time. Its time tells the step that it belongs to, and it is
+/// reported before that step ends.
 ///
-/// It has 28 bytes: source in four words, time in two, and port, failure, family and probe in one. For traffic, bytes
-/// take the place of the time and connections that of the port.
+/// It has 44 bytes: source and destination in four words each, time in two, and port, failure, family and probe in one.
+/// For traffic, bytes take the place of the time and connections that of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateReport([u32; 7]);
+pub struct StateReport([u32; 11]);
 
 const REJECTED: u32 = 1 << 16;
 const V6: u32 = 1 << 17;
@@ -43,50 +63,59 @@ const V6: u32 = 1 << 17;
 const PROBE: u32 = 18;
 /// The same bits for a report of traffic; no probe has this number.
 const SENT: u32 = 7 << PROBE;
+const ANSWERED: u32 = 1 << 21;
+
+/// A key that failed or was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tried<A> {
+    pub(crate) source: A,
+    pub(crate) destination: A,
+    pub(crate) port: u16,
+    /// `None` is a SYN.
+    pub(crate) probe: Option<Probe>,
+}
+
+fn words(address: u128) -> [u32; 4] {
+    std::array::from_fn(|word| (address >> (32 * word)) as u32)
+}
 
 impl StateReport {
-    fn new(source: u128, family: u32, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> Self {
-        let probe = probe.map_or(0, Probe::number) << PROBE;
-        let failure = if failure == Failure::Rejected { REJECTED } else { 0 };
-        StateReport([
-            source as u32,
-            (source >> 32) as u32,
-            (source >> 64) as u32,
-            (source >> 96) as u32,
-            time_ns as u32,
-            (time_ns >> 32) as u32,
-            u32::from(port) | failure | family | probe,
-        ])
+    fn new(tried: Tried<u128>, time_ns: u64, marks: u32) -> Self {
+        let Tried { source, destination, port, probe } = tried;
+        let ([a, b, c, d], [e, f, g, h]) = (words(source), words(destination));
+        let last = u32::from(port) | probe.map_or(0, Probe::number) << PROBE | marks;
+        StateReport([a, b, c, d, e, f, g, h, time_ns as u32, (time_ns >> 32) as u32, last])
     }
 
-    pub(crate) fn v4(source: u32, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> Self {
-        StateReport::new(u128::from(source), 0, port, time_ns, failure, probe)
+    pub(crate) fn v4(tried: Tried<u32>, time_ns: u64, verdict: Verdict) -> Self {
+        let Tried { source, destination, port, probe } = tried;
+        let tried = Tried { source: source.into(), destination: destination.into(), port, probe };
+        StateReport::new(tried, time_ns, verdict.marks())
     }
 
-    pub(crate) fn v6(source: u128, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> Self {
-        StateReport::new(source, V6, port, time_ns, failure, probe)
+    pub(crate) fn v6(tried: Tried<u128>, time_ns: u64, verdict: Verdict) -> Self {
+        StateReport::new(tried, time_ns, V6 | verdict.marks())
     }
 
     /// A report of a source's traffic, with its address as 128 bits.
     pub(crate) fn sent(source: u128, is_v6: bool, bytes: u64, connections: u16) -> Self {
         let family = if is_v6 { V6 } else { 0 };
-        let mut report = StateReport::new(source, family, connections, bytes, Failure::Unanswered, None);
-        report.0[6] |= SENT;
-        report
+        let tried = Tried { source, destination: 0, port: connections, probe: None };
+        StateReport::new(tried, bytes, family | SENT)
     }
 
     /// The content.
     #[inline(always)]
     pub fn told(&self) -> Told {
-        if self.0[6] & SENT == SENT {
-            Told::Sent { bytes: self.time_ns(), connections: self.port() }
-        } else {
-            Told::Failed(self.probe())
+        match (self.0[10], self.probe()) {
+            (marks, _) if marks & SENT == SENT => Told::Sent { bytes: self.time_ns(), connections: self.port() },
+            (marks, Some(probe)) if marks & ANSWERED != 0 => Told::Answered(probe),
+            (_, probe) => Told::Failed(probe),
         }
     }
 
     pub(crate) fn is_v6(&self) -> bool {
-        self.0[6] & V6 != 0
+        self.0[10] & V6 != 0
     }
 
     pub(crate) fn source_v4(&self) -> u32 {
@@ -94,36 +123,47 @@ impl StateReport {
     }
 
     pub(crate) fn source_v6(&self) -> u128 {
-        (0..4).map(|word| u128::from(self.0[word]) << (32 * word)).sum()
+        self.address(0)
+    }
+
+    /// The address whose words begin here.
+    fn address(&self, first: usize) -> u128 {
+        (0..4).map(|word| u128::from(self.0[first + word]) << (32 * word)).sum()
+    }
+
+    fn ip(&self, address: u128) -> IpAddr {
+        if self.is_v6() { Ipv6Addr::from_bits(address).into() } else { Ipv4Addr::from_bits(address as u32).into() }
     }
 
     /// The source that tried, or sent.
     pub fn source(&self) -> IpAddr {
-        if self.is_v6() {
-            Ipv6Addr::from_bits(self.source_v6()).into()
-        } else {
-            Ipv4Addr::from_bits(self.source_v4()).into()
-        }
+        self.ip(self.address(0))
+    }
+
+    /// The destination that was tried, if one was.
+    pub fn destination(&self) -> IpAddr {
+        self.ip(self.address(4))
     }
 
     /// The destination port that was tried, if one was.
     pub fn port(&self) -> u16 {
-        self.0[6] as u16
+        self.0[10] as u16
     }
 
-    /// The time at which the attempt or probe failed, in nanoseconds since the epoch, if one did.
+    /// The time at which the attempt or probe failed or was known to be answered, in nanoseconds since the epoch, if one
+    /// did.
     pub fn time_ns(&self) -> u64 {
-        u64::from(self.0[4]) | u64::from(self.0[5]) << 32
+        u64::from(self.0[8]) | u64::from(self.0[9]) << 32
     }
 
     /// The way in which it failed, if it did.
     pub fn failure(&self) -> Failure {
-        if self.0[6] & REJECTED != 0 { Failure::Rejected } else { Failure::Unanswered }
+        if self.0[10] & REJECTED != 0 { Failure::Rejected } else { Failure::Unanswered }
     }
 
     /// The kind of probe that tried the port; `None` is a SYN.
     pub fn probe(&self) -> Option<Probe> {
-        Probe::of_number(self.0[6] >> PROBE)
+        Probe::of_number(self.0[10] >> PROBE & 7)
     }
 }
 
@@ -133,27 +173,30 @@ mod tests {
 
     #[test]
     fn comes_back() {
-        let v4 = StateReport::v4(0xfffe_fdfc, 65535, u64::MAX - 1, Failure::Rejected, None);
+        const UNANSWERED: Verdict = Verdict::Failed(Failure::Unanswered);
+        let tried = Tried { source: 0xfffe_fdfc, destination: 0x0102_0304, port: 65535, probe: None };
+        let v4 = StateReport::v4(tried, u64::MAX - 1, Verdict::Failed(Failure::Rejected));
         assert_eq!(v4.source(), "255.254.253.252".parse::<IpAddr>().unwrap());
+        assert_eq!(v4.destination(), "1.2.3.4".parse::<IpAddr>().unwrap());
         assert_eq!((v4.port(), v4.time_ns(), v4.failure()), (65535, u64::MAX - 1, Failure::Rejected));
-        assert_eq!(v4.probe(), None);
+        assert_eq!((v4.probe(), v4.told(), v4.is_v6()), (None, Told::Failed(None), false));
         for probe in Probe::ALL {
-            let v4 = StateReport::v4(1, 65535, u64::MAX, Failure::Unanswered, Some(probe));
-            assert_eq!(
-                (v4.port(), v4.failure(), v4.probe(), v4.is_v6()),
-                (65535, Failure::Unanswered, Some(probe), false)
-            );
+            let tried = Tried { probe: Some(probe), ..tried };
+            let v4 = StateReport::v4(tried, u64::MAX, UNANSWERED);
+            assert_eq!((v4.port(), v4.failure(), v4.told()), (65535, Failure::Unanswered, Told::Failed(Some(probe))));
+            assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).told(), Told::Answered(probe));
         }
-        let v6 = StateReport::v6(u128::MAX - 2, 1, 1 << 40, Failure::Unanswered, Some(Probe::Udp));
+        let tried = Tried { source: u128::MAX - 2, destination: 3 << 100, port: 1, probe: Some(Probe::Udp) };
+        let v6 = StateReport::v6(tried, 1 << 40, UNANSWERED);
         assert_eq!(v6.source(), IpAddr::from(Ipv6Addr::from_bits(u128::MAX - 2)));
+        assert_eq!(v6.destination(), IpAddr::from(Ipv6Addr::from_bits(3 << 100)));
         assert_eq!((v6.port(), v6.time_ns(), v6.failure()), (1, 1 << 40, Failure::Unanswered));
-        assert_eq!((v6.is_v6(), v6.probe()), (true, Some(Probe::Udp)));
-        assert_eq!((v4.told(), v6.told()), (Told::Failed(None), Told::Failed(Some(Probe::Udp))));
+        assert_eq!((v6.is_v6(), v6.told()), (true, Told::Failed(Some(Probe::Udp))));
         for (source, is_v6) in [(0xfffe_fdfc, false), (u128::MAX - 2, true)] {
             let sent = StateReport::sent(source, is_v6, u64::MAX - 1, 65_534);
             assert_eq!(sent.told(), Told::Sent { bytes: u64::MAX - 1, connections: 65_534 });
             assert_eq!((sent.source_v6(), sent.is_v6()), (source, is_v6));
         }
-        assert_eq!(size_of::<StateReport>(), 28);
+        assert_eq!(size_of::<StateReport>(), 44);
     }
 }

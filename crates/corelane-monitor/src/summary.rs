@@ -38,7 +38,11 @@ impl Report {
         let mut rows = vec![
             row([left("packets"), number(self.packets), left(format!("{} on the wire", bytes(self.bytes)))]),
             row([left("TCP packets"), number(self.tcp)]),
-            row([left("flows"), number(self.flows), left(format!("in {}", plural(self.pairs, "address pair")))]),
+            row([
+                left("flows"),
+                number(self.flows),
+                left(self.pairs.map_or_else(String::new, |pairs| format!("in {}", plural(pairs, "address pair")))),
+            ]),
         ];
         if !self.refused.is_empty() {
             let Refused { flow_packets, attempts, source_packets } = self.refused;

@@ -173,18 +173,74 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
             self.refused += 1;
             return false;
         }
+        self.rebuild(run, capacity, |_| true);
+        true
+    }
+
+    /// Moves the entries whose values are to be kept to a table of this capacity, a power of two.
+    fn rebuild(&mut self, run: &Run, capacity: usize, keep: impl Fn(&V) -> bool) {
         let old = std::mem::replace(&mut self.entries, Zeroed::new(&run.pool, capacity));
         self.shift = 64 - capacity.ilog2();
-        self.limit = capacity / 16 * 9 + capacity % 16 * 9 / 16;
-        for entry in old.iter().filter(|entry| !entry.key.is_empty()) {
+        self.limit = limit(capacity);
+        self.len = 0;
+        for entry in old.iter().filter(|entry| !entry.key.is_empty() && keep(&entry.value)) {
             let mut position = self.home(entry.key.hash(&run.keys));
             while !self.entries[position].key.is_empty() {
                 position = self.next(position);
             }
             self.entries[position] = *entry;
+            self.len += 1;
         }
-        true
     }
+
+    /// Makes room for new keys in a table of values that get old: when it is full, those that are over leave it. If
+    /// the others nearly fill a table of the largest capacity, half of them leave it too, the oldest. Returns how many
+    /// those were, which depends on the values alone.
+    #[inline]
+    pub(crate) fn renew(
+        &mut self,
+        run: &Run,
+        largest: usize,
+        is_over: impl Fn(&V) -> bool,
+        time: impl Fn(&V) -> u64,
+    ) -> u64 {
+        if self.len < self.limit { 0 } else { self.sweep(run, largest, is_over, time) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sweep(&mut self, run: &Run, largest: usize, is_over: impl Fn(&V) -> bool, time: impl Fn(&V) -> u64) -> u64 {
+        let times: Vec<u64> =
+            self.iter().map(|entry| &entry.value).filter(|&value| !is_over(value)).map(&time).collect();
+        let mut capacity = FIRST_CAPACITY;
+        while capacity < largest && limit(capacity) < 2 * times.len() {
+            capacity *= 2;
+        }
+        let (mut since, mut evicted) = (0, 0);
+        if times.len() > limit(capacity) / 4 * 3 {
+            let before = |since: u64| times.iter().filter(|&&time| time < since).count();
+            since = before_half(&times);
+            // Many may have one time.
+            if before(since) < times.len() / 4 {
+                since = since.saturating_add(1);
+            }
+            evicted = before(since) as u64;
+        }
+        self.rebuild(run, capacity, |value| !is_over(value) && time(value) >= since);
+        evicted
+    }
+}
+
+/// The time that half of these come before, or are.
+fn before_half(times: &[u64]) -> u64 {
+    let mut times = times.to_vec();
+    let half = times.len() / 2;
+    *times.select_nth_unstable(half).1
+}
+
+/// The most entries of a table of this capacity.
+fn limit(capacity: usize) -> usize {
+    capacity / 16 * 9 + capacity % 16 * 9 / 16
 }
 
 #[cfg(test)]

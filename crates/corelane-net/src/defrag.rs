@@ -280,6 +280,11 @@ impl Defragmenter {
         }
     }
 
+    /// The least mark at which [`expire`](Defragmenter::expire) would give a datagram up.
+    pub fn next_due(&self) -> Option<u64> {
+        self.incomplete.front().map(|oldest| oldest.begun_ns.saturating_add(self.limits.timeout_ns))
+    }
+
     /// Ends the capture: gives up every datagram, and all memory.
     pub fn finish(&mut self) {
         self.counts.timed_out += self.incomplete.iter().filter(|one| !one.refused).count() as u64;

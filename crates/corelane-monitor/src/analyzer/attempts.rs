@@ -78,13 +78,27 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    fn fail(&mut self, failure: Failure, time: u64) -> (Failure, u64) {
+    /// The time from which an answer comes too late.
+    pub(crate) fn deadline(&self, settings: &Settings) -> u64 {
+        self.time.saturating_add(settings.syn_timeout_ns)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// The time of its SYN, or of its failure.
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn fail(&mut self, failure: Failure, time: u64) -> Step {
         self.time = time;
         self.state = match failure {
             Failure::Rejected => State::Rejected,
             Failure::Unanswered => State::Unanswered,
         };
-        (failure, time)
+        Step::Failed(failure, time)
     }
 
     /// The time of the failure, if the attempt has failed.
@@ -92,16 +106,16 @@ impl Attempt {
         matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
     }
 
-    /// Ends the capture: an open attempt fails.
-    pub(crate) fn finish(&mut self, settings: &Settings, max_time: u64) -> Option<(Failure, u64)> {
+    /// No packet before `time` follows: an open attempt fails, by then or at its deadline.
+    pub(crate) fn finish(&mut self, settings: &Settings, time: u64) -> Step {
         if self.state != State::Open {
-            return None;
+            return Step::Nothing;
         }
         let time = match settings.rule {
-            Rule::Timed => self.time.saturating_add(settings.syn_timeout_ns).min(max_time),
+            Rule::Timed => self.deadline(settings).min(time),
             Rule::Paper => self.time,
         };
-        Some(self.fail(Failure::Unanswered, time))
+        self.fail(Failure::Unanswered, time)
     }
 }
 
@@ -111,7 +125,16 @@ pub(crate) fn is_reply(slot: &Slot) -> bool {
     slot.flags() & (RST | ACK) != 0
 }
 
-/// Takes one packet of the attempt `key`. Returns the failure if this packet causes it or finds it overdue.
+/// What a packet changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Nothing,
+    Opened,
+    /// It causes the failure, or finds it overdue.
+    Failed(Failure, u64),
+}
+
+/// Takes one packet of the attempt `key`.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -119,39 +142,39 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     settings: &Settings,
     key: &K,
     slot: &Slot,
-) -> Option<(Failure, u64)> {
+) -> Step {
     let hash = key.hash(&run.keys);
     let time = slot.time_ns();
-    let event = event(slot.flags())?;
+    let Some(event) = event(slot.flags()) else { return Step::Nothing };
     if settings.rule == Rule::Paper {
         step_paper(table, run, key, hash, event, time);
-        return None;
+        return Step::Nothing;
     }
     let (attempt, position) = match event {
         Event::Syn => (table.entry(run, key, hash), None),
         Event::SynAck | Event::Rst => {
-            let position = table.find(key, hash)?;
+            let Some(position) = table.find(key, hash) else { return Step::Nothing };
             (table.value_at(position), Some(position))
         }
     };
     if attempt.state == State::New {
         *attempt = Attempt { time, state: State::Open };
-        return None;
+        return Step::Opened;
     }
     if attempt.state != State::Open {
-        return None;
+        return Step::Nothing;
     }
-    let deadline = attempt.time.saturating_add(settings.syn_timeout_ns);
+    let deadline = attempt.deadline(settings);
     if time >= deadline {
-        return Some(attempt.fail(Failure::Unanswered, deadline));
+        return attempt.fail(Failure::Unanswered, deadline);
     }
     match (event, position) {
-        (Event::Rst, _) => Some(attempt.fail(Failure::Rejected, time)),
+        (Event::Rst, _) => attempt.fail(Failure::Rejected, time),
         (Event::SynAck, Some(position)) => {
             table.remove_at(&run.keys, position);
-            None
+            Step::Nothing
         }
-        _ => None,
+        _ => Step::Nothing,
     }
 }
 

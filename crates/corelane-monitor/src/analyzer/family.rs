@@ -5,7 +5,7 @@ use crate::key::Key;
 use crate::partial_result::PartialResult;
 use crate::probe::Probe;
 use crate::slot::Slot;
-use crate::state_report::{Failure, StateReport};
+use crate::state_report::{StateReport, Tried, Verdict};
 use crate::table::{Align32, Align64};
 use crate::talkers::Address;
 use bytemuck::Zeroable;
@@ -15,6 +15,8 @@ use std::fmt::Debug;
 pub(crate) trait Family: Address {
     /// The key of a flow or an attempt: both need two addresses and at most two ports.
     type Key: Key + Debug;
+    /// The bytes of an entry of any table.
+    const ENTRY: usize = align_of::<Self::FlowAlign>();
     /// Aligns a flow so that it lies in one cache line.
     type FlowAlign: Copy + Default + Debug + Zeroable;
     /// Aligns an attempt so that it lies in one cache line.
@@ -39,12 +41,10 @@ pub(crate) trait Family: Address {
     fn sent_report(key: &Self::SourceKey, bytes: u64, connections: u16) -> StateReport;
     /// The two addresses of a flow, the lesser first.
     fn pair(flow: &Self::Key) -> (Self, Self);
-    /// Source, destination and port of an attempt or a probe.
-    fn attempt(key: &Self::Key) -> (Self, Self, u16);
-    /// The kind of a probe's key; `None` for the key of an attempt.
-    fn probe(key: &Self::Key) -> Option<Probe>;
-    /// The state report of a failure; `None` for `probe` means a SYN.
-    fn state_report(source: Self, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport;
+    /// What the key of an attempt or of a probe says.
+    fn tried(key: &Self::Key) -> Tried<Self>;
+    /// The state report of a key.
+    fn state_report(tried: Tried<Self>, time_ns: u64, verdict: Verdict) -> StateReport;
     /// Source and port of the probes that were answered.
     fn answered(result: &mut PartialResult) -> &mut Vec<(Self, u16)>;
 }
@@ -132,16 +132,13 @@ impl Family for u32 {
         ((flow[0] >> 16) as u32, (flow[1] >> 16) as u32)
     }
 
-    fn attempt(key: &[u64; 2]) -> (u32, u32, u16) {
-        ((key[0] >> 32) as u32, key[0] as u32, key[1] as u16)
+    fn tried(key: &[u64; 2]) -> Tried<u32> {
+        let (source, destination) = ((key[0] >> 32) as u32, key[0] as u32);
+        Tried { source, destination, port: key[1] as u16, probe: probe_of(key[1]) }
     }
 
-    fn probe(key: &[u64; 2]) -> Option<Probe> {
-        probe_of(key[1])
-    }
-
-    fn state_report(source: u32, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport {
-        StateReport::v4(source, port, time_ns, failure, probe)
+    fn state_report(tried: Tried<u32>, time_ns: u64, verdict: Verdict) -> StateReport {
+        StateReport::v4(tried, time_ns, verdict)
     }
 
     fn answered(result: &mut PartialResult) -> &mut Vec<(u32, u16)> {
@@ -198,17 +195,13 @@ impl Family for u128 {
         (u128::from(flow[0]) << 64 | u128::from(flow[1]), u128::from(flow[2]) << 64 | u128::from(flow[3]))
     }
 
-    fn attempt(key: &[u64; 5]) -> (u128, u128, u16) {
+    fn tried(key: &[u64; 5]) -> Tried<u128> {
         let (source, destination) = Self::pair(key);
-        (source, destination, key[4] as u16)
+        Tried { source, destination, port: key[4] as u16, probe: probe_of(key[4]) }
     }
 
-    fn probe(key: &[u64; 5]) -> Option<Probe> {
-        probe_of(key[4])
-    }
-
-    fn state_report(source: u128, port: u16, time_ns: u64, failure: Failure, probe: Option<Probe>) -> StateReport {
-        StateReport::v6(source, port, time_ns, failure, probe)
+    fn state_report(tried: Tried<u128>, time_ns: u64, verdict: Verdict) -> StateReport {
+        StateReport::v6(tried, time_ns, verdict)
     }
 
     fn answered(result: &mut PartialResult) -> &mut Vec<(u128, u16)> {

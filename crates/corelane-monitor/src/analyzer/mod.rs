@@ -24,10 +24,10 @@
 //! | `sources.rs` | what each source sent and began |
 //! | `family.rs` | IPv4 and IPv6 in slots and keys |
 
-mod attempts;
-mod family;
+pub(crate) mod attempts;
+pub(crate) mod family;
 mod flows;
-mod probes;
+pub(crate) mod probes;
 mod sources;
 
 use crate::groups::Groups;
@@ -39,11 +39,11 @@ use crate::room::{Refused, Room};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
-use crate::state_report::{Failure, StateReport};
+use crate::state_report::{Failure, StateReport, Tried, Verdict};
 use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
-use attempts::Attempt;
+use attempts::{Attempt, Step};
 use family::Family;
 use flows::{Flow, FlowTable};
 use probes::{Event, Probed};
@@ -198,21 +198,8 @@ impl SubAnalyzer {
     ///
     /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
-        let mut result = PartialResult {
-            tcp: 0,
-            malformed: 0,
-            packets: std::mem::take(&mut self.packets),
-            flows: 0,
-            pairs: 0,
-            rejected: 0,
-            unanswered: 0,
-            refused: Refused::default(),
-            alerts: Vec::new(),
-            probe_scans: Vec::new(),
-            answered_v4: Vec::new(),
-            answered_v6: Vec::new(),
-            talkers: Talkers::new(self.common.settings.top, self.common.run.keys),
-        };
+        let mut result = PartialResult::new(Talkers::new(self.common.settings.top, self.common.run.keys));
+        result.packets = std::mem::take(&mut self.packets);
         self.v4.finish(max_time, &mut self.common, &mut result);
         self.v6.finish(max_time, &mut self.common, &mut result);
         self.half = None;
@@ -230,15 +217,15 @@ impl Common {
 
     /// Counts a failure, and makes its state report: only a failure can change the global result.
     fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
-        let (source, destination, port) = A::attempt(attempt);
-        if self.ignores(source, destination) {
+        let tried = A::tried(attempt);
+        if self.ignores(tried.source, tried.destination) {
             return;
         }
         match failure {
             Failure::Rejected => self.rejected += 1,
             Failure::Unanswered => self.unanswered += 1,
         }
-        self.outbox.push(A::state_report(source, port, time_ns, failure, None));
+        self.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(failure)));
     }
 }
 
@@ -319,7 +306,8 @@ impl<A: Family> Tables<A> {
             let slot = &chunk[i];
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            if let Some((failure, time_ns)) = attempts::step(attempts, &common.run, &common.settings, &key, slot) {
+            if let Step::Failed(failure, time_ns) = attempts::step(attempts, &common.run, &common.settings, &key, slot)
+            {
                 common.failed::<A>(&key, failure, time_ns);
             }
         }
@@ -420,11 +408,11 @@ impl<A: Family> Tables<A> {
             result.talkers.add(pairs.drain());
 
             for mut entry in std::mem::take(attempts).iter().copied() {
-                let (source, destination, _) = A::attempt(entry.key());
+                let Tried { source, destination, .. } = A::tried(entry.key());
                 if common.ignores(source, destination) {
                     continue;
                 }
-                if let Some((failure, time_ns)) = entry.value.finish(&settings, max_time) {
+                if let Step::Failed(failure, time_ns) = entry.value.finish(&settings, max_time) {
                     common.failed::<A>(entry.key(), failure, time_ns);
                 }
                 if let Some(time_ns) = entry.value.failed() {
@@ -439,8 +427,7 @@ impl<A: Family> Tables<A> {
             }));
 
             for entry in std::mem::take(probes).iter() {
-                let ((source, destination, port), Some(probe)) = (A::attempt(entry.key()), A::probe(entry.key()))
-                else {
+                let tried @ Tried { source, destination, port, probe: Some(probe) } = A::tried(entry.key()) else {
                     continue;
                 };
                 if common.ignores(source, destination) {
@@ -448,7 +435,7 @@ impl<A: Family> Tables<A> {
                 }
                 if let Some(time_ns) = entry.value.failed() {
                     probe_groups.add((probe, source, destination), time_ns);
-                    common.outbox.push(A::state_report(source, port, time_ns, Failure::Unanswered, Some(probe)));
+                    common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
                 } else {
                     probe_groups.add_answered((probe, source, destination));
                     A::answered(result).push((source, port));
@@ -527,7 +514,8 @@ mod tests {
         analyzer.process(&[Slot::v4(&keys, 0, 60, &SYN), Slot::v4(&keys, 100, 60, &other)]);
         assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);
-        assert_eq!(analyzer.reports(), [StateReport::v4(9, 80, 10, Failure::Unanswered, None)]);
+        let tried = Tried { source: 9, destination: 3, port: 80, probe: None };
+        assert_eq!(analyzer.reports(), [StateReport::v4(tried, 10, Verdict::Failed(Failure::Unanswered))]);
     }
 
     #[test]

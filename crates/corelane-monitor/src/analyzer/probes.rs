@@ -100,18 +100,23 @@ pub(crate) fn event(
     if slot.protocol() != UDP {
         return is_first(flow).then_some(Event::Probe);
     }
+    let before = flow.beginning();
+    let (beginning, event) = datagram(before, slot, by_lesser, to_many);
+    if beginning != before {
+        flow.set_beginning(beginning);
+    }
+    event
+}
+
+/// The beginning of a flow after a datagram, and the datagram's effect.
+#[inline(always)]
+pub(crate) fn datagram(beginning: u64, slot: &Slot, by_lesser: bool, to_many: bool) -> (u64, Option<Event>) {
     let sender = if by_lesser { BY_LESSER } else { BY_GREATER };
-    match flow.beginning() {
-        SETTLED => None,
-        UNKNOWN if asks(slot, to_many) => {
-            flow.set_beginning(sender);
-            Some(Event::Probe)
-        }
-        beginning if beginning == sender => None,
-        beginning => {
-            flow.set_beginning(SETTLED);
-            (beginning != UNKNOWN).then_some(Event::Answer)
-        }
+    match beginning {
+        SETTLED => (SETTLED, None),
+        UNKNOWN if asks(slot, to_many) => (sender, Some(Event::Probe)),
+        beginning if beginning == sender => (beginning, None),
+        beginning => (SETTLED, (beginning != UNKNOWN).then_some(Event::Answer)),
     }
 }
 

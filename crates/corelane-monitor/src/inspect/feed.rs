@@ -88,6 +88,8 @@ pub(super) struct Feed<P> {
     marks: Marks,
     /// The number of the last mark.
     marked: u64,
+    /// Whether the next mark asks for all numbers.
+    snapshot: bool,
     /// The number of the current packet, or of the next one.
     next: u64,
     /// The stages know that no packets of lesser numbers follow.
@@ -152,6 +154,7 @@ impl<P: ItemProducer> Feed<P> {
             copied: Vec::new(),
             marks: Marks::default(),
             marked: 0,
+            snapshot: false,
             next: 0,
             passed: 0,
             held: VecDeque::new(),
@@ -184,6 +187,19 @@ impl<P: ItemProducer> Feed<P> {
             self.wait_for_room(memory.len());
             self.memory = Some(memory.clone());
         }
+    }
+
+    /// The next mark asks for all numbers so far.
+    pub(super) fn ask(&mut self) {
+        self.snapshot = true;
+    }
+
+    /// Time passes though no packet came; the next one has this number.
+    pub(super) fn pass(&mut self, number: u64, time_ns: u64) {
+        if let Some(time_ns) = self.marks.before(number, time_ns) {
+            self.mark(number, time_ns);
+        }
+        self.send();
     }
 
     /// Takes the next record; the first one has the number 1.
@@ -229,8 +245,9 @@ impl<P: ItemProducer> Feed<P> {
             self.pause(number);
         }
         self.marked = number;
+        let snapshot = std::mem::take(&mut self.snapshot);
         for outlet in &mut self.outlets {
-            outlet.gathered.push(Item::Mark { number, time_ns });
+            outlet.gathered.push(Item::Mark { number, time_ns, snapshot });
         }
         if !is_stride {
             return;

@@ -37,6 +37,8 @@ pub enum Item<C = Chunk> {
         number: u64,
         /// The time up to then.
         time_ns: u64,
+        /// Whether all numbers so far are wanted.
+        snapshot: bool,
     },
     /// The next packet has at least this number, and no time has passed. A chunk comes before that packet.
     Passed {
@@ -92,7 +94,7 @@ impl<C> Item<C> {
                 Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition }
             }
             Item::Chunk(chunk) => Item::Chunk(map(chunk)),
-            Item::Mark { number, time_ns } => Item::Mark { number, time_ns },
+            Item::Mark { number, time_ns, snapshot } => Item::Mark { number, time_ns, snapshot },
             Item::Passed { number } => Item::Passed { number },
         }
     }

@@ -2,29 +2,38 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Where an event stands among all: by the number of the packet, or of the mark before it, then by partition.
+/// Where an event stands among all: by the number of the packet, or of the mark before it; for a mark by the step at
+/// whose end it was due, if time passes in steps; then by partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(u64);
+pub(super) struct Key {
+    /// The number, and 1 for a packet in the lowest bit.
+    at: u64,
+    /// The step and, in the lowest byte, the partition.
+    within: u64,
+}
 
 impl Key {
+    /// Behind all others.
+    pub(super) const END: Key = Key { at: u64::MAX, within: u64::MAX };
+
     /// What the mark before a packet brings about.
-    pub(super) fn mark(number: u64, partition: u8) -> Self {
-        Key(number << 9 | u64::from(partition))
+    pub(super) fn mark(number: u64, step: u64, partition: u8) -> Self {
+        Key { at: number << 1, within: step << 8 | u64::from(partition) }
     }
 
     /// What a packet brings about.
     pub(super) fn packet(number: u64, partition: u8) -> Self {
-        Key(number << 9 | 1 << 8 | u64::from(partition))
+        Key { at: number << 1 | 1, within: partition.into() }
     }
 
     /// The number of the packet, or of the one that the mark is before.
     pub(super) fn number(self) -> u64 {
-        self.0 >> 9
+        self.at >> 1
     }
 
     /// The number of the packet; a mark is none.
     pub(super) fn packet_number(self) -> Option<u64> {
-        (self.0 >> 8 & 1 == 1).then(|| self.number())
+        (self.at & 1 == 1).then(|| self.number())
     }
 }
 

@@ -14,8 +14,8 @@ struct Inbox {
     lines: VecDeque<Lines>,
     /// Lines of the first that are out.
     out: usize,
-    /// Packets of lesser numbers bring nothing more.
-    passed: u64,
+    /// Nothing more comes before this.
+    passed: Key,
 }
 
 impl Inbox {
@@ -36,8 +36,8 @@ impl<'a> Merge<'a> {
         Merge { inboxes: (0..stages).map(|_| Inbox::default()).collect(), spares }
     }
 
-    /// Takes lines of a stage that brings nothing more for packets of numbers less than `passed`.
-    pub(super) fn add(&mut self, stage: usize, lines: Lines, passed: u64) {
+    /// Takes lines of a stage that brings nothing more before `passed`.
+    pub(super) fn add(&mut self, stage: usize, lines: Lines, passed: Key) {
         let inbox = &mut self.inboxes[stage];
         inbox.passed = inbox.passed.max(passed);
         if !lines.is_empty() {
@@ -45,16 +45,15 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Packets of lesser numbers bring nothing more.
-    pub(super) fn passed(&self) -> u64 {
-        self.inboxes.iter().map(|inbox| inbox.passed).min().unwrap_or(u64::MAX)
+    /// No stage brings anything more before this.
+    pub(super) fn passed(&self) -> Key {
+        self.inboxes.iter().map(|inbox| inbox.passed).min().unwrap_or(Key::END)
     }
 
-    /// Gives `out` all lines that are complete, in runs. Says whether there were any.
-    pub(super) fn drain(&mut self, mut out: impl FnMut(&[u8])) -> bool {
-        let passed = self.passed();
+    /// Gives `out` all lines before `end`, in runs; they must be complete. Says whether there were any.
+    pub(super) fn drain(&mut self, end: Key, mut out: impl FnMut(&[u8])) -> bool {
         let mut any = false;
-        let before = |key: Key| key.number() < passed;
+        let before = |key: Key| key < end;
         loop {
             // The least key and its stage, and the second least.
             let (mut least, mut next) = (None, None);
@@ -130,9 +129,9 @@ mod tests {
                 }
                 given[stage] += some.len();
                 // Nothing before the next line; with none left, nothing at all.
-                let passed = of_stage[stage].get(given[stage]).copied().unwrap_or(u64::MAX);
-                merge.add(stage, lines, passed);
-                merge.drain(|bytes| found.extend_from_slice(bytes));
+                let next = of_stage[stage].get(given[stage]);
+                merge.add(stage, lines, next.map_or(Key::END, |&number| Key::packet(number, 0)));
+                merge.drain(merge.passed(), |bytes| found.extend_from_slice(bytes));
                 prop_assert!(expected.starts_with(&found));
             }
             prop_assert_eq!(found, expected);

@@ -69,6 +69,7 @@
 //! | `pipeline.rs`, `ends.rs` | stages as threads, or in one thread; the traits of a queue's ends |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
+mod collect;
 mod ends;
 mod feed;
 mod findings;
@@ -81,10 +82,11 @@ mod stage;
 mod summary;
 mod talk;
 
+pub use collect::Found;
 pub use ends::{ItemConsumer, ItemProducer};
 pub use findings::{Findings, Seen};
 pub use item::{Chunk, Item};
-pub use pipeline::{inspect, inspect_over};
+pub use pipeline::{inspect, inspect_over, watch};
 
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};
@@ -98,6 +100,8 @@ pub struct Inspection {
     pub conversations: conversation::Limits,
     /// The limits of the fragments of each partition.
     pub fragments: defrag::Limits,
+    /// Whether conversations are followed. If not there are no events of theirs, and the work for them is saved.
+    pub payload: bool,
 }
 
 impl Default for Inspection {
@@ -107,6 +111,7 @@ impl Default for Inspection {
             events: Events::ALL,
             conversations: conversation::Limits::default(),
             fragments: defrag::Limits::default(),
+            payload: true,
         }
     }
 }

@@ -1,26 +1,28 @@
 //! The stages of the second analysis as threads joined by queues, or one after the other.
 
 use super::Inspection;
+use super::collect::{Collector, Found, StepEnd};
 use super::ends::{ItemConsumer, ItemProducer};
 use super::feed::{Creditor, Credits, Feed, Marks};
 use super::findings::Findings;
 use super::item::{Frame, Item};
-use super::lines::Spares;
-use super::merge::Merge;
+use super::lines::{Key, Spares};
 use super::stage::{ENOUGH, Harvest, Stage};
+use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
-use crate::main_analyzer::MainAnalyzer;
 use crate::partial_result::PartialResult;
 use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
 use crate::report::Report;
 use crate::run::Run;
-use crate::settings::Settings;
-use crate::source::{Progress, Source, read_ahead};
+use crate::settings::{Rule, Settings};
+use crate::source::{Progress, Silence, Source, read_ahead};
+use crate::steps::step_of;
 use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
-use corelane::spsc::{self, Consumer, Design, McRing, Options, Producer};
+use corelane::spsc::{self, Consumer, Design, Linked, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
 use corelane_net::capture::Record;
+use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::thread;
 
@@ -53,9 +55,54 @@ pub fn inspect<S: Source>(
     damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), PlanError> {
+    begin(sources, settings, None, inspection, plan, progress, damage, lines_to(out))
+}
+
+/// Runs both analyses over records that may come for months: an interface, or captures as if they came from one.
+///
+/// Time passes in [`Steps`](crate::Steps), and nothing is kept for ever: conversations and flows end when they are
+/// silent, failures are forgotten, and scans are told at once. So memory does not grow with time. Flows and scans differ
+/// from those of [`inspect`] where something was forgotten, and the report counts flows as begun and has no address
+/// pairs. [`Settings::rule`], [`Settings::counting`] and [`Settings::top`] need a whole capture and are not heeded.
+///
+/// `out` gets all that is found as it comes, in an order that depends on the packets alone: events of conversations by
+/// packet; and at the end of a step its scans, behind all that its end has brought about. Otherwise this is the same as
+/// [`inspect`].
+///
+/// # Errors
+/// If the plan cannot be carried out; then nothing was read.
+///
+/// # Panics
+/// If a stage panics, with its panic.
+#[expect(clippy::too_many_arguments, reason = "those of `inspect`, and the settings of time")]
+pub fn watch<S: Source>(
+    sources: impl IntoIterator<Item = S> + Send,
+    settings: &Settings,
+    continuous: &Continuous,
+    inspection: &Inspection,
+    plan: &Plan,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error) + Send,
+    out: impl FnMut(Found<'_>) + Send,
+) -> Result<(Report, Findings), PlanError> {
+    let settings = Settings { rule: Rule::Timed, counting: None, top: 0, ..settings.clone() };
+    begin(sources, &settings, Some(continuous), inspection, plan, progress, damage, out)
+}
+
+#[expect(clippy::too_many_arguments, reason = "those of `watch`")]
+fn begin<S: Source>(
+    sources: impl IntoIterator<Item = S> + Send,
+    settings: &Settings,
+    continuous: Option<&Continuous>,
+    inspection: &Inspection,
+    plan: &Plan,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error) + Send,
+    out: impl FnMut(Found<'_>) + Send,
+) -> Result<(Report, Findings), PlanError> {
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
-    let stages = Stages { settings, inspection, plan, pins };
+    let stages = Stages { settings, continuous, inspection, plan, pins };
     if plan.cpus.is_empty() {
         return stages.start(sources, progress, damage, out);
     }
@@ -66,6 +113,14 @@ pub fn inspect<S: Source>(
         };
         join(spawn(scope, "dispatcher", dispatcher))
     })
+}
+
+fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
+    move |found| {
+        if let Found::Lines(lines) = found {
+            out(lines);
+        }
+    }
 }
 
 /// The same as [`inspect`] over these queues of items: one for each stage, and none for a single thread. The queues
@@ -88,7 +143,8 @@ pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
 ) -> Result<(Report, Findings), PlanError> {
     let plan = &Plan { analyzers: queues.len(), ..Plan::default() };
     plan.check()?;
-    let stages = Stages { settings, inspection, plan, pins: &Pins::new(&plan.cpus)? };
+    let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&plan.cpus)? };
+    let out = lines_to(out);
     if queues.is_empty() {
         return Ok(stages.alone(sources, progress, damage, out));
     }
@@ -98,6 +154,7 @@ pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
 #[derive(Clone, Copy)]
 struct Stages<'a> {
     settings: &'a Settings,
+    continuous: Option<&'a Continuous>,
     inspection: &'a Inspection,
     plan: &'a Plan,
     pins: &'a Pins,
@@ -110,7 +167,7 @@ impl Stages<'_> {
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
         damage: impl FnMut(usize, S::Error),
-        out: impl FnMut(&[u8]) + Send,
+        out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         if self.plan.analyzers == 0 {
             return Ok(self.alone(sources, progress, damage, out));
@@ -125,7 +182,7 @@ impl Stages<'_> {
         harvest_tuning: <D as Design<Harvest>>::Tuning,
         progress: &Progress,
         damage: impl FnMut(usize, S::Error),
-        out: impl FnMut(&[u8]) + Send,
+        out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         let queue = |_| {
             let options = Options::new().tuning(item_tuning.clone());
@@ -143,7 +200,7 @@ impl Stages<'_> {
         harvest_tuning: D::Tuning,
         progress: &Progress,
         damage: impl FnMut(usize, S::Error),
-        out: impl FnMut(&[u8]) + Send,
+        out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         let count = items.len();
         let mut harvests = Vec::with_capacity(count);
@@ -155,6 +212,8 @@ impl Stages<'_> {
         let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
         let (harvests_in, harvests_out): (Vec<_>, Vec<_>) = harvests.into_iter().unzip();
         let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
+        // Without a bound: at most one end for each packet on its way is in it.
+        let (mut ends_in, ends) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
         let run = &Run::new();
         // The Dispatcher sets it before it closes its queues; stages read it after they found the queues closed.
         let end = &OnceLock::new();
@@ -164,7 +223,7 @@ impl Stages<'_> {
                 .map(|(number, (inlet, harvests))| {
                     let body = move || {
                         self.pins.pin(1 + number);
-                        let stage = Stage::new(self.settings, self.inspection, run, spares);
+                        let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
                         application(stage, inlet, harvests, || end.get().copied().unwrap_or_default())
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
@@ -172,21 +231,79 @@ impl Stages<'_> {
                 .collect();
             let output = spawn(scope, "output", move || {
                 self.pins.pin(1 + count);
-                output(self.settings, harvests_out, creditor, spares, out)
+                let collector = Collector::new(count, self.settings, self.continuous, spares);
+                output(collector, harvests_out, ends, creditor, out)
             });
             let mut feed = Feed::new(outlets, credits);
-            let dispatcher = dispatch(sources, Dispatcher::new(run, self.settings), &mut feed, progress, damage);
+            // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
+            let told = |end| drop(ends_in.push(end));
+            let dispatcher = self.dispatch(sources, run, &mut feed, told, progress, damage);
             let _ = end.set((dispatcher.packets(), dispatcher.max_time()));
             drop(feed);
-            let results: Vec<_> = stages.into_iter().map(join).collect();
-            let mut main = join(output);
-            let mut findings = Findings::default();
-            for (result, found) in results {
-                main.partial_result(result);
-                findings.add(&found);
-            }
-            (main.finish(&dispatcher), findings)
+            let numbers: Vec<_> = stages.into_iter().map(join).collect();
+            let (collector, out) = join(output);
+            collector.finish(&dispatcher, numbers, out)
         }))
+    }
+
+    /// The first stage's work, before it has begun.
+    fn dispatcher(self, run: &Run) -> Clock {
+        let dispatcher = match self.continuous {
+            None => Dispatcher::new(run, self.settings),
+            Some(_) => Dispatcher::in_steps(run, self.settings),
+        };
+        Clock {
+            dispatcher,
+            every: self.continuous.map_or(u64::MAX, |continuous| continuous.snapshot_s.max(1)),
+            next: 0,
+        }
+    }
+
+    /// Runs the first stage. `told` gets the end of each step before any other stage hears of it.
+    fn dispatch<S: Source, P: ItemProducer>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        run: &Run,
+        feed: &mut Feed<P>,
+        told: impl FnMut(StepEnd),
+        progress: &Progress,
+        mut damage: impl FnMut(usize, S::Error),
+    ) -> Dispatcher {
+        let state = RefCell::new((self.dispatcher(run), feed, told));
+        read(
+            sources,
+            progress,
+            || state.borrow().1.is_broken(),
+            &mut damage,
+            |source| {
+                let (clock, feed, told) = &mut *state.borrow_mut();
+                feed.records_in(source.memory());
+                let read = read_ahead(source, READ, |mut record| {
+                    if let Some(end) = clock.packet(&mut record) {
+                        if end.snapshot.is_some() {
+                            feed.ask();
+                        }
+                        told(end);
+                    }
+                    let place = clock.dispatcher.locate(&record);
+                    feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
+                });
+                feed.pause(clock.dispatcher.packets() + 1);
+                progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
+                read
+            },
+            |time_ns| {
+                let (clock, feed, told) = &mut *state.borrow_mut();
+                let Some(end) = clock.pass(time_ns) else { return };
+                if end.snapshot.is_some() {
+                    feed.ask();
+                }
+                let (number, begun_ns) = (end.number, end.begun_ns);
+                told(end);
+                feed.pass(number, begun_ns);
+            },
+        );
+        state.into_inner().0.dispatcher
     }
 
     /// Runs all stages in this thread.
@@ -195,34 +312,30 @@ impl Stages<'_> {
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
         mut damage: impl FnMut(usize, S::Error),
-        mut out: impl FnMut(&[u8]),
+        mut out: impl FnMut(Found<'_>),
     ) -> (Report, Findings) {
         let run = Run::new();
-        let mut dispatcher = Dispatcher::new(&run, self.settings);
         let spares = Spares::default();
-        let mut stage = Stage::new(self.settings, self.inspection, &run, &spares);
-        let mut main = MainAnalyzer::new(self.settings);
-        let mut merge = Merge::new(1, &spares);
-        let mut marks = Marks::default();
-        let mut take = |stage: &mut Stage<'_>, main: &mut MainAnalyzer| {
-            let Harvest { lines, reports, passed } = stage.take();
-            reports.into_iter().for_each(|report| main.state_report(report));
-            merge.add(0, lines, passed);
-            if merge.drain(&mut out) {
-                out(&[]);
-            }
-        };
+        let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
+        let collector = Collector::new(1, self.settings, self.continuous, &spares);
+        let state = RefCell::new((self.dispatcher(&run), stage, collector, Marks::default()));
         read(
             sources,
             progress,
             || false,
             &mut damage,
             |source| {
-                let read = read_ahead(source, READ, |record| {
-                    let place = dispatcher.locate(&record);
-                    let number = dispatcher.packets();
-                    if let Some(time_ns) = marks.before(number, record.time_ns) {
-                        stage.mark(number, time_ns);
+                let (clock, stage, collector, marks) = &mut *state.borrow_mut();
+                let read = read_ahead(source, READ, |mut record| {
+                    let mut snapshot = false;
+                    if let Some(end) = clock.packet(&mut record) {
+                        snapshot = end.snapshot.is_some();
+                        collector.end(end);
+                    }
+                    let place = clock.dispatcher.locate(&record);
+                    let number = clock.dispatcher.packets();
+                    if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
+                        stage.mark(number, time_ns, snapshot);
                     }
                     if let Some((Place { network, outermost, partition }, record)) = place {
                         let Record { time_ns, wire_len, data, .. } = record;
@@ -230,29 +343,76 @@ impl Stages<'_> {
                         stage.packet(number, &frame);
                     }
                     if stage.waiting() >= ENOUGH {
-                        take(&mut stage, &mut main);
+                        collector.add(0, stage.take());
+                        collector.drain(&mut out);
                     }
                 });
-                stage.pass(dispatcher.packets() + 1);
-                take(&mut stage, &mut main);
-                progress.set(dispatcher.packets(), dispatcher.bytes());
+                stage.pass(clock.dispatcher.packets() + 1);
+                collector.add(0, stage.take());
+                collector.drain(&mut out);
+                progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
                 read
             },
+            |time_ns| {
+                let (clock, stage, collector, marks) = &mut *state.borrow_mut();
+                let Some(end) = clock.pass(time_ns) else { return };
+                let (number, snapshot) = (end.number, end.snapshot.is_some());
+                if let Some(time_ns) = marks.before(number, end.begun_ns) {
+                    stage.mark(number, time_ns, snapshot);
+                }
+                collector.end(end);
+            },
         );
-        let (result, findings) = stage.finish(dispatcher.packets(), dispatcher.max_time());
-        take(&mut stage, &mut main);
-        main.partial_result(result);
-        (main.finish(&dispatcher), findings)
+        let (Clock { dispatcher, .. }, mut stage, mut collector, _) = state.into_inner();
+        let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time());
+        collector.add(0, stage.take());
+        collector.drain(&mut out);
+        collector.finish(&dispatcher, vec![numbers], out)
     }
 }
 
-/// Reads all sources to their ends, or until `progress` says stop.
+/// The Dispatcher, and what the ends of steps need of it.
+struct Clock {
+    dispatcher: Dispatcher,
+    /// The seconds between two snapshots.
+    every: u64,
+    /// The step from which one is due.
+    next: u64,
+}
+
+impl Clock {
+    /// Sets the time of a record. The result is set if time passes to another step.
+    #[inline(always)]
+    fn packet(&mut self, record: &mut Record<'_>) -> Option<StepEnd> {
+        let (time_ns, begun_ns) = self.dispatcher.time(record.time_ns);
+        record.time_ns = time_ns;
+        begun_ns.map(|begun_ns| self.end(begun_ns))
+    }
+
+    /// No packet before this time follows.
+    fn pass(&mut self, time_ns: u64) -> Option<StepEnd> {
+        self.dispatcher.pass(time_ns).map(|begun_ns| self.end(begun_ns))
+    }
+
+    #[cold]
+    fn end(&mut self, begun_ns: u64) -> StepEnd {
+        let is_due = step_of(begun_ns) >= self.next;
+        if is_due {
+            self.next = (step_of(begun_ns) / self.every + 1).saturating_mul(self.every);
+        }
+        let snapshot = (is_due && self.dispatcher.packets() > 0).then(|| Box::new(self.dispatcher.clone()));
+        StepEnd { number: self.dispatcher.packets() + 1, begun_ns, snapshot }
+    }
+}
+
+/// Reads all sources to their ends, or until `progress` says stop. `pass` hears of time that passes without records.
 fn read<S: Source>(
     sources: impl IntoIterator<Item = S>,
     progress: &Progress,
     mut is_broken: impl FnMut() -> bool,
     damage: &mut impl FnMut(usize, S::Error),
     mut read: impl FnMut(&mut S) -> Result<usize, S::Error>,
+    mut pass: impl FnMut(u64),
 ) {
     for (number, mut source) in sources.into_iter().enumerate() {
         loop {
@@ -260,41 +420,18 @@ fn read<S: Source>(
                 return;
             }
             match read(&mut source) {
-                Ok(0) => break,
+                Ok(0) => match source.silence() {
+                    Silence::Pause { time_ns } => pass(time_ns),
+                    Silence::End { time_ns } => {
+                        time_ns.into_iter().for_each(&mut pass);
+                        break;
+                    }
+                },
                 Ok(_) => {}
                 Err(error) => damage(number, error),
             }
         }
     }
-}
-
-/// Runs the first stage.
-fn dispatch<S: Source, P: ItemProducer>(
-    sources: impl IntoIterator<Item = S>,
-    mut dispatcher: Dispatcher,
-    feed: &mut Feed<P>,
-    progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error),
-) -> Dispatcher {
-    let feed = std::cell::RefCell::new(feed);
-    read(
-        sources,
-        progress,
-        || feed.borrow().is_broken(),
-        &mut damage,
-        |source| {
-            let feed = &mut **feed.borrow_mut();
-            feed.records_in(source.memory());
-            let read = read_ahead(source, READ, |record| {
-                let place = dispatcher.locate(&record);
-                feed.record(dispatcher.packets(), place, record.time_ns);
-            });
-            feed.pause(dispatcher.packets() + 1);
-            progress.set(dispatcher.packets(), dispatcher.bytes());
-            read
-        },
-    );
-    dispatcher
 }
 
 /// Runs the second stage until its queue is drained.
@@ -324,38 +461,33 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
 }
 
 /// Runs the third stage until all queues are drained.
-fn output<D: Design<Harvest>>(
-    settings: &Settings,
+fn output<'a, D: Design<Harvest>, O: FnMut(Found<'_>)>(
+    mut collector: Collector<'a>,
     queues: Vec<Consumer<Harvest, D>>,
+    mut ends: Consumer<StepEnd, Linked>,
     mut creditor: Creditor,
-    spares: &Spares,
-    mut out: impl FnMut(&[u8]),
-) -> MainAnalyzer {
-    let mut main = MainAnalyzer::new(settings);
-    let mut merge = Merge::new(queues.len(), spares);
+    mut out: O,
+) -> (Collector<'a>, O) {
     let mut select = Select::new();
     let mut queues: Vec<_> = queues.into_iter().map(|queue| select.add(queue)).enumerate().collect();
     while select.wait().is_some() {
         queues.retain(|&(stage, queue)| {
             let closed = select[queue].is_closed();
             // An error means empty, or closed, which was checked before.
-            let _ = select[queue].try_pop_each(usize::MAX, |Harvest { lines, reports, passed }| {
-                reports.into_iter().for_each(|report| main.state_report(report));
-                merge.add(stage, lines, passed);
-            });
+            let _ = select[queue].try_pop_each(usize::MAX, |harvest| collector.add(stage, harvest));
             if closed {
                 // The same for a stage that has panicked.
-                merge.add(stage, Default::default(), u64::MAX);
+                collector.add(stage, Harvest { passed: Key::END, ..Harvest::default() });
                 select.remove(queue);
             }
             !closed
         });
-        if merge.drain(&mut out) {
-            out(&[]);
-        }
+        // What a stage has passed was told before it heard of it.
+        let _ = ends.try_pop_each(usize::MAX, |end| collector.end(end));
+        collector.drain(&mut out);
         if !queues.is_empty() {
-            creditor.tell(merge.passed());
+            creditor.tell(collector.passed());
         }
     }
-    main
+    (collector, out)
 }

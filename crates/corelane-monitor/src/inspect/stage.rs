@@ -10,6 +10,7 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
+use crate::continuous::{Continuous, Detector};
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -17,6 +18,8 @@ use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::source::LINE;
 use crate::state_report::StateReport;
+use crate::steps::{begin_of, ends_with, step_of};
+use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::conversation::Partition;
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
@@ -26,8 +29,54 @@ use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 pub(crate) struct Harvest {
     pub(super) lines: Lines,
     pub(super) reports: Vec<StateReport>,
-    /// The stage finds nothing more about packets of lesser numbers.
-    pub(super) passed: u64,
+    /// All numbers so far, for each mark that asked for them.
+    pub(super) snapshots: Vec<Numbers>,
+    /// The stage finds nothing more that comes before this.
+    pub(super) passed: Key,
+}
+
+/// What a stage has counted.
+pub(crate) type Numbers = (PartialResult, Findings);
+
+/// The scan detector of a stage.
+enum Scanner {
+    /// For captures that end.
+    Whole(SubAnalyzer),
+    /// For time that passes in steps.
+    Stepped(Box<Detector>),
+}
+
+impl Scanner {
+    fn process(&mut self, slots: &[Slot]) {
+        match self {
+            Scanner::Whole(analyzer) => analyzer.process(slots),
+            Scanner::Stepped(detector) => detector.process(slots),
+        }
+    }
+
+    fn has_reports(&self) -> bool {
+        match self {
+            Scanner::Whole(analyzer) => !analyzer.reports().is_empty(),
+            Scanner::Stepped(detector) => detector.has_reports(),
+        }
+    }
+
+    fn take_reports(&mut self) -> Vec<StateReport> {
+        match self {
+            Scanner::Whole(analyzer) => analyzer.take_reports().collect(),
+            Scanner::Stepped(detector) => detector.take_reports().collect(),
+        }
+    }
+
+    fn finish(&mut self, max_time: u64) -> PartialResult {
+        match self {
+            Scanner::Whole(analyzer) => analyzer.finish(max_time),
+            Scanner::Stepped(detector) => {
+                detector.finish(max_time);
+                detector.result()
+            }
+        }
+    }
 }
 
 /// One partition, of which there is nothing before its first packet.
@@ -41,6 +90,8 @@ struct Cell {
 /// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a
 /// hundred times its size.
 pub(super) const ENOUGH: usize = 64 << 10;
+/// The step of what happens when all steps are over.
+const LAST: u64 = u64::MAX >> 8;
 /// Slots that are gathered for the scan detector.
 const SLOTS: usize = 256;
 
@@ -53,22 +104,35 @@ pub(super) struct Stage<'a> {
     /// Packets with a header that is wrong or cut behind the addresses.
     malformed: u64,
     slots: Vec<Slot>,
-    scans: SubAnalyzer,
+    scans: Scanner,
     cells: Vec<Option<Box<Cell>>>,
     /// Where fragments are put together.
     buffer: Vec<u8>,
     chunk: Option<Chunk>,
     /// The number of the last mark.
     marked: u64,
-    passed: u64,
+    /// All steps before this are over, and what was due in them is done.
+    step: u64,
+    passed: Key,
     /// That came from the Dispatcher since the last harvest.
     has_passed: bool,
     lines: Lines,
+    snapshots: Vec<Numbers>,
     findings: Findings,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(settings: &Settings, inspection: &Inspection, run: &Run, spares: &'a Spares) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        continuous: Option<&Continuous>,
+        inspection: &Inspection,
+        run: &Run,
+        spares: &'a Spares,
+    ) -> Self {
+        let scans = match continuous {
+            None => Scanner::Whole(SubAnalyzer::new(settings, run)),
+            Some(continuous) => Scanner::Stepped(Box::new(Detector::new(settings, continuous, run))),
+        };
         Stage {
             inspection: *inspection,
             spares,
@@ -76,14 +140,16 @@ impl<'a> Stage<'a> {
             tcp: 0,
             malformed: 0,
             slots: Vec::with_capacity(SLOTS + 2),
-            scans: SubAnalyzer::new(settings, run),
+            scans,
             cells: (0..PARTITIONS).map(|_| None).collect(),
             buffer: Vec::new(),
             chunk: None,
             marked: 0,
-            passed: 0,
+            step: 0,
+            passed: Key::default(),
             has_passed: false,
             lines: Lines::default(),
+            snapshots: Vec::new(),
             findings: Findings::default(),
         }
     }
@@ -101,7 +167,7 @@ impl<'a> Stage<'a> {
                     self.chunk = Some(chunk);
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
-                Item::Mark { number, time_ns } => self.mark(number, time_ns),
+                Item::Mark { number, time_ns, snapshot } => self.mark(number, time_ns, snapshot),
                 Item::Passed { number } => {
                     self.chunk = None;
                     self.pass(number);
@@ -136,7 +202,7 @@ impl<'a> Stage<'a> {
     /// held.
     #[inline]
     pub(super) fn packet(&mut self, number: u64, frame: &Frame<'_>) {
-        self.passed = number;
+        self.passed = Key::packet(number, 0);
         let Frame { network, outermost, partition, .. } = *frame;
         let Ok(mut datagram) = datagram_at(frame.data, network, frame.wire_len) else {
             self.malformed += 1;
@@ -146,6 +212,9 @@ impl<'a> Stage<'a> {
             datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
         }
         self.detect(frame, &datagram);
+        if !self.inspection.payload {
+            return;
+        }
         let inspection = &self.inspection;
         let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
@@ -186,27 +255,64 @@ impl<'a> Stage<'a> {
     }
 
     /// Time passes, before the packet of this number.
-    pub(super) fn mark(&mut self, number: u64, time_ns: u64) {
+    pub(super) fn mark(&mut self, number: u64, time_ns: u64, snapshot: bool) {
         self.marked = number;
-        self.passed = number;
         self.has_passed = true;
-        self.each(number, |partition, records| partition.expire(time_ns, records));
+        if matches!(self.scans, Scanner::Whole(_)) {
+            self.passed = Key::mark(number, 0, 0);
+            self.each(number, 0, |partition, records| partition.expire(time_ns, records));
+            return;
+        }
+        self.passed = Key::mark(number, step_of(time_ns), 0);
+        self.end_steps(number, time_ns);
+        if snapshot {
+            let numbers = self.numbers();
+            self.snapshots.push(numbers);
+        }
+    }
+
+    /// All steps before this time are over: what is due in them expires, step by step.
+    fn end_steps(&mut self, number: u64, begun_ns: u64) {
+        self.scans.process(&self.slots);
+        self.slots.clear();
+        let Scanner::Stepped(detector) = &mut self.scans else { return };
+        detector.pass(begun_ns);
+        while let Some(step) = self.next_due().filter(|&step| begin_of(step + 1) <= begun_ns) {
+            let end_ns = begin_of(step + 1);
+            self.each(number, step, |partition, records| {
+                // What is done may leave something else that is due.
+                while let Some(due) = partition.next_due().filter(|&due| due <= end_ns) {
+                    partition.expire(end_ns, records);
+                    if partition.next_due() == Some(due) {
+                        break;
+                    }
+                }
+            });
+            self.step = step + 1;
+        }
+        self.step = self.step.max(step_of(begun_ns));
+    }
+
+    /// The first step, of those that are not over, at whose end something expires.
+    fn next_due(&self) -> Option<u64> {
+        let due = self.cells.iter().flatten().filter_map(|cell| cell.partition.next_due());
+        due.map(ends_with).filter(|&step| step >= self.step).min()
     }
 
     /// The next packet has this number at least.
     pub(super) fn pass(&mut self, number: u64) {
-        self.passed = self.passed.max(number);
+        self.passed = self.passed.max(Key::mark(number, 0, 0));
         self.has_passed = true;
     }
 
-    fn each(&mut self, number: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
+    fn each(&mut self, number: u64, step: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
             let Cell { partition: state, named, most_bytes } = &mut **cell;
             let bytes = [state.conversations().reserved_bytes(), state.fragments().reserved_bytes()];
             most_bytes.iter_mut().zip(bytes).for_each(|(most, bytes)| *most = bytes.max(*most));
             let mut records = Records {
-                key: Key::mark(number, partition),
+                key: Key::mark(number, step, partition),
                 partition,
                 named,
                 wanted: self.inspection.events,
@@ -224,7 +330,7 @@ impl<'a> Stage<'a> {
 
     /// Whether there is anything to be taken that others wait for.
     pub(super) fn has_news(&self) -> bool {
-        self.has_passed || !self.lines.is_empty() || !self.scans.reports().is_empty()
+        self.has_passed || !self.lines.is_empty() || self.scans.has_reports()
     }
 
     /// Takes what was found so far.
@@ -237,18 +343,35 @@ impl<'a> Stage<'a> {
             true => Lines::default(),
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
-        Harvest { lines, reports: self.scans.take_reports().collect(), passed: self.passed }
+        let snapshots = std::mem::take(&mut self.snapshots);
+        Harvest { lines, reports: self.scans.take_reports(), snapshots, passed: self.passed }
     }
 
     /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
     pub(super) fn finish(&mut self, packets: u64, max_time: u64) -> (PartialResult, Findings) {
         self.scans.process(&self.slots);
         self.slots.clear();
-        self.each(packets + 1, |partition, records| partition.finish(records));
-        self.passed = u64::MAX;
-        let mut findings = std::mem::take(&mut self.findings);
-        for cell in self.cells.drain(..).flatten() {
-            let Cell { partition, most_bytes, .. } = *cell;
+        self.each(packets + 1, LAST, |partition, records| partition.finish(records));
+        self.passed = Key::END;
+        let mut result = self.scans.finish(max_time);
+        (result.tcp, result.malformed) = (self.tcp, self.malformed);
+        (result, self.findings())
+    }
+
+    /// The numbers so far, where time passes in steps.
+    fn numbers(&self) -> Numbers {
+        let mut result = match &self.scans {
+            Scanner::Stepped(detector) => detector.result(),
+            Scanner::Whole(_) => PartialResult::new(Talkers::new(0, self.keys)),
+        };
+        (result.tcp, result.malformed) = (self.tcp, self.malformed);
+        (result, self.findings())
+    }
+
+    fn findings(&self) -> Findings {
+        let mut findings = self.findings.clone();
+        for cell in self.cells.iter().flatten() {
+            let Cell { partition, most_bytes, .. } = &**cell;
             findings.conversations.add(partition.conversations().counts());
             findings.fragments.add(partition.fragments().counts());
             findings.others += partition.others();
@@ -256,8 +379,6 @@ impl<'a> Stage<'a> {
             findings.conversation_bytes += most_bytes[0] as u64;
             findings.fragment_bytes += most_bytes[1] as u64;
         }
-        let mut result = self.scans.finish(max_time);
-        (result.tcp, result.malformed) = (self.tcp, self.malformed);
-        (result, findings)
+        findings
     }
 }

@@ -154,7 +154,7 @@ proptest! {
         let report = Capture::of(&packets).run(&settings);
         let findings = Findings {
             flows: report.flows,
-            pairs: report.pairs,
+            pairs: report.pairs.unwrap_or_default(),
             rejected: report.rejected,
             unanswered: report.unanswered,
             alerts: report.alerts,

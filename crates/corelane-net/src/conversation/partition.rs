@@ -90,6 +90,11 @@ impl<A: Application> Partition<A> {
         self.conversations.expire(mark_ns, observer);
     }
 
+    /// The least mark at which [`expire`](Partition::expire) would give something up.
+    pub fn next_due(&self) -> Option<u64> {
+        self.fragments.next_due().into_iter().chain(self.conversations.next_due()).min()
+    }
+
     /// Ends the capture. See [`Conversations::finish`].
     pub fn finish(&mut self, observer: &mut impl Observer<A>) {
         self.fragments.finish();

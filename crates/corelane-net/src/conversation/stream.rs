@@ -225,6 +225,13 @@ impl<A: Application> Extra<A> {
         size_of::<Self>() + ALLOCATION + self.application.heap_bytes() + waiting
     }
 
+    /// The time from which a hole of this side is too old, as [`Turn::expire`] judges it.
+    pub(super) fn due(&self, side: Side, marks: &[Marks; 2], limits: &Limits) -> Option<u64> {
+        let waiting = self.waiting[side.index()].as_ref()?;
+        let waits_for_time = !marks[side.index()].has(ACKED) && !waiting.pieces.is_empty();
+        waits_for_time.then(|| waiting.since_ns.saturating_add(limits.hole_timeout_ns))
+    }
+
     /// Whether at least one side has a hole.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {

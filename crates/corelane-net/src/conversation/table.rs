@@ -69,8 +69,11 @@ pub struct Conversations<A: Application> {
     shared: Shared<A::Found>,
 }
 
+/// Nanoseconds of a tick.
+const TICK: u64 = 1 << 30;
+
 fn tick(time_ns: u64) -> Tick {
-    Tick::try_from(time_ns >> 30).unwrap_or(Tick::MAX)
+    Tick::try_from(time_ns / TICK).unwrap_or(Tick::MAX)
 }
 
 impl<A: Application> Conversations<A> {
@@ -190,23 +193,43 @@ impl<A: Application> Conversations<A> {
             }
             self.settle(number, false);
         }
-        let limits = self.shared.limits;
-        let timeouts = [
-            (Class::Closed, limits.closed_timeout_ns),
-            (Class::Unconfirmed, limits.unconfirmed_timeout_ns),
-            (Class::Udp, limits.udp_timeout_ns),
-            (Class::Tcp, limits.tcp_timeout_ns),
-        ];
-        for (class, timeout_ns) in timeouts {
+        for (class, timeout_ns) in self.timeouts() {
             // A tick counts only when the next one has begun, so that no conversation times out early.
             while let Some(number) = self.oldest(class)
                 && let behind = tick(self.clock) - self.entries.get(number).conversation.touched
-                && u64::from(behind.saturating_sub(1)) << 30 >= timeout_ns
+                && u64::from(behind.saturating_sub(1)) * TICK >= timeout_ns
             {
                 self.remove(number, Reason::TimedOut, observer);
             }
         }
         self.make_room(observer, |_| 0);
+    }
+
+    /// The least mark at which [`expire`](Conversations::expire) would give something up; `None` if nothing waits for
+    /// time to pass.
+    pub fn next_due(&self) -> Option<u64> {
+        let timeouts = self.timeouts().into_iter().filter_map(|(class, timeout_ns)| {
+            let touched = self.entries.get(self.oldest(class)?).conversation.touched;
+            let ticks = u64::from(touched) + 1 + timeout_ns.div_ceil(TICK);
+            Some(ticks.saturating_mul(TICK))
+        });
+        let holes = self.holding.iter().flat_map(|&number| {
+            let Entry { conversation, extra } = self.entries.get(number);
+            let limits = &self.shared.limits;
+            Side::BOTH.into_iter().filter_map(move |side| extra.as_ref()?.due(side, &conversation.marks, limits))
+        });
+        timeouts.chain(holes).min()
+    }
+
+    /// The classes in the order in which they expire, and their time-outs.
+    fn timeouts(&self) -> [(Class, u64); 4] {
+        let limits = &self.shared.limits;
+        [
+            (Class::Closed, limits.closed_timeout_ns),
+            (Class::Unconfirmed, limits.unconfirmed_timeout_ns),
+            (Class::Udp, limits.udp_timeout_ns),
+            (Class::Tcp, limits.tcp_timeout_ns),
+        ]
     }
 
     /// Ends the capture, and every conversation with it. Gives all memory back.
@@ -876,7 +899,19 @@ mod tests {
                     }
                     Step::Mark(seconds) => {
                         time_ns += seconds << 30;
+                        // Nothing is given up before it is due, and something then.
+                        while let Some(due) = table.next_due().filter(|&due| due <= time_ns) {
+                            let before = (table.len(), *table.counts());
+                            table.expire(due.saturating_sub(1).max(table.clock), &mut counter);
+                            if table.clock < due {
+                                prop_assert_eq!(before, (table.len(), *table.counts()));
+                            }
+                            table.expire(due, &mut counter);
+                            prop_assert_ne!(before, (table.len(), *table.counts()));
+                        }
+                        let before = (table.len(), *table.counts());
                         table.expire(time_ns, &mut counter);
+                        prop_assert_eq!(before, (table.len(), *table.counts()));
                     }
                 }
                 check(&table);

@@ -1,0 +1,432 @@
+//! The state of the address pairs of a stage, in tables whose entries get old.
+//!
+//! | table | an entry is over |
+//! |---|---|
+//! | flows | [`TCP_S`] or [`UDP_S`] after the last packet, [`CLOSED_S`] after that of a closed one |
+//! | attempts | an answered one at once; a failed one when its failure is forgotten |
+//! | probes | when their failure or answer is forgotten |
+//!
+//! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
+//! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
+//! full table drops what is over before it grows.
+
+use super::Continuous;
+use crate::analyzer::attempts::{self, Attempt, Step};
+use crate::analyzer::family::Family;
+use crate::analyzer::probes::{self, Event};
+use crate::key::Key;
+use crate::partial_result::PartialResult;
+use crate::room::Room;
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::slot::{PARTITIONS, Slot};
+use crate::state_report::{Failure, StateReport, Verdict};
+use crate::steps::{begin_of, step_of};
+use crate::table::Table;
+use crate::talkers::Talkers;
+use bytemuck::Zeroable;
+use corelane_net::decode::UDP;
+use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
+use std::collections::BTreeMap;
+
+/// How long a TCP flow lasts after its last packet, in seconds.
+const TCP_S: u64 = 300;
+/// The same for UDP.
+const UDP_S: u64 = 60;
+/// The same for a TCP flow that was reset or that both ends have closed.
+const CLOSED_S: u64 = 5;
+/// How long a UDP key may go without an answer, in seconds.
+const ASKED_S: u64 = 60;
+
+/// Slots that are walked at a time, so that what they need is fetched while others are worked on.
+const CHUNK: usize = 64;
+
+/// What a detector has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// TCP and UDP packets.
+    packets: u64,
+    /// Flows begun.
+    flows: u64,
+    rejected: u64,
+    unanswered: u64,
+    /// Flows that left a full table before they were over.
+    evicted_flows: u64,
+    /// The same of attempts and probes: their failures are not known any longer.
+    evicted_failures: u64,
+}
+
+/// A flow, as far as its beginning and its end are concerned.
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
+struct Seen {
+    /// The step of its last packet.
+    touched: u64,
+    /// [`LIVE`] and the following; the lowest bits are the beginning that [`probes`] keeps.
+    marks: u64,
+}
+
+const BEGINNING: u64 = 3;
+/// There was a packet: an entry of zeros is new.
+const LIVE: u64 = 1 << 2;
+/// The end with the lesser address and port has closed …
+const LESSER_CLOSED: u64 = 1 << 3;
+/// … and the other.
+const GREATER_CLOSED: u64 = 1 << 4;
+const BOTH_CLOSED: u64 = LESSER_CLOSED | GREATER_CLOSED;
+const IS_UDP: u64 = 1 << 5;
+
+impl Seen {
+    fn is_closed(&self) -> bool {
+        self.marks & BOTH_CLOSED == BOTH_CLOSED
+    }
+
+    #[inline(always)]
+    fn is_over(&self, now: u64) -> bool {
+        let lasts = if self.marks & IS_UDP != 0 {
+            UDP_S
+        } else if self.is_closed() {
+            CLOSED_S
+        } else {
+            TCP_S
+        };
+        now.saturating_sub(self.touched) > lasts || self.marks == 0
+    }
+}
+
+/// A key that was asked by a probe.
+#[derive(Clone, Copy, Debug, Default, Zeroable)]
+struct Asked {
+    /// The time of the first probe.
+    time: u64,
+    state: Asking,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
+#[repr(u64)]
+enum Asking {
+    /// The entry was made this moment.
+    #[default]
+    New,
+    /// No datagram came back yet.
+    Waiting,
+    /// A datagram came back.
+    Answered,
+    /// What became of it was reported.
+    Told,
+}
+
+/// What is due at the end of a step: keys, with their partitions.
+#[derive(Debug)]
+struct Due<K> {
+    attempts: Vec<(u8, K)>,
+    probes: Vec<(u8, K)>,
+}
+
+impl<K> Default for Due<K> {
+    fn default() -> Self {
+        Due { attempts: Vec::new(), probes: Vec::new() }
+    }
+}
+
+type PerPartition<T> = Box<[T; PARTITIONS]>;
+
+fn per_partition<T: Default>() -> PerPartition<T> {
+    Box::new(std::array::from_fn(|_| T::default()))
+}
+
+/// One address family's state.
+#[derive(Debug)]
+struct Tables<A: Family> {
+    flows: PerPartition<Table<A::Key, Seen, A::FlowAlign>>,
+    attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
+    probes: PerPartition<Table<A::Key, Asked, A::AttemptAlign>>,
+    due: BTreeMap<u64, Due<A::Key>>,
+}
+
+/// What both address families share.
+#[derive(Debug)]
+struct Common {
+    settings: Settings,
+    continuous: Continuous,
+    run: Run,
+    /// The current step.
+    now: u64,
+    counts: Counts,
+    outbox: Vec<StateReport>,
+}
+
+/// The state of some partitions, with the work that their packets and steps cause.
+#[derive(Debug)]
+pub(crate) struct Detector {
+    common: Common,
+    v4: Tables<u32>,
+    v6: Tables<u128>,
+}
+
+impl Detector {
+    pub(crate) fn new(settings: &Settings, continuous: &Continuous, run: &Run) -> Self {
+        let run = Run { room: Room::of(settings), ..run.clone() };
+        let (settings, continuous) = (settings.clone(), *continuous);
+        let common = Common { settings, continuous, run, now: 0, counts: Counts::default(), outbox: Vec::new() };
+        Detector { common, v4: Tables::default(), v6: Tables::default() }
+    }
+
+    /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole.
+    pub(crate) fn process(&mut self, mut slots: &[Slot]) {
+        while !slots.is_empty() {
+            let cuts = slots.get(CHUNK).is_some_and(Slot::is_v6_rest);
+            let (chunk, behind) = slots.split_at(slots.len().min(CHUNK + usize::from(cuts)));
+            let packets = || chunk.iter().enumerate().filter(|(_, slot)| !slot.is_v6_rest());
+            for (i, slot) in packets() {
+                match slot.is_v6() {
+                    false => self.v4.fetch(chunk, i, &self.common),
+                    true => self.v6.fetch(chunk, i, &self.common),
+                }
+            }
+            for (i, slot) in packets() {
+                self.common.counts.packets += 1;
+                match slot.is_v6() {
+                    false => self.v4.packet(chunk, i, &mut self.common),
+                    true => self.v6.packet(chunk, i, &mut self.common),
+                }
+            }
+            slots = behind;
+        }
+    }
+
+    /// All steps before this time are over.
+    pub(crate) fn pass(&mut self, begun_ns: u64) {
+        let Detector { common, v4, v6 } = self;
+        v4.pass(begun_ns, common);
+        v6.pass(begun_ns, common);
+        common.now = common.now.max(step_of(begun_ns));
+    }
+
+    /// The run is over at this time: all that is open fails.
+    pub(crate) fn finish(&mut self, time_ns: u64) {
+        let Detector { common, v4, v6 } = self;
+        v4.judge(u64::MAX, time_ns, common);
+        v6.judge(u64::MAX, time_ns, common);
+    }
+
+    /// The counts so far.
+    pub(crate) fn result(&self) -> PartialResult {
+        let counts = &self.common.counts;
+        let mut result = PartialResult::new(Talkers::new(0, self.common.run.keys));
+        result.packets = counts.packets;
+        result.flows = counts.flows;
+        result.rejected = counts.rejected;
+        result.unanswered = counts.unanswered;
+        result.evicted_flows = counts.evicted_flows;
+        result.evicted_failures = counts.evicted_failures;
+        result
+    }
+
+    /// Whether there are reports to be taken.
+    pub(crate) fn has_reports(&self) -> bool {
+        !self.common.outbox.is_empty()
+    }
+
+    /// Takes the reports.
+    pub(crate) fn take_reports(&mut self) -> std::vec::Drain<'_, StateReport> {
+        self.common.outbox.drain(..)
+    }
+}
+
+impl Common {
+    /// Reports what became of a key.
+    fn tell<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
+        let tried = A::tried(key);
+        let ignored = &self.settings.ignored;
+        if !ignored.is_empty() && ignored.has(tried.source.ip(), tried.destination.ip()) {
+            return;
+        }
+        match verdict {
+            Verdict::Failed(Failure::Rejected) if tried.probe.is_none() => self.counts.rejected += 1,
+            Verdict::Failed(_) if tried.probe.is_none() => self.counts.unanswered += 1,
+            _ => {}
+        }
+        self.outbox.push(A::state_report(tried, time_ns, verdict));
+    }
+
+    /// Whether what was told with this time is forgotten.
+    fn forgets(&self, time_ns: u64) -> bool {
+        forgets(self.now, time_ns, self.continuous.forget_s)
+    }
+}
+
+fn forgets(now: u64, time_ns: u64, forget_s: u64) -> bool {
+    now.saturating_sub(step_of(time_ns)) > forget_s
+}
+
+impl<A: Family> Default for Tables<A> {
+    fn default() -> Self {
+        Tables { flows: per_partition(), attempts: per_partition(), probes: per_partition(), due: BTreeMap::new() }
+    }
+}
+
+/// The hash of a flow, of which the slot has the upper half: the one that says where it lies.
+#[inline(always)]
+fn flow_hash(slot: &Slot) -> u64 {
+    u64::from(slot.flow_hash()) << 32
+}
+
+impl<A: Family> Tables<A> {
+    /// Starts to fetch what the packet at this slot needs.
+    #[inline(always)]
+    fn fetch(&self, chunk: &[Slot], i: usize, common: &Common) {
+        let partition = usize::from(chunk[i].partition());
+        self.flows[partition].prefetch(flow_hash(&chunk[i]));
+        if attempts::touches(&chunk[i]) != 0 {
+            self.attempts[partition].prefetch(A::attempt_key(chunk, i).hash(&common.run.keys));
+        }
+    }
+
+    /// Processes the packet that begins at this slot.
+    #[inline(always)]
+    fn packet(&mut self, chunk: &[Slot], i: usize, common: &mut Common) {
+        let slot = &chunk[i];
+        let (partition, flags, now) = (slot.partition(), slot.flags(), common.now);
+        let is_udp = slot.protocol() == UDP;
+        let flows = &mut self.flows[usize::from(partition)];
+        common.counts.evicted_flows +=
+            flows.renew(&common.run, common.run.room.flows(A::ENTRY), |flow| flow.is_over(now), |flow| flow.touched);
+        let flow = flows.entry(&common.run, &A::flow_key(chunk, i), flow_hash(slot));
+        let begins = flags & (SYN | ACK) == SYN;
+        let is_first = flow.is_over(now) || flow.is_closed() && begins;
+        if is_first {
+            common.counts.flows += 1;
+            *flow = Seen { touched: now, marks: LIVE | if is_udp { IS_UDP } else { 0 } };
+        }
+        flow.touched = now;
+        if flags & (FIN | RST) != 0 {
+            let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
+            flow.marks |= if flags & RST != 0 { BOTH_CLOSED } else { closes };
+        }
+        let mut event = None;
+        if common.settings.probes && probes::may_probe(slot) != 0 {
+            if is_udp {
+                let (beginning, found) =
+                    probes::datagram(flow.marks & BEGINNING, slot, A::by_lesser(chunk, i), A::is_to_many(chunk, i));
+                flow.marks = flow.marks & !BEGINNING | beginning;
+                event = found;
+            } else {
+                event = is_first.then_some(Event::Probe);
+            }
+        }
+        if attempts::touches(slot) != 0 {
+            self.attempt(chunk, i, begins, common);
+        }
+        if let Some(event) = event {
+            self.probe(chunk, i, event, common);
+        }
+    }
+
+    fn attempt(&mut self, chunk: &[Slot], i: usize, begins: bool, common: &mut Common) {
+        let slot = &chunk[i];
+        let key = A::attempt_key(chunk, i);
+        let table = &mut self.attempts[usize::from(slot.partition())];
+        if begins {
+            let is_over = |attempt: &Attempt| attempt.failed().is_some_and(|time| common.forgets(time));
+            let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, Attempt::time);
+            if let Some(position) = table.find(&key, key.hash(&common.run.keys)) {
+                let attempt = table.value_at(position);
+                if is_over(attempt) {
+                    *attempt = Attempt::default();
+                }
+            }
+            common.counts.evicted_failures += evicted;
+        }
+        match attempts::step(table, &common.run, &common.settings, &key, slot) {
+            Step::Nothing => {}
+            Step::Opened => {
+                let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
+                self.due.entry(step_of(deadline)).or_default().attempts.push((slot.partition(), key));
+            }
+            Step::Failed(failure, time_ns) => common.tell::<A>(&key, time_ns, Verdict::Failed(failure)),
+        }
+    }
+
+    fn probe(&mut self, chunk: &[Slot], i: usize, event: Event, common: &mut Common) {
+        let slot = &chunk[i];
+        let key = A::probe_key(chunk, i, probes::kind(slot), event == Event::Answer);
+        let hash = key.hash(&common.run.keys);
+        let table = &mut self.probes[usize::from(slot.partition())];
+        if event == Event::Answer {
+            if let Some(position) = table.find(&key, hash)
+                && let asked = table.value_at(position)
+                && asked.state == Asking::Waiting
+            {
+                asked.state = Asking::Answered;
+            }
+            return;
+        }
+        let is_over = |asked: &Asked| asked.state == Asking::Told && common.forgets(asked.time);
+        let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, |asked| asked.time);
+        let asked = table.entry(&common.run, &key, hash);
+        let is_new = asked.state == Asking::New || is_over(asked);
+        common.counts.evicted_failures += evicted;
+        if !is_new {
+            return;
+        }
+        let time = slot.time_ns();
+        if slot.protocol() == UDP {
+            *asked = Asked { time, state: Asking::Waiting };
+            self.due.entry(judged(time)).or_default().probes.push((slot.partition(), key));
+        } else {
+            *asked = Asked { time, state: Asking::Told };
+            common.tell::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
+        }
+    }
+
+    /// All steps before this time are over.
+    fn pass(&mut self, begun_ns: u64, common: &mut Common) {
+        while let Some((&step, _)) = self.due.first_key_value()
+            && begin_of(step + 1) <= begun_ns
+        {
+            self.judge(step, begin_of(step + 1), common);
+        }
+    }
+
+    /// Judges all that is due up to this step. No packet before `time_ns` follows.
+    fn judge(&mut self, step: u64, time_ns: u64, common: &mut Common) {
+        while let Some(due) = self.due.first_entry()
+            && *due.key() <= step
+        {
+            let (step, Due { attempts, probes }) = due.remove_entry();
+            for (partition, key) in attempts {
+                let table = &mut self.attempts[usize::from(partition)];
+                let Some(position) = table.find(&key, key.hash(&common.run.keys)) else { continue };
+                let attempt = table.value_at(position);
+                // It may have been answered, and another one opened.
+                if !attempt.is_open() || step_of(attempt.deadline(&common.settings)) != step {
+                    continue;
+                }
+                if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
+                    common.tell::<A>(&key, time_ns, Verdict::Failed(failure));
+                }
+            }
+            for (partition, key) in probes {
+                let table = &mut self.probes[usize::from(partition)];
+                let Some(position) = table.find(&key, key.hash(&common.run.keys)) else { continue };
+                let asked = table.value_at(position);
+                if judged(asked.time) != step {
+                    continue;
+                }
+                let verdict = match asked.state {
+                    Asking::Waiting => Verdict::Failed(Failure::Unanswered),
+                    Asking::Answered => Verdict::Answered,
+                    Asking::New | Asking::Told => continue,
+                };
+                let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
+                *asked = Asked { time, state: Asking::Told };
+                common.tell::<A>(&key, time, verdict);
+            }
+        }
+    }
+}
+
+/// The step at whose end a UDP key is judged that was asked at this time.
+fn judged(time_ns: u64) -> u64 {
+    step_of(time_ns.saturating_add(begin_of(ASKED_S)))
+}

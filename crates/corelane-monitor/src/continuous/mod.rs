@@ -1,0 +1,42 @@
+//! The scan detector for runs without an end: its memory does not grow with time.
+//!
+//! Time passes in [steps](crate::Steps), and only the end of a step expires anything. So the answer depends on the
+//! packets alone, and neither on the number of stages nor on how long the wire was silent.
+//!
+//! 1. A stage (`detector.rs`) holds flows, attempts and asked UDP keys of whole partitions, as the
+//!    [SubAnalyzer](crate::SubAnalyzer) does, by the same rules. It forgets each some time after its last packet or its
+//!    failure. It reports each failure in the step of its time.
+//! 2. The output stage (`scans.rs`) takes the failures of a step when all stages have passed it, in order of time. It
+//!    counts them by group and says which groups are scans.
+//!
+//! # Why the answer is always the same
+//!
+//! - What is over is judged by steps alone when it is met: an entry that is over counts as new. When it is removed
+//!   from its table changes nothing but memory.
+//! - The failures of a step are sorted without ties before they count.
+//! - Where a limit of memory is met, the oldest leave a table first, by their times.
+
+mod detector;
+mod scans;
+
+pub(crate) use detector::Detector;
+pub(crate) use scans::Scans;
+pub use scans::{ScanEvent, ScanState};
+
+/// The settings of a run without an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continuous {
+    /// How long a failure counts after its time, in seconds.
+    pub forget_s: u64,
+    /// How long a scan that was alerted is only counted, in seconds.
+    pub suppress_s: u64,
+    /// The seconds between two [snapshots](crate::Found::Snapshot).
+    pub snapshot_s: u64,
+}
+
+impl Default for Continuous {
+    /// Failures count for 15 minutes, scans are alerted once an hour, and there is a snapshot every 10 seconds.
+    fn default() -> Self {
+        Continuous { forget_s: 15 * 60, suppress_s: 60 * 60, snapshot_s: 10 }
+    }
+}

@@ -1,0 +1,308 @@
+//! Scans among the failures of all stages, step by step.
+//!
+//! A failure counts in two groups: that of its source and destination, whose members are ports, and that of its source
+//! and port, whose members are destinations. A group
+//!
+//! 1. keeps its latest failures, at most one more than the threshold, each for the time after which it is forgotten;
+//! 2. is a scan when it has more than the threshold. A group of UDP keys is none while at least one key of five was
+//!    answered since the first of the failures that it keeps. Answers before that say nothing about them;
+//! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
+//!    there were, and is gone: if the scan goes on it is alerted anew.
+
+use super::Continuous;
+use crate::hash::HashKeys;
+use crate::probe::Probe;
+use crate::report::Alert;
+use crate::settings::Settings;
+use crate::state_report::{StateReport, Told};
+use crate::steps::step_of;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::IpAddr;
+
+/// News of a scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanEvent {
+    /// The kind of the probes; `None` for SYNs.
+    pub probe: Option<Probe>,
+    /// The scan. Its time is that of the failure by which it was found, also when it has ended. Its count is that of
+    /// the failures by which it was found or, at its end, of all.
+    pub scan: Alert,
+    /// Whether it was found or has ended.
+    pub state: ScanState,
+}
+
+/// What has become of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanState {
+    /// It was found.
+    Found,
+    /// It was counted for as long as scans are not alerted again.
+    Ended {
+        /// The time of its last failure, in nanoseconds since the epoch.
+        last_ns: u64,
+    },
+}
+
+/// A group one less whose number of answers is at least this part of its failures is no scan.
+const ONE_OF: usize = 5;
+
+/// Source, kind and target.
+type Key = (IpAddr, Option<Probe>, Target);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Target {
+    Host(IpAddr),
+    Port(u16),
+}
+
+/// The member of a group: what its target leaves open.
+type Member = Target;
+
+#[derive(Debug)]
+struct Group {
+    /// Failures and their members, in order of time.
+    failures: VecDeque<(u64, Member)>,
+    /// The times of the latest answers, if there are failures; no more than decide.
+    answers: VecDeque<u64>,
+    quiet: Option<Quiet>,
+    /// The step at whose end it is to be looked at.
+    due: u64,
+}
+
+/// A scan that was alerted.
+#[derive(Clone, Copy, Debug)]
+struct Quiet {
+    found_ns: u64,
+    last_ns: u64,
+    count: u64,
+}
+
+/// The groups of all sources.
+#[derive(Debug)]
+pub(crate) struct Scans {
+    thresholds: [usize; 2],
+    continuous: Continuous,
+    groups: HashMap<Key, Group, HashKeys>,
+    /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
+    due: BTreeMap<u64, Vec<Key>>,
+    /// The reports of each step that is not over.
+    pending: BTreeMap<u64, Vec<StateReport>>,
+    most_groups: usize,
+    evicted: u64,
+    /// Scans found, by SYNs and by other probes.
+    found: [u64; 2],
+}
+
+impl Scans {
+    pub(crate) fn new(settings: &Settings, continuous: &Continuous) -> Self {
+        let threshold = |threshold: u64| usize::try_from(threshold).unwrap_or(usize::MAX);
+        Scans {
+            thresholds: [threshold(settings.vertical_threshold), threshold(settings.horizontal_threshold)],
+            continuous: *continuous,
+            groups: HashMap::with_hasher(HashKeys::random()),
+            due: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            most_groups: crate::room::groups(settings),
+            evicted: 0,
+            found: [0; 2],
+        }
+    }
+
+    /// Takes a report, in any order. It counts when its step is over.
+    pub(crate) fn report(&mut self, report: StateReport) {
+        self.pending.entry(step_of(report.time_ns())).or_default().push(report);
+    }
+
+    /// The first step at whose end there is something to be done.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let pending = self.pending.first_key_value().map(|(&step, _)| step);
+        pending.into_iter().chain(self.due.first_key_value().map(|(&step, _)| step)).min()
+    }
+
+    /// A step is over, and all before it. `news` gets what has become of scans, in order.
+    pub(crate) fn end(&mut self, step: u64, mut news: impl FnMut(ScanEvent)) {
+        let mut events = Vec::new();
+        while let Some(pending) = self.pending.first_entry()
+            && *pending.key() <= step
+        {
+            let mut reports = pending.remove();
+            reports.sort_unstable_by_key(order);
+            reports.into_iter().for_each(|report| self.count(&report, &mut events));
+        }
+        while let Some(due) = self.due.first_entry()
+            && *due.key() <= step
+        {
+            let (due, keys) = due.remove_entry();
+            keys.into_iter().for_each(|key| self.look(key, due, &mut events));
+        }
+        self.evict();
+        events.sort_unstable_by_key(ScanEvent::order);
+        events.into_iter().for_each(&mut news);
+    }
+
+    /// The run is over: all that is left counts, and every scan that is not over ends.
+    pub(crate) fn finish(&mut self, mut news: impl FnMut(ScanEvent)) {
+        self.end(u64::MAX - 1, &mut news);
+    }
+
+    fn count(&mut self, report: &StateReport, events: &mut Vec<ScanEvent>) {
+        let (source, port, time_ns) = (report.source(), report.port(), report.time_ns());
+        let (host, port) = (Target::Host(report.destination()), Target::Port(port));
+        for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
+            match report.told() {
+                Told::Failed(probe) => {
+                    self.failed((source, probe, target), member, time_ns, threshold, events);
+                }
+                Told::Answered(probe) => {
+                    if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
+                        group.answered(time_ns, threshold);
+                    }
+                }
+                Told::Sent { .. } => {}
+            }
+        }
+    }
+
+    fn failed(&mut self, key: Key, member: Member, time_ns: u64, threshold: usize, events: &mut Vec<ScanEvent>) {
+        let (forget_s, suppress_s) = (self.continuous.forget_s, self.continuous.suppress_s);
+        let queue = &mut self.due;
+        let group = self.groups.entry(key).or_insert_with(|| {
+            let due = step_of(time_ns).saturating_add(forget_s);
+            queue.entry(due).or_default().push(key);
+            Group { failures: VecDeque::new(), answers: VecDeque::new(), quiet: None, due }
+        });
+        if let Some(quiet) = &mut group.quiet {
+            quiet.count += 1;
+            quiet.last_ns = quiet.last_ns.max(time_ns);
+            return;
+        }
+        group.forget(step_of(time_ns), forget_s);
+        if group.failures.iter().any(|&(_, known)| known == member) {
+            return;
+        }
+        if group.failures.len() > threshold {
+            group.failures.pop_front();
+            group.tidy();
+        }
+        group.failures.push_back((time_ns, member));
+        if group.failures.len() <= threshold || group.failures.len() <= (ONE_OF - 1) * group.answers.len() {
+            return;
+        }
+        let count = group.failures.len() as u64;
+        group.failures = VecDeque::new();
+        group.answers = VecDeque::new();
+        group.quiet = Some(Quiet { found_ns: time_ns, last_ns: time_ns, count });
+        group.due = step_of(time_ns).saturating_add(suppress_s);
+        queue.entry(group.due).or_default().push(key);
+        self.found[usize::from(key.1.is_some())] += 1;
+        events.push(ScanEvent::new(key, count, time_ns, ScanState::Found));
+    }
+
+    /// Looks at a group that is due at the end of this step.
+    fn look(&mut self, key: Key, step: u64, events: &mut Vec<ScanEvent>) {
+        let Some(group) = self.groups.get_mut(&key).filter(|group| group.due == step) else { return };
+        let due = match &group.quiet {
+            Some(quiet) => {
+                let state = ScanState::Ended { last_ns: quiet.last_ns };
+                events.push(ScanEvent::new(key, quiet.count, quiet.found_ns, state));
+                None
+            }
+            None => {
+                group.forget(step.saturating_add(1), self.continuous.forget_s);
+                group.failures.back().map(|&(time_ns, _)| step_of(time_ns).saturating_add(self.continuous.forget_s))
+            }
+        };
+        match due {
+            Some(due) => {
+                group.due = due;
+                self.due.entry(due).or_default().push(key);
+            }
+            None => drop(self.groups.remove(&key)),
+        }
+    }
+
+    /// Gives up the older half of the groups that are not alerted, if there are too many.
+    fn evict(&mut self) {
+        if self.groups.len() <= self.most_groups {
+            return;
+        }
+        let latest = |group: &Group| group.failures.back().map_or(0, |&(time_ns, _)| time_ns);
+        let mut groups: Vec<_> = self.groups.iter().filter(|(_, group)| group.quiet.is_none()).collect();
+        groups.sort_unstable_by_key(|(key, group)| (latest(group), **key));
+        groups.truncate(groups.len().div_ceil(2));
+        let old: Vec<Key> = groups.into_iter().map(|(key, _)| *key).collect();
+        self.evicted += old.len() as u64;
+        for key in old {
+            self.groups.remove(&key);
+        }
+        self.due.retain(|_, keys| {
+            keys.retain(|key| self.groups.contains_key(key));
+            !keys.is_empty()
+        });
+    }
+
+    /// The number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// How many groups were given up for want of memory.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Scans found, by SYNs and by other probes.
+    pub(crate) fn found(&self) -> [u64; 2] {
+        self.found
+    }
+}
+
+/// The order in which the reports of a step count.
+fn order(report: &StateReport) -> impl Ord + use<> {
+    let is_answer = matches!(report.told(), Told::Answered(_));
+    (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_answer)
+}
+
+impl Group {
+    /// Forgets failures that do not count in this step.
+    fn forget(&mut self, now: u64, forget_s: u64) {
+        while self.failures.front().is_some_and(|&(time_ns, _)| now.saturating_sub(step_of(time_ns)) > forget_s) {
+            self.failures.pop_front();
+        }
+        self.tidy();
+    }
+
+    /// Forgets answers before the first failure.
+    fn tidy(&mut self) {
+        let since = self.failures.front().map_or(u64::MAX, |&(time_ns, _)| time_ns);
+        while self.answers.front().is_some_and(|&time_ns| time_ns < since) {
+            self.answers.pop_front();
+        }
+    }
+
+    fn answered(&mut self, time_ns: u64, threshold: usize) {
+        if self.failures.is_empty() {
+            return;
+        }
+        self.answers.push_back(time_ns);
+        // So many decide for all failures that there may be.
+        if self.answers.len() > threshold.saturating_add(1).div_ceil(ONE_OF - 1) {
+            self.answers.pop_front();
+        }
+    }
+}
+
+impl ScanEvent {
+    fn new((source, probe, target): Key, count: u64, time_ns: u64, state: ScanState) -> Self {
+        let scan = match target {
+            Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
+            Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
+        };
+        ScanEvent { probe, scan, state }
+    }
+
+    /// The order of news of one step: those of scans that have ended come last.
+    fn order(&self) -> impl Ord + use<> {
+        (self.state != ScanState::Found, self.scan.order(), self.probe)
+    }
+}
