@@ -2,6 +2,7 @@
 //!
 //! This module prints nothing: it writes to the writer that the caller gives.
 
+use crate::eve;
 use crate::probe::Probe;
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker};
@@ -294,87 +295,13 @@ impl Report {
         let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
         scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
         scans.sort_by_key(|(alert, probe)| (alert.order(), *probe));
-        scans.into_iter().try_for_each(|(alert, probe)| write_line(&mut out, &EveRecord::new(alert, probe)))
+        scans.into_iter().try_for_each(|(alert, probe)| eve::alert::write(&mut out, alert, probe, None))
     }
 }
 
-fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, document)?;
     out.write_all(b"\n")
-}
-
-/// The first signature number. The numbers lie in the range for local use. Each kind of probe has two, first for
-/// vertical scans and then for horizontal ones; SYNs come first.
-const SIGNATURES: u32 = 1_000_001;
-
-#[derive(Serialize)]
-struct EveRecord {
-    timestamp: String,
-    event_type: &'static str,
-    src_ip: IpAddr,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dest_ip: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dest_port: Option<u16>,
-    proto: &'static str,
-    alert: EveAlert,
-    scan: EveScan,
-}
-
-#[derive(Serialize)]
-struct EveAlert {
-    action: &'static str,
-    gid: u32,
-    signature_id: u32,
-    rev: u32,
-    signature: String,
-    category: &'static str,
-    severity: u32,
-}
-
-/// The fields that Suricata does not have.
-#[derive(Serialize)]
-struct EveScan {
-    kind: &'static str,
-    /// Absent for SYNs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    probe: Option<Probe>,
-    count: u64,
-    time_ns: u64,
-}
-
-impl EveRecord {
-    fn new(alert: &Alert, probe: Option<Probe>) -> Self {
-        let (dest_ip, dest_port, offset) = match *alert {
-            Alert::Vertical { destination, .. } => (Some(destination), None, 0),
-            Alert::Horizontal { port, .. } => (None, Some(port), 1),
-        };
-        let signature_id = SIGNATURES + 2 * probe.map_or(0, Probe::number) + offset;
-        let by = match probe {
-            None => "TCP port".to_owned(),
-            Some(Probe::Udp) => "UDP port".to_owned(),
-            Some(probe) => format!("TCP {probe}"),
-        };
-        let signature = format!("CORELANE SCAN {} {by} scan", alert.kind());
-        EveRecord {
-            timestamp: Timestamp::of(alert.time_ns()).eve().escape_ascii().to_string(),
-            event_type: "alert",
-            src_ip: alert.source(),
-            dest_ip,
-            dest_port,
-            proto: if probe == Some(Probe::Udp) { "UDP" } else { "TCP" },
-            alert: EveAlert {
-                action: "allowed",
-                gid: 1,
-                signature_id,
-                rev: 1,
-                signature,
-                category: "Detection of a Network Scan",
-                severity: 3,
-            },
-            scan: EveScan { kind: alert.kind(), probe, count: alert.count(), time_ns: alert.time_ns() },
-        }
-    }
 }
 
 /// A time in the calendar, in UTC.

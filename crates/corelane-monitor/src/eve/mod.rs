@@ -4,6 +4,7 @@
 //! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file
 //! here with its fields, a flag in [`Events`], and the call in `inspect/records.rs`.
 
+pub(crate) mod alert;
 pub(crate) mod dns;
 pub(crate) mod flow;
 pub(crate) mod http;
@@ -13,6 +14,7 @@ pub(crate) mod ssh;
 mod stats;
 pub(crate) mod tls;
 
+pub use alert::write_scan;
 pub use stats::write_stats;
 
 use corelane_net::decode::Tunnel;

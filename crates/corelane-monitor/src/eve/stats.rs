@@ -19,6 +19,8 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
     let conversations = &findings.conversations;
     let fragments = &findings.fragments;
     let [udp, tcp] = findings.flows();
+    let listed = (report.alerts.len() + report.probe_scans.len()) as u64;
+    let scans = report.scans.map_or(listed, |scans| scans.iter().sum());
     let mut stats = json!({
         "uptime": last / 1_000_000_000 - first / 1_000_000_000,
         "decoder": {
@@ -54,7 +56,7 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
         "app_layer": { "flow": flows(findings), "tx": transactions(findings) },
         "corelane": {
             "failed_attempts": report.failed_attempts,
-            "alerts": report.alerts.len() + report.probe_scans.len(),
+            "alerts": scans,
             "refused": report.refused,
             "conversations": conversations.iter().map(|(name, count)| (name.into(), count.into())).collect::<Map<_, _>>(),
             "fragments": {

@@ -1,0 +1,112 @@
+//! `alert`: a scan.
+
+use crate::continuous::{ScanEvent, ScanState};
+use crate::probe::Probe;
+use crate::report::{Alert, Timestamp, write_line};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+/// Writes a scan that was found, or has ended, while the run goes on. The time of the event is that of the failure by
+/// which it was found or, at its end, of its last failure.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_scan(event: &ScanEvent, mut out: impl Write) -> io::Result<()> {
+    write(&mut out, &event.scan, event.probe, Some(event.state))
+}
+
+/// Writes a scan; by SYNs if no probe is named.
+pub(crate) fn write(
+    out: &mut impl Write,
+    alert: &Alert,
+    probe: Option<Probe>,
+    state: Option<ScanState>,
+) -> io::Result<()> {
+    write_line(out, &EveRecord::new(alert, probe, state))
+}
+
+/// The first signature number. The numbers lie in the range for local use. Each kind of probe has two, first for
+/// vertical scans and then for horizontal ones; SYNs come first.
+const SIGNATURES: u32 = 1_000_001;
+
+#[derive(Serialize)]
+struct EveRecord {
+    timestamp: String,
+    event_type: &'static str,
+    src_ip: IpAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dest_ip: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dest_port: Option<u16>,
+    proto: &'static str,
+    alert: EveAlert,
+    scan: EveScan,
+}
+
+#[derive(Serialize)]
+struct EveAlert {
+    action: &'static str,
+    gid: u32,
+    signature_id: u32,
+    rev: u32,
+    signature: String,
+    category: &'static str,
+    severity: u32,
+}
+
+/// The fields that Suricata does not have.
+#[derive(Serialize)]
+struct EveScan {
+    /// Absent for captures that end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    kind: &'static str,
+    /// Absent for SYNs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<Probe>,
+    count: u64,
+    time_ns: u64,
+    /// Only for a scan that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_ns: Option<u64>,
+}
+
+impl EveRecord {
+    fn new(alert: &Alert, probe: Option<Probe>, state: Option<ScanState>) -> Self {
+        let (dest_ip, dest_port, offset) = match *alert {
+            Alert::Vertical { destination, .. } => (Some(destination), None, 0),
+            Alert::Horizontal { port, .. } => (None, Some(port), 1),
+        };
+        let (state, last_ns) = match state {
+            None => (None, None),
+            Some(ScanState::Found) => (Some("found"), None),
+            Some(ScanState::Ended { last_ns }) => (Some("ended"), Some(last_ns)),
+        };
+        let signature_id = SIGNATURES + 2 * probe.map_or(0, Probe::number) + offset;
+        let by = match probe {
+            None => "TCP port".to_owned(),
+            Some(Probe::Udp) => "UDP port".to_owned(),
+            Some(probe) => format!("TCP {probe}"),
+        };
+        let signature = format!("CORELANE SCAN {} {by} scan", alert.kind());
+        EveRecord {
+            timestamp: Timestamp::of(last_ns.unwrap_or(alert.time_ns())).eve().escape_ascii().to_string(),
+            event_type: "alert",
+            src_ip: alert.source(),
+            dest_ip,
+            dest_port,
+            proto: if probe == Some(Probe::Udp) { "UDP" } else { "TCP" },
+            alert: EveAlert {
+                action: "allowed",
+                gid: 1,
+                signature_id,
+                rev: 1,
+                signature,
+                category: "Detection of a Network Scan",
+                severity: 3,
+            },
+            scan: EveScan { state, kind: alert.kind(), probe, count: alert.count(), time_ns: alert.time_ns(), last_ns },
+        }
+    }
+}
