@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
 //! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
-//! | `input.rs`, `output.rs` | captures as one source; the places of results |
+//! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
 
 mod args;

@@ -1,16 +1,24 @@
 //! The outputs of results: the standard output or a file. Errors are told apart by whether they matter.
 
+mod stream;
+
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, complain};
+
+pub(crate) use stream::Stream;
+#[expect(unused_imports, reason = "live runs use them")]
+pub(crate) use stream::{Condition, Units};
 
 /// An output. It is opened before the work begins, so that errors show early.
 #[derive(Debug)]
 pub(crate) struct Output {
     to: To,
+    /// Whether this process has created the file, for sure.
+    is_new: bool,
 }
 
 #[derive(Debug)]
@@ -35,7 +43,7 @@ impl fmt::Display for OutputError {
 impl Output {
     /// The standard output.
     pub(crate) fn stdout() -> Self {
-        Output { to: To::Stdout }
+        Output { to: To::Stdout, is_new: false }
     }
 
     /// Creates a file, or empties it; `-` is the standard output.
@@ -44,7 +52,7 @@ impl Output {
             return Ok(Self::stdout());
         }
         match File::create(path) {
-            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()) }),
+            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()), is_new: false }),
             Err(error) => Err(OutputError { name: path.display().to_string(), error }),
         }
     }
@@ -75,9 +83,72 @@ impl Output {
         matches!(self.to, To::Stdout)
     }
 
+    /// Opens a file to write behind what it holds, or creates it; `-` is the standard output. What a service writes
+    /// survives its restart.
+    #[allow(dead_code, reason = "live runs use it")]
+    pub(crate) fn append(path: &Path) -> Result<Self, OutputError> {
+        if is_standard(path) {
+            return Ok(Self::stdout());
+        }
+        match append(path) {
+            Ok((file, is_new)) => Ok(Output { to: To::File(file, path.to_owned()), is_new }),
+            Err(error) => Err(OutputError { name: path.display().to_string(), error }),
+        }
+    }
+
     /// Makes a stream of the output, for bytes that come while the work goes on.
     pub(crate) fn into_stream(self) -> Stream {
-        Stream { pending: Vec::with_capacity(STREAM), output: self, failure: None }
+        Stream::new(self)
+    }
+
+    /// Opens the file again by its name, which may mean another file since, and writes behind what that holds. Says
+    /// whether it is another file. The standard output, devices and pipes stay as they are. After an error the old file
+    /// stays open.
+    fn reopen(&mut self) -> io::Result<bool> {
+        let To::File(file, path) = &mut self.to else { return Ok(false) };
+        let old = file.metadata()?;
+        if !old.is_file() {
+            return Ok(false);
+        }
+        let (new, is_new) = append(path)?;
+        let is_other = !is_same(&old, &new.metadata()?);
+        (*file, self.is_new) = (new, is_new);
+        Ok(is_other)
+    }
+
+    /// Takes the last `torn` bytes, which were just written, away from a file. Says whether that was possible.
+    fn cut(&self, torn: u64) -> bool {
+        let To::File(file, _) = &self.to else { return false };
+        let cut = || -> io::Result<bool> {
+            let facts = file.metadata()?;
+            let mut file: &File = file;
+            // After a write this is where it ended, also in a file that is appended to. If the file ends elsewhere,
+            // another process writes it too, and the last bytes are not ours.
+            let end = file.stream_position()?;
+            let Some(whole) = end.checked_sub(torn).filter(|_| facts.is_file() && facts.len() == end) else {
+                return Ok(false);
+            };
+            file.set_len(whole)?;
+            // Without this the next write to a file that is not appended to would leave a hole.
+            file.seek(SeekFrom::Start(whole)).map(|_| true)
+        };
+        cut().unwrap_or(false)
+    }
+
+    /// Gives the file to a user, by the IDs of user and group, so that the user may open it again once the process has
+    /// no other rights. Only a file that [`append`](Output::append) has created is given: what was there before, a link
+    /// to it included, may be anybody's.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fchown`.
+    #[cfg(unix)]
+    #[allow(dead_code, reason = "live runs use it")]
+    pub(crate) fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
+        match &self.to {
+            To::File(file, _) if self.is_new => std::os::unix::fs::fchown(file, Some(user), Some(group)),
+            _ => Ok(()),
+        }
     }
 
     /// Removes a file that is not whole, and says so. Devices and pipes stay.
@@ -104,80 +175,46 @@ impl fmt::Display for Output {
     }
 }
 
-/// Bytes that are written at a time.
-const STREAM: usize = 64 << 10;
-
-/// An output that is written bit by bit. Once that fails it takes no more.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    output: Output,
-    pending: Vec<u8>,
-    failure: Option<io::Error>,
-}
-
-impl Stream {
-    /// Takes more bytes. An empty slice means that no more are at hand, and that the bytes so far may be wanted. Says
-    /// whether the stream still has a reader.
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
-        if self.failure.is_none() {
-            self.pending.extend_from_slice(bytes);
-        }
-        if bytes.is_empty() || self.pending.len() >= STREAM {
-            return self.flush();
-        }
-        self.failure.is_none()
-    }
-
-    /// Writes all pending bytes. Says the same as [`put`](Stream::put).
-    pub(crate) fn flush(&mut self) -> bool {
-        if self.failure.is_none() {
-            let written = match &self.output.to {
-                To::Stdout => io::stdout().lock().write_all(&self.pending).and_then(|()| io::stdout().flush()),
-                To::File(file, _) => (&*file).write_all(&self.pending),
-            };
-            self.failure = written.err();
-            self.pending.clear();
-        }
-        self.failure.is_none()
-    }
-
-    /// Ends the stream. If the reader has gone away it has seen enough: that is no error.
-    pub(crate) fn finish(mut self) -> Result<Exit, OutputError> {
-        self.flush();
-        match self.failure {
-            None => Ok(Exit::Done),
-            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-            Some(error) => Err(OutputError { name: self.output.to_string(), error }),
-        }
-    }
-}
-
-impl Write for Stream {
-    /// Never fails: [`finish`](Stream::finish) returns the error.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.put(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 fn through<W: Write>(to: W, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut buffered = BufWriter::with_capacity(64 << 10, to);
     body(&mut buffered)?;
     buffered.flush()
 }
 
+/// Opens a file to write behind what it holds, or creates it. Says whether it was created for sure.
+fn append(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.append(true);
+    match options.clone().create_new(true).open(path) {
+        // This one follows links, and creates what they lead to.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            options.create(true).open(path).map(|file| (file, false))
+        }
+        created => created.map(|file| (file, true)),
+    }
+}
+
+/// Whether both are facts about one file; unknown where files have no numbers.
+fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (a.dev(), a.ino()) == (b.dev(), b.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (a, b);
+        false
+    }
+}
+
 /// Whether both names lead to one existing file, also by links of either kind.
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::MetadataExt;
         // Paths alone do not tell: a file may have any number of hard links.
         match (fs::metadata(a), fs::metadata(b)) {
-            (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            (Ok(a), Ok(b)) => a.is_file() && is_same(&a, &b),
             _ => false,
         }
     }
