@@ -7,7 +7,7 @@
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
 //! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
-//! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C |
+//! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 
 mod args;
 mod demo;
