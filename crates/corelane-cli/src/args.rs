@@ -77,18 +77,21 @@ Exit codes:
 /// for any number of analyzers, any queue, any capacity.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] --demo",
+    override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] -i IFACE\n       corelane monitor [OPTIONS] --demo",
     after_help = MONITOR_EXAMPLES,
     after_long_help = format!("{MONITOR_EXAMPLES}\n\n{MONITOR_CODES}"),
 )]
 pub(crate) struct MonitorArguments {
     /// Captures, one after the other; `-` is the standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "demo")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface", "interfaces"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Analyses 2,000,000 made-up packets, and checks that exactly the planted scans are found
     #[arg(long, conflicts_with = "files")]
     pub(crate) demo: bool,
+
+    #[command(flatten)]
+    pub(crate) endless: Endless,
 
     #[command(flatten)]
     pub(crate) detection: Detection,
@@ -98,6 +101,43 @@ pub(crate) struct MonitorArguments {
 
     #[command(flatten)]
     pub(crate) outputs: Outputs,
+}
+
+/// Analysis that goes on.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Day and night")]
+#[group(skip)]
+pub(crate) struct Endless {
+    /// Analyses what an interface sees, until Ctrl-C; implies --continuous and --memory-limit 1G
+    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo", "preload", "mmap"])]
+    pub(crate) interface: Option<String>,
+
+    /// Lists the interfaces
+    #[arg(long, conflicts_with_all = ["files", "demo", "interface"])]
+    pub(crate) interfaces: bool,
+
+    /// Forgets what is over, and tells scans as they are found: the answer that an interface with the same packets
+    /// would give
+    #[arg(long, conflicts_with_all = ["demo", "interfaces"])]
+    pub(crate) continuous: bool,
+
+    /// How long a failed attempt or probe counts, with --continuous; s, m, h and d may follow
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span)]
+    pub(crate) forget: Duration,
+
+    /// How long a scan is only counted once it was told; then it is told that it has ended, and anew if it goes on
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
+    pub(crate) suppress: Duration,
+
+    /// How often an event with statistics is written, with --continuous
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
+    pub(crate) stats_interval: Duration,
+}
+
+impl Endless {
+    pub(crate) fn is_on(&self) -> bool {
+        self.continuous || self.interface.is_some()
+    }
 }
 
 /// What counts as a scan.
@@ -347,6 +387,20 @@ fn events() -> impl TypedValueParser<Value = Events> {
     PossibleValuesParser::new(Events::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Events>())
 }
 
+/// A time in whole seconds, of at least one.
+fn span(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 60 * 60),
+        Some((at, 'd')) => (&text[..at], 24 * 60 * 60),
+        _ => (text, 1),
+    };
+    let wrong = || "not a whole number of at least 1, with s, m, h or d for its unit; give one such as 90s or 15m";
+    let number = digits.parse::<u32>().ok().filter(|&number| number > 0).ok_or_else(wrong)?;
+    Ok(Duration::from_secs(u64::from(number) * unit))
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds; give one such as 3 or 0.5")?;
     // The most seconds that a pcap file can count.
@@ -461,6 +515,12 @@ mod tests {
         assert!(some("0").is_err() && some("").is_err());
         assert_eq!((memory("512M"), memory("7")), (Ok(512 << 20), Ok(7)));
         assert!(memory("1T").is_err() && memory("99999999999G").is_err());
+        for (text, value) in [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1d", 86_400)] {
+            assert_eq!(span(text), Ok(Duration::from_secs(value)));
+        }
+        for wrong in ["", "m", "0", "1.5m", "-1s", "1w", "5000000000"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
         for wrong in ["", "x", "-1", "NaN", "inf", "1e12"] {
             assert!(seconds(wrong).is_err(), "{wrong}");

@@ -1,6 +1,6 @@
 //! `corelane monitor`: makes a report of captures.
 
-use crate::args::{Format, MonitorArguments, Whether};
+use crate::args::{Endless, Format, MonitorArguments, RuleName, Whether};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
@@ -10,8 +10,8 @@ use crate::progress::{Gauge, Meter, Shows, color};
 use corelane::error::ChannelError;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{
-    Counting, Findings, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings, Style, Timing,
-    limit_memory,
+    Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings,
+    Style, Timing, limit_memory,
 };
 use cpu_time::ProcessTime;
 use std::io::{self, IsTerminal};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
-    if let Some(refusal) = fruitless(arguments) {
+    if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
         return refused(refusal);
     }
     if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
     let plan = plan(arguments, inspection.is_some());
     if let Some(limit) = arguments.spread.memory_limit
-        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut())
+        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut().filter(|it| it.payload))
     {
         let least = least.div_ceil(1 << 20);
         return refused(format_args!("--memory-limit: too little for these options; give at least {least}M"));
@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     if let Err(error) = check(&settings, &plan) {
         return refused(with_option(error));
     }
+    let continuous = continuous(arguments);
     let mut outputs = match Outputs::create(arguments) {
         Ok(outputs) => outputs,
         Err(refusal) => return refused(refusal),
@@ -47,7 +48,8 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
         let inputs = Inputs::new(&arguments.files, way(arguments), &watch);
-        let task = Task { settings: &settings, inspection: inspection.as_ref(), plan: &plan };
+        let inspection = inspection.as_ref();
+        let task = Task { settings: &settings, continuous: continuous.as_ref(), inspection, plan: &plan };
         let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
@@ -64,7 +66,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = Inputs::of("demo", reader, &watch);
-    let task = Task { settings: &settings, inspection: inspection.as_ref(), plan: &plan };
+    let task = Task { settings: &settings, continuous: None, inspection: inspection.as_ref(), plan: &plan };
     let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
     if exit != Exit::Done {
@@ -121,8 +123,29 @@ fn way(arguments: &MonitorArguments) -> Way {
 fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
-    let inspection = Inspection { events, ..Inspection::default() };
-    (outputs.protocols || events.need_inspection()).then_some(inspection)
+    let payload = outputs.protocols || events.need_inspection();
+    let inspection = Inspection { events, payload, ..Inspection::default() };
+    (payload || arguments.endless.is_on()).then_some(inspection)
+}
+
+/// The settings of time, if the analysis goes on.
+fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
+    let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
+    let continuous =
+        Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s: stats_interval.as_secs() };
+    arguments.endless.is_on().then_some(continuous)
+}
+
+/// The reason why an option cannot be had together with an analysis that goes on, if there is one.
+fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
+    if !arguments.endless.is_on() {
+        return None;
+    }
+    if arguments.detection.rule == RuleName::Paper {
+        return Some("--rule paper needs a whole capture, and --continuous forgets; leave out one of them");
+    }
+    let counts = arguments.outputs.count_sources.is_some();
+    counts.then_some("--count-sources needs a whole capture, and --continuous forgets; leave out one of them")
 }
 
 /// The reason why an option would have no effect, if there is one.
@@ -162,6 +185,8 @@ fn with_option(error: PlanError) -> String {
 #[derive(Clone, Copy)]
 struct Task<'a> {
     settings: &'a Settings,
+    /// The settings of time, if the analysis goes on.
+    continuous: Option<&'a Continuous>,
     inspection: Option<&'a Inspection>,
     plan: &'a Plan,
 }
@@ -199,15 +224,19 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let mut damage = |_, fault| tell(&meter, fault);
-    let Task { settings, inspection, plan } = task;
-    let found = match inspection {
-        None => {
-            corelane_monitor::run([&mut inputs], settings, plan, progress, &mut damage).map(|report| (report, None))
-        }
-        Some(inspection) => {
+    let Task { settings, continuous, inspection, plan } = task;
+    let sources = [&mut inputs];
+    let found = match (continuous, inspection) {
+        (_, None) => corelane_monitor::run(sources, settings, plan, progress, &mut damage).map(|report| (report, None)),
+        (None, Some(inspection)) => {
             let out = |lines: &[u8]| outputs.events(lines, progress);
-            corelane_monitor::inspect([&mut inputs], settings, inspection, plan, progress, &mut damage, out)
+            corelane_monitor::inspect(sources, settings, inspection, plan, progress, &mut damage, out)
                 .map(|(report, findings)| (report, Some(findings)))
+        }
+        (Some(continuous), Some(inspection)) => {
+            let out = |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
+            corelane_monitor::watch(sources, settings, continuous, inspection, plan, progress, &mut damage, out)
+                .map(|(report, findings)| (report, inspection.payload.then_some(findings)))
         }
     };
     let timing =
@@ -263,6 +292,8 @@ struct Outputs {
     report: Option<Output>,
     eve: Option<Eve>,
     timing: Option<Output>,
+    /// Whether scans were written where the report goes.
+    has_told: bool,
 }
 
 /// The output of events, and their kinds.
@@ -309,6 +340,7 @@ impl Outputs {
             report: (!taken).then(Output::stdout),
             eve,
             timing: create(timing)?,
+            has_told: false,
         })
     }
 
@@ -320,6 +352,30 @@ impl Outputs {
             && eve.is_stdout
         {
             progress.stop();
+        }
+    }
+
+    /// Writes what an analysis that goes on has found. What goes where the progress is shown is written by `beside`.
+    fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
+        match found {
+            Found::Lines(lines) => self.events(lines, progress),
+            Found::Scan(scan) => match (&mut self.eve, &self.report) {
+                (Some(eve), _) if eve.events.has(Events::ALERT) => {
+                    // Writes to the stream never fail: `finish` returns the error.
+                    let _ = eve::write_scan(scan, &mut eve.stream);
+                }
+                (None, Some(report)) if self.format == Format::Text => {
+                    // If the report cannot be written, its end says so.
+                    beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
+                    self.has_told = true;
+                }
+                _ => {}
+            },
+            Found::Snapshot(report, findings) => {
+                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS)) {
+                    let _ = eve::write_stats(report, findings, &mut eve.stream);
+                }
+            }
         }
     }
 
@@ -335,6 +391,9 @@ impl Outputs {
         let mut exit = Exit::Done;
         if let Some(output) = &self.report {
             exit = written(output.write(|out| {
+                if self.has_told {
+                    writeln!(out)?;
+                }
                 let style = Style { color: color(io::stdout().is_terminal()) };
                 match (self.format, findings) {
                     (Format::Json, _) if self.probes => report.write_json_with_probes(out),
@@ -374,7 +433,8 @@ impl Eve {
     /// Writes the events that are known only at the end.
     fn finish(mut self, report: &Report, findings: Option<&Findings>) -> Result<Exit, OutputError> {
         // Writes to the stream never fail: `finish` returns the error.
-        if self.events.has(Events::ALERT) {
+        // Where the analysis goes on they were written as they came.
+        if self.events.has(Events::ALERT) && report.scans.is_none() {
             let _ = report.write_eve(&mut self.stream);
         }
         if self.events.has(Events::STATS)

@@ -1,10 +1,11 @@
 //! The report for people: aligned tables, large numbers in groups of three.
 
+use crate::continuous::{ScanEvent, ScanState};
 use crate::probe::Probe;
-use crate::report::{Alert, Report, SourceCounts, Timestamp, Timing, Tunnels};
+use crate::report::{Alert, Evicted, Report, SourceCounts, Timestamp, Timing, Tunnels};
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker, Volume};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 /// The most scans of a kind that are listed; the outputs for machines have them all.
@@ -52,6 +53,16 @@ impl Report {
                 plural(source_packets, "source packet")
             );
             rows.push(row([left("memory limit"), number(flow_packets), left(missed)]));
+        }
+        let Evicted { flows, failures, groups } = self.evicted;
+        for (count, what) in [
+            (flows, "flows given up for the memory that others needed"),
+            (failures, "attempts and probes given up likewise"),
+            (groups, "groups of failures given up likewise: scans may be missing"),
+        ] {
+            if count > 0 {
+                rows.push(row([left("memory limit"), number(count), left(what)]));
+            }
         }
         if self.malformed > 0 {
             rows.push(row([left("malformed"), number(self.malformed), left("a header is wrong or cut")]));
@@ -159,6 +170,33 @@ impl Report {
             }
         }
         Ok(())
+    }
+}
+
+/// One line for people: when it was found, by whom, of what.
+impl Display for ScanEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = Timestamp::of(self.scan.time_ns());
+        let (source, count) = (self.scan.source(), self.scan.count());
+        let probe = self.probe.map_or_else(|| "SYN".to_owned(), |probe| probe.to_string());
+        write!(f, "{} {} {} {probe} scan ", time.date(), time.time(), self.scan.kind())?;
+        let unit = match self.scan {
+            Alert::Vertical { destination, .. } => {
+                write!(f, "of {destination} by {source}")?;
+                "port"
+            }
+            Alert::Horizontal { port, .. } => {
+                write!(f, "of port {port} by {source}")?;
+                "host"
+            }
+        };
+        match self.state {
+            ScanState::Found => write!(f, ": {} so far", plural(count, unit)),
+            ScanState::Ended { last_ns } => {
+                let last = Timestamp::of(last_ns);
+                write!(f, ": {} until {} {}", plural(count, "failure"), last.date(), last.time())
+            }
+        }
     }
 }
 

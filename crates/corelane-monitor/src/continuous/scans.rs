@@ -301,6 +301,12 @@ impl ScanEvent {
         ScanEvent { probe, scan, state }
     }
 
+    /// Whether both are about one scan.
+    pub(crate) fn is_of(&self, other: &ScanEvent) -> bool {
+        let name = |event: &ScanEvent| (event.scan.order(), event.probe);
+        name(self) == name(other)
+    }
+
     /// The order of news of one step: those of scans that have ended come last.
     fn order(&self) -> impl Ord + use<> {
         (self.state != ScanState::Found, self.scan.order(), self.probe)

@@ -156,7 +156,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Gives out news of a scan, and keeps it if it is a new one.
+/// Gives out news of a scan, and keeps it among the latest, with all its failures once it has ended.
 fn tell(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut impl FnMut(Found<'_>)) {
     out(Found::Scan(&event));
     if event.state == ScanState::Found {
@@ -164,5 +164,7 @@ fn tell(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut impl FnMut
         if latest.len() > LATEST {
             latest.pop_front();
         }
+    } else if let Some(found) = latest.iter_mut().find(|found| found.is_of(&event)) {
+        found.scan = event.scan;
     }
 }
