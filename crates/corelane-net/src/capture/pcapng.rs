@@ -1,5 +1,6 @@
 //! The pcapng format is a series of blocks with a type and a length, the length twice. Sections may differ in byte
-//! order, and every section describes its own interfaces. Blocks that are neither packets nor interfaces are skipped.
+//! order, and every section describes its own interfaces. Of the statistics only the end of the capture is read. All
+//! other blocks are skipped.
 
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};
@@ -8,26 +9,33 @@ use super::step::{LONGEST, Step, Stop};
 
 /// The block type of a section header is the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+pub(super) const INTERFACE: u32 = 1;
 /// The old packet block, with a 16-bit interface number.
 const OBSOLETE_PACKET: u32 = 2;
 /// A packet of interface 0 without a time.
 const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const INTERFACE_STATISTICS: u32 = 5;
+pub(super) const ENHANCED_PACKET: u32 = 6;
 
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+pub(super) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Type, length, and the length again at the end.
 const FRAME: usize = 12;
 /// The shortest section header, from its type to its second length.
 pub(super) const SECTION_HEADER: usize = 28;
 
 /// The most interfaces of a section, and the most warnings about them: they stay in memory.
-const MOST_INTERFACES: usize = 1 << 16;
+pub(super) const MOST_INTERFACES: usize = 1 << 16;
 const MOST_WARNINGS: usize = 100;
 
-const OPTION_END: u16 = 0;
-const OPTION_TIME_RESOLUTION: u16 = 9;
+pub(super) const OPTION_END: u16 = 0;
+/// Options of interfaces.
+pub(super) const OPTION_NAME: u16 = 2;
+pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
+/// Options of statistics: the end of the capture, in the interface's ticks, and two counts.
+pub(super) const OPTION_END_TIME: u16 = 3;
+pub(super) const OPTION_RECEIVED: u16 = 4;
+pub(super) const OPTION_DROPPED: u16 = 5;
 
 /// The facts of the blocks so far.
 #[derive(Debug)]
@@ -35,6 +43,8 @@ pub(super) struct PcapNg {
     order: ByteOrder,
     /// The interfaces of this section.
     interfaces: Vec<Interface>,
+    /// The latest end of a capture that statistics have given, in nanoseconds since the epoch.
+    pub(super) end_ns: Option<u64>,
     /// The warnings for the user.
     pub(super) warnings: Vec<Warning>,
     /// Unusable records, and in `told` whether one of this section was reported already.
@@ -45,7 +55,14 @@ pub(super) struct PcapNg {
 impl PcapNg {
     /// A state for a window that starts with a section header.
     pub(super) fn new() -> Self {
-        Self { order: ByteOrder::Little, interfaces: Vec::new(), warnings: Vec::new(), skipped: 0, told: false }
+        Self {
+            order: ByteOrder::Little,
+            interfaces: Vec::new(),
+            end_ns: None,
+            warnings: Vec::new(),
+            skipped: 0,
+            told: false,
+        }
     }
 
     /// Hands the packets of a window to `sink`, at most `max`. `last_time` becomes the time of the last one.
@@ -98,6 +115,11 @@ impl PcapNg {
                     if let Err(stop) = self.interface::<O>(block.body) {
                         return Some(stop);
                     }
+                    done.rest = block.next;
+                    continue;
+                }
+                INTERFACE_STATISTICS => {
+                    self.statistics::<O>(block.body);
                     done.rest = block.next;
                     continue;
                 }
@@ -174,6 +196,20 @@ impl PcapNg {
         }
         self.interfaces.push(interface);
         Ok(())
+    }
+
+    /// Takes the end of the capture. Statistics of no interface, or too short for what they claim, say nothing: no
+    /// packet depends on them.
+    #[cold]
+    fn statistics<O: Order>(&mut self, body: &[u8]) {
+        let Some((header, options)) = body.split_first_chunk::<12>() else { return };
+        let Ok(&Interface { clock, .. }) = self.interface_of(O::u32_at(header, 0)) else { return };
+        each_option::<O>(options, |code, value| {
+            if let (OPTION_END_TIME, Ok(value)) = (code, <&[u8; 8]>::try_from(value)) {
+                let ticks = u64::from(O::u32_at(value, 0)) << 32 | u64::from(O::u32_at(value, 4));
+                self.end_ns = self.end_ns.max(Some(clock.time_ns(ticks)));
+            }
+        });
     }
 
     /// Takes over the byte order of the section header that the window starts with, and forgets the last section.
@@ -254,6 +290,21 @@ impl<'w> Block<'w> {
     }
 }
 
+/// Hands over the options of a block, up to the first one that is cut.
+fn each_option<O: Order>(mut options: &[u8], mut each: impl FnMut(u16, &[u8])) {
+    while let Some((option, rest)) = options.split_first_chunk::<4>() {
+        let (code, length) = (O::u16_at(option, 0), usize::from(O::u16_at(option, 2)));
+        let Some(value) = rest.get(..length) else {
+            break;
+        };
+        if code == OPTION_END {
+            break;
+        }
+        each(code, value);
+        options = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+}
+
 /// The byte order that a section header states.
 fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
     let magic = window.get(8..).and_then(|rest| rest.first_chunk::<4>());
@@ -276,28 +327,20 @@ struct Interface {
 }
 
 impl Interface {
-    /// Options that are cut or have a wrong length are ignored.
+    /// Options that have a wrong length are ignored.
     fn read<O: Order>(body: &[u8]) -> Option<Self> {
-        let (header, mut options) = body.split_first_chunk::<8>()?;
+        let (header, options) = body.split_first_chunk::<8>()?;
         let mut resolution = DEFAULT_RESOLUTION;
         let mut offset_s = 0;
-        while let Some((option, rest)) = options.split_first_chunk::<4>() {
-            let (code, length) = (O::u16_at(option, 0), usize::from(O::u16_at(option, 2)));
-            let Some(value) = rest.get(..length) else {
-                break;
-            };
-            match (code, value) {
-                (OPTION_END, _) => break,
-                (OPTION_TIME_RESOLUTION, &[value]) => resolution = value,
-                (OPTION_TIME_OFFSET, value) => {
-                    if let Ok(value) = value.try_into() {
-                        offset_s = O::u64(value).cast_signed();
-                    }
+        each_option::<O>(options, |code, value| match (code, value) {
+            (OPTION_TIME_RESOLUTION, &[value]) => resolution = value,
+            (OPTION_TIME_OFFSET, value) => {
+                if let Ok(value) = value.try_into() {
+                    offset_s = O::u64(value).cast_signed();
                 }
-                _ => {}
             }
-            options = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
+            _ => {}
+        });
         Some(Self {
             link: LinkType(u32::from(O::u16_at(header, 0))),
             snaplen: O::u32_at(header, 4),

@@ -234,6 +234,18 @@ impl Reader {
         }
     }
 
+    /// The end of the capture in nanoseconds since the epoch: the latest that the interface statistics of a pcapng
+    /// capture have given so far. `None` if none did, and for pcap. Statistics mostly come last, so the answer is final
+    /// once [`Reader::read`] has returned 0.
+    ///
+    /// It is what the file claims: it may lie before a record, or anywhere in 64 bits.
+    pub fn end_ns(&self) -> Option<u64> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::PcapNg(format) => format.end_ns,
+        }
+    }
+
     /// The time of the last record. A record without a time takes it over.
     pub fn last_time_ns(&self) -> u64 {
         self.last_time

@@ -9,3 +9,4 @@ mod pcapng;
 mod support;
 mod truth;
 mod tunnels;
+mod write;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use corelane_net::capture::{ReadError, Reader, Record};
 
@@ -19,6 +20,17 @@ pub(crate) fn captures() -> Option<PathBuf> {
         folder.display()
     );
     None
+}
+
+/// Whether a program is there to compare with; says that the test skips it otherwise.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_installed = found.is_ok_and(|status| status.success());
+    if !is_installed {
+        // Not through `eprintln!`, which a passing test swallows.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {program} is not installed");
+    }
+    is_installed
 }
 
 /// A record that outlives the reader.
@@ -235,6 +247,19 @@ impl PcapNg {
         self.block(2, &body)
     }
 
+    /// Statistics of an interface, with options of eight bytes. A time has its upper half first in either order.
+    pub(crate) fn statistics(self, interface: u32, options: &[(u16, u64)]) -> Self {
+        let mut body = self.order.words(&[interface, 0, 0]);
+        for &(code, value) in options {
+            let value = match code {
+                2 | 3 => self.order.words(&[(value >> 32) as u32, value as u32]),
+                _ => self.order.u64(value).to_vec(),
+            };
+            body.extend(self.option(code, &value));
+        }
+        self.block(5, &body)
+    }
+
     pub(crate) fn simple(self, wire: u32, data: &[u8]) -> Self {
         let mut body = self.order.u32(wire).to_vec();
         body.extend(data);
@@ -259,6 +284,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
         .block(0xbad, &[2; 11])
         .simple(40, &[3; 20])
         .enhanced(1, 4096, 14, &[4; 14])
+        .statistics(1, &[(2, 1), (3, 8192), (4, 3)])
         .section(Order::Little)
         .clocked(9, 3)
         .obsolete(0, 77, 5, &[5; 5]);
