@@ -1,6 +1,7 @@
 //! From bytes to facts, without threads: capture files, packet headers, conversations, protocols, synthetic traffic.
 //!
-//! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes pcap.
+//! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes them.
+//!   It also has packet filters.
 //! - [`decode`] turns one captured frame into addresses, ports and TCP flags, and finds its payload.
 //! - [`defrag`] reassembles IP fragments.
 //! - [`conversation`] joins packets to conversations, and hands their bytes to a protocol in order.

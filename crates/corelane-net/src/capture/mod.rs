@@ -1,4 +1,4 @@
-//! Capture files: reading pcap and pcapng, writing pcap.
+//! Capture files: reading and writing pcap and pcapng; packet filters.
 //!
 //! [`Reader`] walks a capture record by record. Files and pipes, packed or not, are read through blocks of memory, and
 //! records are lent from those. A block has a megabyte, or more for a record that is longer. All blocks together never
@@ -12,9 +12,11 @@
 //! | `reader.rs`, `step.rs` | the reader over an input and a format; the result of a walk |
 //! | `pcap.rs`, `pcapng.rs`, `order.rs` | the formats; byte orders as types |
 //! | `input.rs`, `memory.rs`, `map.rs` | the sources of bytes; the memory of records; mapped files |
-//! | `record.rs`, `error.rs`, `write.rs` | frames; errors and warnings; the pcap writer |
+//! | `record.rs`, `error.rs`, `write.rs` | frames; errors and warnings; the writers of both formats |
+//! | `filter.rs` | classic BPF programs: checked for the kernel, run over files |
 
 mod error;
+pub mod filter;
 mod input;
 mod map;
 mod memory;

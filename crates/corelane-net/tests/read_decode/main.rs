@@ -1,6 +1,7 @@
 //! Reading captures and decoding frames, from outside.
 
 mod damage;
+mod filter;
 mod frames;
 mod inputs;
 mod oracles;
