@@ -8,6 +8,7 @@
 //! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
+//! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 
 mod args;
 mod demo;
@@ -15,6 +16,8 @@ mod exit;
 mod generate;
 mod input;
 mod interrupt;
+#[allow(dead_code, reason = "live runs use it")]
+mod metrics;
 mod monitor;
 mod output;
 mod progress;

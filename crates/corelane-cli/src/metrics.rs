@@ -1,0 +1,509 @@
+//! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service.
+//!
+//! A thread of its own answers one request at a time from a copy of what the run said last: a scrape costs the run that
+//! copy, and a client costs others two seconds at most.
+
+use httparse::Status;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The longest request, in bytes.
+const MOST_REQUEST: usize = 8 << 10;
+
+/// Headers of a request.
+const MOST_HEADERS: usize = 64;
+
+/// How long a client has to send its request, and as long again to take the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A run that says nothing for so long hangs.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Numbers by the value of a label.
+pub(crate) type By<N = u64> = Vec<(Cow<'static, str>, N)>;
+
+/// What a run tells about itself. Totals are since its start, and never fall.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    /// When the run said this; `None` if it does not matter how long ago that is.
+    pub(crate) updated: Option<Instant>,
+    pub(crate) interfaces: Vec<Interface>,
+    /// Bytes of the packets that were analysed, as on the wire.
+    pub(crate) bytes: u64,
+    /// The time from a packet's arrival to its analysis, of the last one.
+    pub(crate) packet_lag: Duration,
+    /// The time of the last packet, in nanoseconds since the epoch.
+    pub(crate) last_packet_ns: Option<u64>,
+    /// Open conversations.
+    pub(crate) conversations: u64,
+    /// Groups of failures that may become scans.
+    pub(crate) scan_groups: u64,
+    /// Bytes of memory, by part.
+    pub(crate) memory: By,
+    /// What a limit of memory refused, by part.
+    pub(crate) refused: By,
+    /// What gave way to something newer, by reason.
+    pub(crate) evicted: By,
+    /// Alerts, by kind.
+    pub(crate) alerts: By,
+    /// Events that were written, by type.
+    pub(crate) events: By,
+    pub(crate) outputs: Vec<OutputState>,
+    /// How full the queues before each stage are, from 0 to 1.
+    pub(crate) queue_fill: By<f64>,
+    /// What else is wrong, a sentence each.
+    pub(crate) problems: Vec<String>,
+    /// The protections of the process, and what the kernel gave of each.
+    pub(crate) protections: Vec<(&'static str, String)>,
+}
+
+/// The capture from one interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) is_up: bool,
+    /// Packets that passed the filter, those included that were dropped.
+    pub(crate) packets: u64,
+    /// Packets that found the ring full.
+    pub(crate) drops: u64,
+    /// How often the ring was full.
+    pub(crate) freezes: u64,
+    /// Packets longer than what the ring takes of one.
+    pub(crate) truncated: u64,
+}
+
+/// An output of the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutputState {
+    pub(crate) name: String,
+    /// Attempts to write that have failed.
+    pub(crate) errors: u64,
+    /// Lines or records that were lost.
+    pub(crate) dropped: u64,
+    /// The error of the last attempt, if it failed.
+    pub(crate) error: Option<String>,
+}
+
+impl Snapshot {
+    /// What is wrong, a sentence each.
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Some(age) = self.updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE) {
+            problems.push(format!("the run has said nothing for {} s", age.as_secs()));
+        }
+        let down = self.interfaces.iter().filter(|interface| !interface.is_up);
+        problems.extend(down.map(|interface| format!("interface {} is down", interface.name)));
+        let failing = self.outputs.iter().filter_map(|output| Some((&output.name, output.error.as_ref()?)));
+        problems.extend(failing.map(|(name, error)| format!("output {name}: {error}")));
+        problems.extend(self.problems.iter().cloned());
+        problems
+    }
+
+    /// The text of `/metrics`, in Prometheus' format 0.0.4, which all that scrape can read.
+    fn metrics(&self) -> String {
+        let mut registry = Registry::with_prefix("corelane");
+        registry.register_collector(Box::new(self.clone()));
+        let mut text = String::new();
+        // A `String` takes all that is written to it.
+        let _ = prometheus_text::encode(&mut text, &registry);
+        text
+    }
+
+    /// The document of `/healthz`, and whether all is well.
+    fn health(&self) -> (String, bool) {
+        let problems = self.problems();
+        let mut json = format!("{{\"status\":{}", quoted(if problems.is_empty() { "ok" } else { "failing" }));
+        let list: Vec<_> = problems.iter().map(|problem| quoted(problem)).collect();
+        let protections: Vec<_> =
+            self.protections.iter().map(|(name, given)| format!("{}:{}", quoted(name), quoted(given))).collect();
+        let _ = writeln!(
+            json,
+            ",\"problems\":[{}],\"version\":{},\"protections\":{{{}}}}}",
+            list.join(","),
+            quoted(env!("CARGO_PKG_VERSION")),
+            protections.join(",")
+        );
+        (json, problems.is_empty())
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Families { encoder };
+        let interfaces = |number: fn(&Interface) -> u64| {
+            self.interfaces.iter().map(move |interface| (interface.name.as_str(), number(interface)))
+        };
+        let outputs = |number: fn(&OutputState) -> u64| {
+            self.outputs.iter().map(move |output| (output.name.as_str(), number(output)))
+        };
+        out.counters(
+            "capture_packets",
+            "Packets that passed the filter, dropped ones included",
+            "interface",
+            interfaces(|of| of.packets),
+        )?;
+        out.counters("capture_drops", "Packets that found the ring full", "interface", interfaces(|of| of.drops))?;
+        out.counters("capture_freezes", "Times that the ring was full", "interface", interfaces(|of| of.freezes))?;
+        out.counters(
+            "capture_truncated",
+            "Packets longer than what is captured of one",
+            "interface",
+            interfaces(|of| of.truncated),
+        )?;
+        out.counter("bytes", "Bytes of the analysed packets, as on the wire", self.bytes)?;
+        out.gauge(
+            "packet_lag_seconds",
+            "Time from the arrival of the last packet to its analysis",
+            self.packet_lag.as_secs_f64(),
+        )?;
+        if let Some(time) = self.last_packet_ns {
+            // A floating-point number holds the nanoseconds of no recent time, but the seconds and their millionths.
+            let seconds = Duration::from_nanos(time).as_secs_f64();
+            out.gauge("last_packet_timestamp_seconds", "Time of the last packet since the epoch", seconds)?;
+        }
+        out.gauge("conversations", "Open conversations", self.conversations)?;
+        out.gauge("scan_groups", "Groups of failures that may become scans", self.scan_groups)?;
+        out.gauges("memory_bytes", "Memory in use", "part", items(&self.memory))?;
+        out.counters("refused", "What a limit of memory refused", "part", items(&self.refused))?;
+        out.counters("evicted", "What gave way to something newer", "reason", items(&self.evicted))?;
+        out.counters("alerts", "Alerts", "kind", items(&self.alerts))?;
+        out.counters("events", "Events that were written", "type", items(&self.events))?;
+        out.counters("output_errors", "Attempts to write that failed", "output", outputs(|of| of.errors))?;
+        out.counters("output_dropped", "Lines or records that were lost", "output", outputs(|of| of.dropped))?;
+        out.gauges("queue_fill_ratio", "Fill of the queues before a stage", "stage", items(&self.queue_fill))?;
+        let labels = [("version", env!("CARGO_PKG_VERSION"))];
+        out.encoder.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)
+    }
+}
+
+fn items<N: Copy>(by: &By<N>) -> impl Iterator<Item = (&str, N)> {
+    by.iter().map(|(label, number)| (label.as_ref(), *number))
+}
+
+/// Writes families of metrics, those that have samples.
+struct Families<'a> {
+    encoder: DescriptorEncoder<'a>,
+}
+
+impl Families<'_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        write_counter(self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?, value)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Into<Number>) -> fmt::Result {
+        write_gauge(self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?, value.into())
+    }
+
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Iterator<Item = (&'a str, u64)>,
+    ) -> fmt::Result {
+        self.family(name, help, MetricType::Counter, label, values, write_counter)
+    }
+
+    fn gauges<'a, N: Into<Number>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Iterator<Item = (&'a str, N)>,
+    ) -> fmt::Result {
+        let values = values.map(|(label, value)| (label, value.into()));
+        self.family(name, help, MetricType::Gauge, label, values, write_gauge)
+    }
+
+    fn family<'a, N>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        label: &str,
+        values: impl Iterator<Item = (&'a str, N)>,
+        write: fn(MetricEncoder<'_>, N) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut values = values.peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let mut encoder = self.encoder.encode_descriptor(name, help, None, kind)?;
+        for (value_of_label, number) in values {
+            write(encoder.encode_family(&[(label, value_of_label)])?, number)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_counter(mut encoder: MetricEncoder<'_>, value: u64) -> fmt::Result {
+    encoder.encode_counter::<NoLabelSet, _, u64>(&value, None)
+}
+
+fn write_gauge(mut encoder: MetricEncoder<'_>, value: Number) -> fmt::Result {
+    match value {
+        Number::Whole(value) => encoder.encode_gauge(&value),
+        Number::Float(value) => encoder.encode_gauge(&value),
+    }
+}
+
+/// The value of a gauge. Whole numbers keep all their digits.
+enum Number {
+    Whole(u64),
+    Float(f64),
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Self {
+        Number::Whole(value)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Number::Float(value)
+    }
+}
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            // A `String` takes all that is written to it.
+            '\0'..='\x1f' | '\x7f' => drop(write!(json, "\\u{:04x}", u32::from(character))),
+            _ => json.push(character),
+        }
+    }
+    json.push('"');
+    json
+}
+
+/// Reads the address of an option: `ADDR:PORT`, or `:PORT` or `PORT` of this machine alone.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let address =
+        if is_port { port.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port).into()) } else { text.parse().ok() };
+    address.ok_or_else(|| {
+        "not an IP address and a port; give them such as 127.0.0.1:9100 or [::1]:9100, or a port of this machine".into()
+    })
+}
+
+/// A listening socket whose requests are not answered yet. It takes rights that a confined process no longer has, while
+/// threads are only started by a confined one.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on an address; the system chooses a port in place of 0.
+    ///
+    /// # Errors
+    ///
+    /// The system's, with a text that names the address and says what to do.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let bound =
+            TcpListener::bind(address).and_then(|socket| Ok(Listener { address: socket.local_addr()?, socket }));
+        bound.map_err(|error| {
+            let advice = match error.kind() {
+                io::ErrorKind::AddrInUse => "another program has it; choose another port",
+                io::ErrorKind::AddrNotAvailable => "no interface has this address; choose one that `ip address` shows",
+                io::ErrorKind::PermissionDenied => "ports below 1024 need CAP_NET_BIND_SERVICE; choose a higher one",
+                _ => "choose another address",
+            };
+            io::Error::new(error.kind(), format!("{address}: metrics cannot be offered there: {error}; {advice}"))
+        })
+    }
+
+    /// Starts the thread that answers, from what `source` returns at each request. `source` has to be quick.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it gives no thread.
+    pub(crate) fn serve(self, source: impl Fn() -> Snapshot + Send + 'static) -> io::Result<Metrics> {
+        let Listener { socket, address } = self;
+        let ending = Arc::new(AtomicBool::new(false));
+        let is_ending = Arc::clone(&ending);
+        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            while !is_ending.load(Ordering::Acquire) {
+                match socket.accept() {
+                    // A client that goes away has seen enough.
+                    Ok((client, _)) => drop(answer(client, &source)),
+                    // Without file descriptors, for one, this fails at once, and again.
+                    Err(_) => thread::sleep(Duration::from_millis(100)),
+                }
+            }
+        })?;
+        Ok(Metrics { address, ending, thread: Some(thread) })
+    }
+}
+
+/// The server. It ends when this is dropped, at the latest after the request that it is answering.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    address: SocketAddr,
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Metrics {
+    /// Listens and serves at once, in a process that is not confined later.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Listener::bind`] and [`Listener::serve`].
+    pub(crate) fn listen(address: SocketAddr, source: impl Fn() -> Snapshot + Send + 'static) -> io::Result<Metrics> {
+        Listener::bind(address)?.serve(source)
+    }
+
+    /// The address, with the port that the system chose.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Release);
+        let mut address = self.address;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        // Nothing else ends the thread's wait. If that fails, the thread ends with the process.
+        if TcpStream::connect_timeout(&address, PATIENCE).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What goes back to a client.
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: String,
+}
+
+impl Answer {
+    fn error(status: &'static str, why: &str) -> Self {
+        Answer { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n") }
+    }
+}
+
+fn answer(mut client: TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut request = vec![0; MOST_REQUEST];
+    let mut length = 0;
+    let (answer, is_head) = loop {
+        if length == request.len() {
+            break (Answer::error("400 Bad Request", "The request is longer than 8 KiB."), false);
+        }
+        client.set_read_timeout(Some(left(deadline)?))?;
+        let read = match client.read(&mut request[length..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if read == 0 {
+            if length == 0 {
+                return Ok(());
+            }
+            break (Answer::error("400 Bad Request", "The request ends early."), false);
+        }
+        length += read;
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut parsed = httparse::Request::new(&mut headers);
+        match parsed.parse(&request[..length]) {
+            Ok(Status::Partial) => {}
+            Ok(Status::Complete(_)) => {
+                let (method, path) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+                break (respond(method, path, source), method == "HEAD");
+            }
+            Err(error) => break (Answer::error("400 Bad Request", &format!("Not a request: {error}.")), false),
+        }
+    };
+    let Answer { status, kind, body } = answer;
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+         {allow}Connection: close\r\n\r\n",
+        body.len()
+    );
+    let deadline = Instant::now() + PATIENCE;
+    send(&mut client, head.as_bytes(), deadline)?;
+    if !is_head {
+        send(&mut client, body.as_bytes(), deadline)?;
+    }
+    client.shutdown(Shutdown::Write)?;
+    // Closing a socket with unread bytes resets the connection, and the client might lose the answer.
+    let mut rest = MOST_REQUEST;
+    while !status.starts_with("200") && rest > 0 {
+        client.set_read_timeout(Some(left(deadline)?))?;
+        match client.read(&mut request)? {
+            0 => break,
+            read => rest = rest.saturating_sub(read),
+        }
+    }
+    Ok(())
+}
+
+fn respond(method: &str, path: &str, source: &impl Fn() -> Snapshot) -> Answer {
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    match path {
+        "/metrics" | "/healthz" if !matches!(method, "GET" | "HEAD") => {
+            Answer::error("405 Method Not Allowed", "GET and HEAD are answered.")
+        }
+        "/metrics" => Answer { status: "200 OK", kind: prometheus_text::CONTENT_TYPE, body: source().metrics() },
+        "/healthz" => {
+            let (body, is_well) = source().health();
+            let status = if is_well { "200 OK" } else { "503 Service Unavailable" };
+            Answer { status, kind: "application/json", body }
+        }
+        _ => Answer::error("404 Not Found", "There are /metrics and /healthz."),
+    }
+}
+
+/// Writes all bytes before the deadline, however slowly the client takes them.
+fn send(client: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        client.set_write_timeout(Some(left(deadline)?))?;
+        match client.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    // A time-out of zero would be none.
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests;
