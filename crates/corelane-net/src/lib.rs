@@ -1,7 +1,7 @@
 //! From bytes to facts, without threads: capture files, packet headers, conversations, protocols, synthetic traffic.
 //!
-//! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes them.
-//!   It also has packet filters.
+//! - [`capture`] reads pcap and pcapng from files, pipes and memory, compressed or not, and writes them. It has packet
+//!   filters. On Linux it captures from an interface too.
 //! - [`decode`] turns one captured frame into addresses, ports and TCP flags, and finds its payload.
 //! - [`defrag`] reassembles IP fragments.
 //! - [`conversation`] joins packets to conversations, and hands their bytes to a protocol in order.

@@ -1,4 +1,4 @@
-//! Capture files: reading and writing pcap and pcapng; packet filters.
+//! Captures: reading and writing pcap and pcapng, packet filters, and capturing from an interface of Linux.
 //!
 //! [`Reader`] walks a capture record by record. Files and pipes, packed or not, are read through blocks of memory, and
 //! records are lent from those. A block has a megabyte, or more for a record that is longer. All blocks together never
@@ -13,11 +13,14 @@
 //! | `pcap.rs`, `pcapng.rs`, `order.rs` | the formats; byte orders as types |
 //! | `input.rs`, `memory.rs`, `map.rs` | the sources of bytes; the memory of records; mapped files |
 //! | `record.rs`, `error.rs`, `write.rs` | frames; errors and warnings; the writers of both formats |
+//! | `live.rs`, `live/` | an interface, its state and its statistics; the ring that the kernel fills (Linux) |
 //! | `filter.rs` | classic BPF programs: checked for the kernel, run over files |
 
 mod error;
 pub mod filter;
 mod input;
+#[cfg(target_os = "linux")]
+pub mod live;
 mod map;
 mod memory;
 mod order;
