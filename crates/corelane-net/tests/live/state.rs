@@ -42,6 +42,26 @@ fn an_interface_that_is_down_can_be_opened() {
 }
 
 #[test]
+fn rings_of_an_interface_that_is_down_can_be_opened() {
+    inside("state::rings_of_an_interface_that_is_down_can_be_opened", || {
+        pair();
+        ip("link set b0 down");
+        let mut all = Live::open_rings("b0", &options(), NonZeroU16::new(2).unwrap()).unwrap();
+        ip("link set b0 up");
+        for live in &mut all {
+            assert!(matches!(news(live), News::Down));
+            assert!(matches!(news(live), News::Up));
+        }
+        let sender = Sender::new("a0");
+        for index in 0..10 {
+            sender.send(&ipv4(1, 2 + index, 17, index));
+        }
+        let counts: Vec<usize> = all.iter_mut().map(|live| drain(live).len()).collect();
+        assert_eq!(counts, [5, 5]);
+    });
+}
+
+#[test]
 fn an_interface_that_was_deleted_is_found_again() {
     inside("state::an_interface_that_was_deleted_is_found_again", || {
         pair();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use corelane_net::capture::Record;
 use corelane_net::capture::live::{Live, News, Options};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
 /// Set in the process that has namespaces of its own.
@@ -80,11 +81,17 @@ pub(crate) fn pair() {
     ip("link set b0 up");
 }
 
-/// Sends frames on an interface.
+/// Sends frames on an interface, in order.
 pub(crate) struct Sender(Socket);
 
 impl Sender {
+    /// The thread stays on one CPU from now on: each CPU delivers its own frames.
     pub(crate) fn new(interface: &str) -> Self {
+        let allowed = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap();
+        let mut one = CpuSet::new();
+        one.set(first);
+        sched_setaffinity(None, &one).unwrap();
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0))).unwrap();
         let index = rustix::net::netdevice::name_to_index(&socket, interface).unwrap();
         let mut storage = SockAddrStorage::zeroed();

@@ -153,7 +153,7 @@ impl Header {
         let mut start = position.checked_add(self.start)?;
         let end = start.checked_add(self.captured)?;
         let frame = lent.get(start..end)?;
-        let mut wire_len = self.length;
+        let mut wire_len = self.length.max(frame.len() as u32);
         if let (Some(tag), LinkType::ETHERNET) = (self.tag, view.link) {
             wire_len = wire_len.saturating_add(TAG as u32);
             if frame.len() >= MACS {
@@ -229,7 +229,10 @@ pub(super) mod tests {
         let (mut walk, mut tally, mut records) = (Walk::new(lent), Tally::default(), Vec::new());
         while !walk.is_over() {
             let before = records.len();
-            let mut sink = |record: Record<'_>| records.push((record.time_ns, record.wire_len, record.data.to_vec()));
+            let mut sink = |record: Record<'_>| {
+                assert!(record.data.len() <= record.wire_len as usize);
+                records.push((record.time_ns, record.wire_len, record.data.to_vec()));
+            };
             let count = walk.read(lent, view, max, &mut tally, &mut sink);
             assert!(count <= max && count == records.len() - before);
         }

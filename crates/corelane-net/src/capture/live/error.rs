@@ -77,7 +77,8 @@ impl fmt::Display for LiveError {
             Self::NotPermitted { call, error } => write!(
                 f,
                 "not permitted to capture ({call}: {error}); it needs the capability CAP_NET_RAW: run as root, give it \
-                 to the program by `setcap cap_net_raw+ep PROGRAM`, or to a service by `AmbientCapabilities=CAP_NET_RAW`"
+                 to the program by `setcap cap_net_raw+ep PROGRAM`, or to a service by \
+                 `AmbientCapabilities=CAP_NET_RAW`"
             ),
             Self::RingTooLarge { bytes, error } => {
                 write!(f, "a ring of {bytes} bytes is too large")?;
