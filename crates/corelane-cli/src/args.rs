@@ -91,6 +91,9 @@ pub(crate) struct MonitorArguments {
     pub(crate) demo: bool,
 
     #[command(flatten)]
+    pub(crate) capture: Capture,
+
+    #[command(flatten)]
     pub(crate) endless: Endless,
 
     #[command(flatten)]
@@ -103,19 +106,52 @@ pub(crate) struct MonitorArguments {
     pub(crate) outputs: Outputs,
 }
 
+/// What is captured, and what of it is analysed.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Capture")]
+#[group(skip)]
+pub(crate) struct Capture {
+    /// Analyses what an interface sees, until Ctrl-C; implies --continuous, --tunnels and --memory-limit 1G
+    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo", "preload", "mmap"])]
+    pub(crate) interface: Option<String>,
+
+    /// Lists the interfaces that there are
+    #[arg(long, conflicts_with_all = ["files", "demo", "interface"])]
+    pub(crate) interfaces: bool,
+
+    /// Analyses only packets that this program accepts: what `tcpdump -ddd EXPRESSION` prints. On an interface the
+    /// kernel runs it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
+    pub(crate) filter_program: Option<PathBuf>,
+
+    /// Analyses only packets that this expression of tcpdump's language accepts
+    #[cfg(feature = "libpcap")]
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program"])]
+    pub(crate) filter: Option<String>,
+
+    /// Writes the packets that are analysed, as pcapng
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
+    pub(crate) write: Option<PathBuf>,
+
+    /// The most bytes to capture of a packet
+    #[arg(long, value_name = "BYTES", default_value = "256K", value_parser = memory_u32, requires = "interface")]
+    pub(crate) snaplen: u32,
+
+    /// The kernel's memory for packets that wait; what finds no room there is dropped, and counted
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory, requires = "interface")]
+    pub(crate) ring_size: u64,
+
+    /// Captures packets to other machines too
+    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+        default_value = "on", default_missing_value = "on", requires = "interface")]
+    pub(crate) promiscuous: Whether,
+}
+
 /// Analysis that goes on.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Day and night")]
 #[group(skip)]
 pub(crate) struct Endless {
-    /// Analyses what an interface sees, until Ctrl-C; implies --continuous and --memory-limit 1G
-    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo", "preload", "mmap"])]
-    pub(crate) interface: Option<String>,
-
-    /// Lists the interfaces
-    #[arg(long, conflicts_with_all = ["files", "demo", "interface"])]
-    pub(crate) interfaces: bool,
-
     /// Forgets what is over, and tells scans as they are found: the answer that an interface with the same packets
     /// would give
     #[arg(long, conflicts_with_all = ["demo", "interfaces"])]
@@ -132,11 +168,25 @@ pub(crate) struct Endless {
     /// How often an event with statistics is written, with --continuous
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub(crate) stats_interval: Duration,
+
+    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    #[arg(long, value_name = "[ADDR:]PORT", requires = "interface")]
+    pub(crate) metrics: Option<String>,
+
+    /// The user to become once everything is open, if started as root
+    #[arg(long, value_name = "NAME", requires = "interface")]
+    pub(crate) user: Option<String>,
+
+    /// Gives up all rights once everything is open, also the one that it takes to open the interface again when that
+    /// was deleted and made anew
+    #[arg(long, requires = "interface")]
+    pub(crate) drop_all: bool,
 }
 
-impl Endless {
-    pub(crate) fn is_on(&self) -> bool {
-        self.continuous || self.interface.is_some()
+impl MonitorArguments {
+    /// Whether the analysis goes on.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.endless.continuous || self.capture.interface.is_some()
     }
 }
 
@@ -449,6 +499,10 @@ fn memory(text: &str) -> Result<u64, String> {
     let number: u64 =
         digits.replace('_', "").parse().map_err(|_| "not a number of bytes; give one such as 512M or 2G")?;
     number.checked_mul(1 << shift).ok_or_else(|| "too large; give fewer bytes than 2^64".to_owned())
+}
+
+fn memory_u32(text: &str) -> Result<u32, String> {
+    u32::try_from(memory(text)?).map_err(|_| "too large; give fewer bytes than 2^32".to_owned())
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -1,11 +1,13 @@
 //! The captures of a run as one source of records.
 
 use crate::interrupt::Interrupt;
+use crate::output::Condition;
 use crate::output::is_standard;
 use crate::progress::Gauge;
+use crate::tap::Tap;
 use corelane::error::PopTimeoutError;
 use corelane::spsc::{self, Consumer};
-use corelane_monitor::Source;
+use corelane_monitor::{Silence, Source};
 use corelane_net::capture::{Memory, OpenError, Options, ReadError, Reader, Record, Warning};
 use std::collections::VecDeque;
 use std::fmt;
@@ -82,6 +84,10 @@ pub(crate) struct Inputs {
     /// Bytes of the captures that are finished.
     done: u64,
     last_time_ns: u64,
+    /// The time at which the last capture says that it ended.
+    end_ns: Option<u64>,
+    /// A filter and a copy, if there are any.
+    tap: Option<Tap>,
     readable: usize,
     cut_short: bool,
 }
@@ -104,6 +110,8 @@ impl Inputs {
             finished: Vec::new(),
             done: 0,
             last_time_ns: 0,
+            end_ns: None,
+            tap: None,
             readable: 0,
             cut_short: false,
         }
@@ -115,6 +123,18 @@ impl Inputs {
         inputs.readable = 1;
         inputs.open.push_back(Open { name: name.to_owned(), reader, skips_told: 0 });
         inputs
+    }
+
+    /// The same, with a filter or a copy.
+    pub(crate) fn through(self, tap: Tap) -> Self {
+        Inputs { tap: tap.is_needed().then_some(tap), ..self }
+    }
+
+    /// Ends the copy, if there is one; says how it is.
+    pub(crate) fn finish_copy(&mut self) -> Option<Condition> {
+        let tap = self.tap.as_mut()?;
+        tap.finish(None);
+        tap.copy.as_ref().map(|copy| copy.condition())
     }
 
     /// The number of bytes to read, if all captures have a size.
@@ -175,6 +195,7 @@ impl Inputs {
     fn finish(&mut self) {
         let Some(Open { name, mut reader, skips_told }) = self.open.pop_front() else { return };
         self.last_time_ns = reader.last_time_ns();
+        self.end_ns = reader.end_ns();
         self.done += reader.size().unwrap_or(0);
         if reader.skipped() > skips_told {
             self.faults.push_back(Fault { name: name.clone(), what: What::Skipped(reader.skipped()) });
@@ -206,7 +227,24 @@ impl Source for Inputs {
                 self.cut_short = true;
                 return Ok(0);
             }
-            let read = reader.read(max, &mut sink);
+            let read = match &mut self.tap {
+                None => reader.read(max, &mut sink),
+                Some(tap) => {
+                    let mut passed = 0;
+                    let read = reader.read(max, |record| {
+                        if let Some(record) = tap.take(record) {
+                            passed += 1;
+                            sink(record);
+                        }
+                    });
+                    tap.rest(0);
+                    // With none that passed this is not the end yet.
+                    if read.as_ref().is_ok_and(|&records| records > 0 && passed == 0) {
+                        continue;
+                    }
+                    read
+                }
+            };
             self.watch.gauge.set(self.done + reader.position());
             match read {
                 // This is the end of the capture, unless the interrupt ended it.
@@ -222,6 +260,14 @@ impl Source for Inputs {
                 }
             }
         }
+    }
+
+    fn silence(&mut self) -> Silence {
+        let time_ns = self.end_ns.filter(|_| !self.cut_short);
+        if let (Some(tap), Some(time_ns)) = (&mut self.tap, time_ns) {
+            tap.pass(time_ns);
+        }
+        Silence::End { time_ns }
     }
 
     fn memory(&mut self) -> Option<&Memory> {

@@ -48,13 +48,11 @@ impl Interrupt {
 /// What a live run is asked for by signals: SIGHUP to open its outputs again, SIGUSR1 to report. Clones see the same
 /// requests.
 #[derive(Clone, Debug, Default)]
-#[allow(dead_code, reason = "live runs use it")]
 pub(crate) struct Requests {
     reopen: Request,
     report: Request,
 }
 
-#[allow(dead_code, reason = "live runs use it")]
 impl Requests {
     /// Installs the handlers of the signals, which would end the process otherwise. For live runs only: a terminal that
     /// closes ends other runs by SIGHUP.
@@ -84,14 +82,12 @@ impl Requests {
 
 /// One of the requests.
 #[derive(Clone, Debug, Default)]
-#[allow(dead_code, reason = "live runs use it")]
 struct Request {
     /// Set by the handler, which the library makes, and which can do no more.
     is_new: Arc<AtomicBool>,
     seen: Arc<AtomicUsize>,
 }
 
-#[allow(dead_code, reason = "live runs use it")]
 impl Request {
     fn count(&self) -> usize {
         // Most calls only read. Of two threads that find the flag one takes it, and the other sees the new number in a

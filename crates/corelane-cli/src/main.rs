@@ -16,11 +16,11 @@ mod exit;
 mod generate;
 mod input;
 mod interrupt;
-#[allow(dead_code, reason = "live runs use it")]
 mod metrics;
 mod monitor;
 mod output;
 mod progress;
+mod tap;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};

@@ -1,23 +1,44 @@
 //! `corelane monitor`: makes a report of captures.
 
-use crate::args::{Endless, Format, MonitorArguments, RuleName, Whether};
+mod outputs;
+mod service;
+#[cfg(target_os = "linux")]
+mod wire;
+
+use crate::args::{Capture, Endless, Format, MonitorArguments, RuleName, Whether};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, OutputError, Stream, is_one_output, is_standard, same_file};
-use crate::progress::{Gauge, Meter, Shows, color};
+use crate::interrupt::Requests;
+use crate::metrics::{self, Metrics, Snapshot};
+use crate::output::{Condition, Output, is_standard};
+use crate::progress::{Gauge, Meter, Shows};
+use crate::tap::{Copy, Tap};
 use corelane::error::ChannelError;
-use corelane_monitor::eve::{self, Events};
+use corelane_monitor::eve::Events;
 use corelane_monitor::{
     Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings,
-    Style, Timing, limit_memory,
+    Silence, Source, Steps, Timing, limit_memory,
 };
+use corelane_net::capture::filter::Filter;
+use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;
-use std::io::{self, IsTerminal};
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use outputs::Outputs;
+use service::Service;
+#[cfg(target_os = "linux")]
+use wire::Wire;
+
+/// The limit of memory of a run on an interface, if none is given.
+const LIVE_MEMORY: u64 = 1 << 30;
+
+#[cfg(not(target_os = "linux"))]
+const ONLY_ON_LINUX: &str = "-i and --interfaces need Linux; elsewhere pipe from a capture program: `tcpdump -w - | …`";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
@@ -27,9 +48,16 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
         return refused("-: the standard input can be read once only; give it once");
     }
+    if arguments.capture.interfaces {
+        #[cfg(target_os = "linux")]
+        return wire::list();
+        #[cfg(not(target_os = "linux"))]
+        return refused(ONLY_ON_LINUX);
+    }
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
-    let plan = plan(arguments, inspection.is_some());
-    if let Some(limit) = arguments.spread.memory_limit
+    let plan = plan(arguments, inspection.as_ref().is_some_and(|inspection| inspection.payload));
+    let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
+    if let Some(limit) = arguments.spread.memory_limit.or(limit)
         && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut().filter(|it| it.payload))
     {
         let least = least.div_ceil(1 << 20);
@@ -47,10 +75,13 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
-        let inputs = Inputs::new(&arguments.files, way(arguments), &watch);
+        let input = match input(arguments, &watch, &mut outputs) {
+            Ok(input) => input,
+            Err(refusal) => return refused(refusal),
+        };
         let inspection = inspection.as_ref();
         let task = Task { settings: &settings, continuous: continuous.as_ref(), inspection, plan: &plan };
-        let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
+        let analysed = analyse(input, task, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
@@ -65,7 +96,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Err(error) => return refused(format_args!("demo: {error}")),
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let inputs = Inputs::of("demo", reader, &watch);
+    let inputs = Input::Files(Inputs::of("demo", reader, &watch));
     let task = Task { settings: &settings, continuous: None, inspection: inspection.as_ref(), plan: &plan };
     let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
@@ -83,6 +114,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 
 fn settings(arguments: &MonitorArguments) -> Settings {
     let (detection, outputs) = (&arguments.detection, &arguments.outputs);
+    let opens_tunnels = outputs.protocols || outputs.eve.is_some() || arguments.capture.interface.is_some();
     Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
@@ -90,7 +122,7 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         rule: detection.rule.into(),
         ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
         probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some(),
-        tunnels: detection.tunnels.map_or(outputs.protocols || outputs.eve.is_some(), |whether| whether == Whether::On),
+        tunnels: detection.tunnels.map_or(opens_tunnels, |whether| whether == Whether::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
         // Only the text has them.
@@ -119,13 +151,65 @@ fn way(arguments: &MonitorArguments) -> Way {
     }
 }
 
+/// The filter that the options name, if they do.
+fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
+    #[cfg(feature = "libpcap")]
+    if let Some(expression) = &capture.filter {
+        let compiled = match &capture.interface {
+            Some(interface) => Filter::compile_live(expression, interface, capture.snaplen),
+            None => Filter::compile(expression, LinkType::ETHERNET, capture.snaplen),
+        };
+        return compiled.map(Some).map_err(|error| format!("--filter: {error}"));
+    }
+    let Some(path) = &capture.filter_program else { return Ok(None) };
+    let refusal = |error| format!("--filter-program: {error}");
+    let filter = Filter::read(path).map_err(refusal)?;
+    if capture.interface.is_none() {
+        filter.check_files().map_err(refusal)?;
+    }
+    Ok(Some(filter))
+}
+
+/// What is analysed, opened as far as that is possible before the analysis begins.
+fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> Result<Input, String> {
+    let capture = &arguments.capture;
+    let copy = |path: &PathBuf| {
+        let output = Output::create(path).map_err(|error| error.to_string())?;
+        Ok::<_, String>(Copy::to(output, capture.snaplen, capture.interface.clone()))
+    };
+    let tap = Tap {
+        filter: filter(capture)?,
+        copy: capture.write.as_ref().map(copy).transpose()?,
+        steps: arguments.is_endless().then(Steps::new),
+    };
+    let Some(interface) = &capture.interface else {
+        return Ok(Input::Files(Inputs::new(&arguments.files, way(arguments), watch).through(tap)));
+    };
+    #[cfg(not(target_os = "linux"))]
+    return Err(ONLY_ON_LINUX.to_owned());
+    #[cfg(target_os = "linux")]
+    {
+        let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
+        let wire = Wire::open(interface, capture, tap, watch, &requests)?;
+        let serve = |numbers: Box<dyn Fn() -> Snapshot + Send>| {
+            let Some(address) = &arguments.endless.metrics else { return Ok(None) };
+            let wrong = |error: &dyn Display| format!("--metrics {address}: {error}");
+            let place = metrics::address(address).map_err(|error| wrong(&error))?;
+            Metrics::listen(place, numbers).map(Some).map_err(|error| wrong(&error))
+        };
+        let every = arguments.endless.stats_interval.as_secs();
+        outputs.service = Some(Service::start(&requests, wire.shared(), every, serve)?);
+        Ok(Input::Wire(Box::new(wire)))
+    }
+}
+
 /// The settings of the second analysis, if the options ask for it.
 fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
     let payload = outputs.protocols || events.need_inspection();
     let inspection = Inspection { events, payload, ..Inspection::default() };
-    (payload || arguments.endless.is_on()).then_some(inspection)
+    (payload || arguments.is_endless()).then_some(inspection)
 }
 
 /// The settings of time, if the analysis goes on.
@@ -133,12 +217,12 @@ fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
     let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
     let continuous =
         Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s: stats_interval.as_secs() };
-    arguments.endless.is_on().then_some(continuous)
+    arguments.is_endless().then_some(continuous)
 }
 
 /// The reason why an option cannot be had together with an analysis that goes on, if there is one.
 fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
-    if !arguments.endless.is_on() {
+    if !arguments.is_endless() {
         return None;
     }
     if arguments.detection.rule == RuleName::Paper {
@@ -181,6 +265,56 @@ fn with_option(error: PlanError) -> String {
     format!("{option}: {error}")
 }
 
+/// What is analysed.
+enum Input {
+    Files(Inputs),
+    #[cfg(target_os = "linux")]
+    Wire(Box<Wire>),
+}
+
+impl Input {
+    fn size(&self) -> Option<u64> {
+        match self {
+            Input::Files(inputs) => inputs.size(),
+            #[cfg(target_os = "linux")]
+            Input::Wire(_) => None,
+        }
+    }
+
+    fn is_preloaded(&self) -> bool {
+        matches!(self, Input::Files(inputs) if inputs.is_preloaded())
+    }
+}
+
+impl Source for Input {
+    type Error = Fault;
+
+    #[inline]
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Fault> {
+        match self {
+            Input::Files(inputs) => inputs.read(max, sink),
+            #[cfg(target_os = "linux")]
+            Input::Wire(wire) => wire.read(max, sink),
+        }
+    }
+
+    fn silence(&mut self) -> Silence {
+        match self {
+            Input::Files(inputs) => inputs.silence(),
+            #[cfg(target_os = "linux")]
+            Input::Wire(wire) => wire.silence(),
+        }
+    }
+
+    fn memory(&mut self) -> Option<&Memory> {
+        match self {
+            Input::Files(inputs) => inputs.memory(),
+            #[cfg(target_os = "linux")]
+            Input::Wire(_) => None,
+        }
+    }
+}
+
 /// The work on the inputs.
 #[derive(Clone, Copy)]
 struct Task<'a> {
@@ -200,7 +334,7 @@ struct Analysed {
 }
 
 /// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
-fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Watch, quiet: bool) -> Option<Analysed> {
+fn analyse(mut input: Input, task: Task<'_>, outputs: &mut Outputs, watch: &Watch, quiet: bool) -> Option<Analysed> {
     let mut exit = Exit::Done;
     let mut tell = |meter: &Meter, fault: Fault| {
         meter.suspend(|| complain(&fault));
@@ -208,24 +342,26 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
             exit = Exit::Partial;
         }
     };
-    let meter = if inputs.is_preloaded() {
-        Meter::start("Loading", Shows::Bytes, inputs.size(), &watch.gauge, quiet)
+    let meter = if input.is_preloaded() {
+        Meter::start("Loading", Shows::Bytes, input.size(), &watch.gauge, quiet)
     } else {
         // A pipe may take long to send its first byte.
         Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
     };
-    let readable = inputs.open();
-    inputs.faults().for_each(|fault| tell(&meter, fault));
-    drop(meter);
-    if !readable && !inputs.was_cut_short() {
-        return None;
+    if let Input::Files(inputs) = &mut input {
+        let readable = inputs.open();
+        inputs.faults().for_each(|fault| tell(&meter, fault));
+        if !readable && !inputs.was_cut_short() {
+            return None;
+        }
     }
-    let meter = Meter::start("Analysing", Shows::Packets, inputs.size(), &watch.gauge, quiet);
+    drop(meter);
+    let meter = Meter::start("Analysing", Shows::Packets, input.size(), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let mut damage = |_, fault| tell(&meter, fault);
     let Task { settings, continuous, inspection, plan } = task;
-    let sources = [&mut inputs];
+    let sources = [&mut input];
     let found = match (continuous, inspection) {
         (_, None) => corelane_monitor::run(sources, settings, plan, progress, &mut damage).map(|report| (report, None)),
         (None, Some(inspection)) => {
@@ -242,12 +378,22 @@ fn analyse(mut inputs: Inputs, task: Task<'_>, outputs: &mut Outputs, watch: &Wa
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
-    if inputs.was_cut_short() {
-        exit = watch.interrupt.exit();
-        complain("interrupted: the report has what was found so far");
+    if let Input::Files(inputs) = &mut input {
+        if inputs.was_cut_short() {
+            exit = watch.interrupt.exit();
+            complain("interrupted: the report has what was found so far");
+        }
+        if let Some(Condition { dropped, error, .. }) = inputs.finish_copy()
+            && (dropped > 0 || error.is_some())
+        {
+            let error = error.unwrap_or_default();
+            complain(format_args!("--write: {dropped} packets could not be written: {error}"));
+            exit = exit.and(Exit::Partial);
+        }
     }
     match found {
-        Ok((report, findings)) => {
+        Ok((mut report, findings)) => {
+            report.capture = outputs.service.as_ref().map(|service| service.captured(&outputs.conditions()));
             if let Some(missing) = missing(&report) {
                 complain(missing);
                 exit = exit.and(Exit::Partial);
@@ -282,166 +428,4 @@ fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// All outputs, opened before the analysis begins.
-struct Outputs {
-    format: Format,
-    probes: bool,
-    /// `None` if another output takes its place.
-    report: Option<Output>,
-    eve: Option<Eve>,
-    timing: Option<Output>,
-    /// Whether scans were written where the report goes.
-    has_told: bool,
-}
-
-/// The output of events, and their kinds.
-struct Eve {
-    stream: Stream,
-    events: Events,
-    is_stdout: bool,
-}
-
-impl Outputs {
-    fn create(arguments: &MonitorArguments) -> Result<Self, String> {
-        let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
-        // This check comes before any of the files is emptied.
-        for path in [eve, timing].into_iter().flatten() {
-            if arguments.files.iter().any(|file| same_file(file, path)) {
-                return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
-            }
-        }
-        if let (Some(eve), Some(timing)) = (eve, timing)
-            && is_one_output(eve, timing)
-        {
-            return Err(format!("{}: cannot hold both the events and the timing; choose two files", timing.display()));
-        }
-        let create = |path: &Option<PathBuf>| {
-            let Some(path) = path else { return Ok(None) };
-            Output::create(path).map(Some).map_err(|error| error.to_string())
-        };
-        let format = arguments.outputs.format;
-        let eve = create(eve)?;
-        let taken = eve.as_ref().is_some_and(Output::is_stdout);
-        if taken && format == Format::Json {
-            return Err(
-                "--eve -: the events and the JSON report cannot both go to the standard output; name a file".to_owned()
-            );
-        }
-        let eve = eve.map(|output| Eve {
-            is_stdout: output.is_stdout(),
-            stream: output.into_stream(),
-            events: events(arguments),
-        });
-        Ok(Outputs {
-            format,
-            probes: arguments.outputs.probes,
-            report: (!taken).then(Output::stdout),
-            eve,
-            timing: create(timing)?,
-            has_told: false,
-        })
-    }
-
-    /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
-    /// ends.
-    fn events(&mut self, lines: &[u8], progress: &Progress) {
-        if let Some(eve) = &mut self.eve
-            && !eve.stream.put(lines)
-            && eve.is_stdout
-        {
-            progress.stop();
-        }
-    }
-
-    /// Writes what an analysis that goes on has found. What goes where the progress is shown is written by `beside`.
-    fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
-        match found {
-            Found::Lines(lines) => self.events(lines, progress),
-            Found::Scan(scan) => match (&mut self.eve, &self.report) {
-                (Some(eve), _) if eve.events.has(Events::ALERT) => {
-                    // Writes to the stream never fail: `finish` returns the error.
-                    let _ = eve::write_scan(scan, &mut eve.stream);
-                }
-                (None, Some(report)) if self.format == Format::Text => {
-                    // If the report cannot be written, its end says so.
-                    beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
-                    self.has_told = true;
-                }
-                _ => {}
-            },
-            Found::Snapshot(report, findings) => {
-                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS)) {
-                    let _ = eve::write_stats(report, findings, &mut eve.stream);
-                }
-            }
-        }
-    }
-
-    /// Writes all outputs. If one cannot be written the others still are.
-    fn write(&mut self, analysed: &Analysed) -> Exit {
-        let Analysed { report, findings, timing, .. } = analysed;
-        let written = |written: Result<Exit, OutputError>| {
-            written.unwrap_or_else(|error| {
-                complain(error);
-                Exit::Partial
-            })
-        };
-        let mut exit = Exit::Done;
-        if let Some(output) = &self.report {
-            exit = written(output.write(|out| {
-                if self.has_told {
-                    writeln!(out)?;
-                }
-                let style = Style { color: color(io::stdout().is_terminal()) };
-                match (self.format, findings) {
-                    (Format::Json, _) if self.probes => report.write_json_with_probes(out),
-                    (Format::Json, _) => report.write_json(out),
-                    (Format::Text, None) => report.write_summary(timing, style, out),
-                    (Format::Text, Some(findings)) => {
-                        report.write_summary(timing, style, &mut *out)?;
-                        findings.write_summary(style, out)
-                    }
-                }
-            }));
-        }
-        if let Some(eve) = self.eve.take() {
-            exit = exit.and(written(eve.finish(report, findings.as_ref())));
-        }
-        if let Some(file) = &self.timing {
-            exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
-        }
-        exit
-    }
-
-    /// Writes a remark below the report, or beside it if the report is for machines.
-    fn remark(&self, what: &str) -> Exit {
-        match &self.report {
-            Some(report) if self.format == Format::Text => {
-                report.write(|out| writeln!(out, "\n{what}")).unwrap_or(Exit::Partial)
-            }
-            _ => {
-                complain(what);
-                Exit::Done
-            }
-        }
-    }
-}
-
-impl Eve {
-    /// Writes the events that are known only at the end.
-    fn finish(mut self, report: &Report, findings: Option<&Findings>) -> Result<Exit, OutputError> {
-        // Writes to the stream never fail: `finish` returns the error.
-        // Where the analysis goes on they were written as they came.
-        if self.events.has(Events::ALERT) && report.scans.is_none() {
-            let _ = report.write_eve(&mut self.stream);
-        }
-        if self.events.has(Events::STATS)
-            && let Some(findings) = findings
-        {
-            let _ = eve::write_stats(report, findings, &mut self.stream);
-        }
-        self.stream.finish()
-    }
 }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use crate::exit::{Exit, complain};
 
 pub(crate) use stream::Stream;
-#[expect(unused_imports, reason = "live runs use them")]
 pub(crate) use stream::{Condition, Units};
 
 /// An output. It is opened before the work begins, so that errors show early.
@@ -85,7 +84,6 @@ impl Output {
 
     /// Opens a file to write behind what it holds, or creates it; `-` is the standard output. What a service writes
     /// survives its restart.
-    #[allow(dead_code, reason = "live runs use it")]
     pub(crate) fn append(path: &Path) -> Result<Self, OutputError> {
         if is_standard(path) {
             return Ok(Self::stdout());
@@ -143,7 +141,6 @@ impl Output {
     ///
     /// Those of `fchown`.
     #[cfg(unix)]
-    #[allow(dead_code, reason = "live runs use it")]
     pub(crate) fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
         match &self.to {
             To::File(file, _) if self.is_new => std::os::unix::fs::fchown(file, Some(user), Some(group)),

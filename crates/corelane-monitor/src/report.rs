@@ -149,6 +149,9 @@ pub struct Report {
     /// any.
     #[serde(skip_serializing_if = "Refused::is_empty")]
     pub refused: Refused,
+    /// What the kernel and the outputs of a live capture counted, if this is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Captured>,
     /// What was given up for want of memory before its time, in a run [without an end](crate::watch()); in JSON only if
     /// there is any.
     #[serde(skip_serializing_if = "Evicted::is_empty")]
@@ -179,6 +182,26 @@ pub struct Report {
     /// The hosts with the most bytes sent and received.
     #[serde(skip)]
     pub hosts: Vec<Talker<IpAddr>>,
+}
+
+/// Counts of a capture from an interface, since its start. At any time `kernel_packets` is the sum of the packets that
+/// were analysed, of those that were dropped, and of those that still wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// The interface.
+    pub interface: String,
+    /// Packets that passed the filter.
+    pub kernel_packets: u64,
+    /// Those of them for which the ring had no room.
+    pub kernel_drops: u64,
+    /// How often the ring became full.
+    pub freezes: u64,
+    /// Packets of which not all bytes were captured.
+    pub truncated: u64,
+    /// Attempts to write or to reopen an output that failed.
+    pub output_errors: u64,
+    /// Lines and records that were lost because an output could not be written for long.
+    pub output_dropped: u64,
 }
 
 /// The most scans that the report of a run without an end lists.

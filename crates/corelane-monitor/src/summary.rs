@@ -54,6 +54,21 @@ impl Report {
             );
             rows.push(row([left("memory limit"), number(flow_packets), left(missed)]));
         }
+        if let Some(capture) = &self.capture {
+            let from = format!("from {}", capture.interface);
+            rows.push(row([left("received"), number(capture.kernel_packets), left(from)]));
+            let freezes = format!("the ring was full {}", plural(capture.freezes, "time"));
+            for (name, count, what) in [
+                ("dropped", capture.kernel_drops, freezes.as_str()),
+                ("truncated", capture.truncated, "longer than what is captured of a packet"),
+                ("output errors", capture.output_errors, "attempts to write that failed"),
+                ("output lost", capture.output_dropped, "lines and records that could not be written"),
+            ] {
+                if count > 0 || name == "dropped" {
+                    rows.push(row([left(name), number(count), left(what)]));
+                }
+            }
+        }
         let Evicted { flows, failures, groups } = self.evicted;
         for (count, what) in [
             (flows, "flows given up for the memory that others needed"),

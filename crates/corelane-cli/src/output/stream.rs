@@ -29,7 +29,6 @@ pub(crate) struct Stream {
 
 /// What a reader can only use as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "live runs use them")]
 pub(crate) enum Units {
     /// Each ends behind a line feed.
     Lines,
@@ -85,7 +84,6 @@ impl Stream {
     /// - Pending units are kept, 4 MiB of them, and written once that is possible; it is tried once a second, by calls
     ///   of [`put`](Stream::put) and [`flush`](Stream::flush). Newer ones are dropped, and counted.
     /// - Only the standard output whose reader has gone is no longer written.
-    #[allow(dead_code, reason = "live runs use it")]
     pub(crate) fn enduring(mut self, units: Units) -> Self {
         let direct = match &self.output.to {
             To::Stdout => standard_output().ok(),
@@ -123,7 +121,6 @@ impl Stream {
     /// Opens the file again by its name, once the pending units are written: what was put before goes to the old file,
     /// if that takes it, and what is put from now on to the new one. If the new file cannot be opened, the old one goes
     /// on, and opening is tried again as writing is. The standard output, devices and pipes stay as they are.
-    #[allow(dead_code, reason = "live runs use it")]
     pub(crate) fn reopen(&mut self) {
         match &mut self.endurance {
             Some(endurance) => {
@@ -143,7 +140,6 @@ impl Stream {
     }
 
     /// How an enduring stream is; all is well with any other one, whose [`finish`](Stream::finish) says the rest.
-    #[allow(dead_code, reason = "live runs use it")]
     pub(crate) fn condition(&self) -> Condition {
         self.endurance.as_ref().map_or_else(Condition::default, |endurance| endurance.condition.clone())
     }

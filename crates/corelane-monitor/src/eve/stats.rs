@@ -79,6 +79,22 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
         let Tunnels { opened, too_deep, fragmented } = tunnels;
         stats["corelane"]["tunnels"] = json!({ "opened": opened, "too_deep": too_deep, "fragmented": fragmented });
     }
+    if let Some(capture) = &report.capture {
+        stats["capture"] = json!({
+            "kernel_packets": capture.kernel_packets,
+            "kernel_drops": capture.kernel_drops,
+        });
+        stats["corelane"]["capture"] = json!({
+            "interface": capture.interface,
+            "freezes": capture.freezes,
+            "truncated": capture.truncated,
+        });
+        stats["corelane"]["outputs"] = json!({ "errors": capture.output_errors, "dropped": capture.output_dropped });
+    }
+    if let Some([syn, probes]) = report.scans {
+        stats["corelane"]["scans"] = json!({ "syn": syn, "probes": probes, "groups": report.scan_groups });
+        stats["corelane"]["evicted"] = json!(report.evicted);
+    }
     let mut line = Vec::new();
     json::object(&mut line, |event| {
         event.time(key!("timestamp"), last);

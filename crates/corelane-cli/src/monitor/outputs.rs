@@ -1,0 +1,222 @@
+//! The outputs of `corelane monitor`, opened before the analysis begins.
+
+use super::service::Service;
+use super::{Analysed, events};
+use crate::args::{Format, MonitorArguments};
+use crate::exit::{Exit, complain};
+use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, same_file};
+use crate::progress::color;
+use corelane_monitor::eve::{self, Events};
+use corelane_monitor::{Findings, Found, Progress, Report, Style};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+/// All outputs, opened before the analysis begins.
+pub(super) struct Outputs {
+    format: Format,
+    probes: bool,
+    /// `None` if another output takes its place.
+    report: Option<Output>,
+    eve: Option<Eve>,
+    timing: Option<Output>,
+    /// Whether scans were written where the report goes.
+    has_told: bool,
+    /// For a run on an interface.
+    pub(super) service: Option<Service>,
+    /// Requests to open the outputs again that were followed.
+    reopens: usize,
+}
+
+/// The output of events, and their kinds.
+struct Eve {
+    stream: Stream,
+    events: Events,
+    is_stdout: bool,
+}
+
+impl Outputs {
+    pub(super) fn create(arguments: &MonitorArguments) -> Result<Self, String> {
+        let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
+        // This check comes before any of the files is emptied.
+        let copy = &arguments.capture.write;
+        for path in [eve, timing, copy].into_iter().flatten() {
+            if arguments.files.iter().any(|file| same_file(file, path)) {
+                return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
+            }
+        }
+        for (one, other, both) in [
+            (eve, timing, "the events and the timing"),
+            (eve, copy, "the events and the packets"),
+            (timing, copy, "the timing and the packets"),
+        ] {
+            if let (Some(one), Some(other)) = (one, other)
+                && is_one_output(one, other)
+            {
+                return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
+            }
+        }
+        let is_live = arguments.capture.interface.is_some();
+        let create = |path: &Option<PathBuf>| {
+            let Some(path) = path else { return Ok(None) };
+            // What a service writes survives its restart.
+            let output = if is_live { Output::append(path) } else { Output::create(path) };
+            output.map(Some).map_err(|error| error.to_string())
+        };
+        let format = arguments.outputs.format;
+        let eve = create(eve)?;
+        let taken = eve.as_ref().is_some_and(Output::is_stdout);
+        if taken && format == Format::Json {
+            return Err(
+                "--eve -: the events and the JSON report cannot both go to the standard output; name a file".to_owned()
+            );
+        }
+        let eve = eve.map(|output| Eve {
+            is_stdout: output.is_stdout(),
+            stream: if is_live { output.into_stream().enduring(Units::Lines) } else { output.into_stream() },
+            events: events(arguments),
+        });
+        Ok(Outputs {
+            format,
+            probes: arguments.outputs.probes,
+            report: (!taken).then(Output::stdout),
+            eve,
+            timing: create(timing)?,
+            has_told: false,
+            service: None,
+            reopens: 0,
+        })
+    }
+
+    /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
+    /// ends.
+    pub(super) fn events(&mut self, lines: &[u8], progress: &Progress) {
+        if let Some(eve) = &mut self.eve
+            && !eve.stream.put(lines)
+            && eve.is_stdout
+        {
+            progress.stop();
+        }
+    }
+
+    /// Writes what an analysis that goes on has found. What goes where the progress is shown is written by `beside`.
+    pub(super) fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
+        match found {
+            Found::Lines(lines) => {
+                if lines.is_empty() {
+                    self.follow();
+                }
+                self.events(lines, progress);
+            }
+            Found::Scan(scan) => match (&mut self.eve, &self.report) {
+                (Some(eve), _) if eve.events.has(Events::ALERT) => {
+                    // Writes to the stream never fail: `finish` returns the error.
+                    let _ = eve::write_scan(scan, &mut eve.stream);
+                }
+                (None, Some(report)) if self.format == Format::Text => {
+                    // If the report cannot be written, its end says so.
+                    beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
+                    self.has_told = true;
+                }
+                _ => {}
+            },
+            Found::Snapshot(report, findings) => {
+                let outputs = self.conditions();
+                let mut own = None;
+                if let Some(service) = &mut self.service {
+                    let capture = Some(service.captured(&outputs));
+                    let report = own.insert(Report { capture, ..(*report).clone() });
+                    if !service.snapshot(report, findings, &outputs) {
+                        return;
+                    }
+                }
+                let report = own.as_ref().unwrap_or(report);
+                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS)) {
+                    let _ = eve::write_stats(report, findings, &mut eve.stream);
+                }
+            }
+        }
+    }
+
+    /// Opens the outputs again, if that was asked for.
+    fn follow(&mut self) {
+        let Some(service) = &self.service else { return };
+        let reopens = service.requests.reopens();
+        if reopens != self.reopens {
+            self.reopens = reopens;
+            if let Some(eve) = &mut self.eve {
+                eve.stream.reopen();
+            }
+        }
+    }
+
+    /// The outputs that outlive errors, and how they are.
+    pub(super) fn conditions(&self) -> Vec<(String, Condition)> {
+        self.eve.iter().map(|eve| ("events".to_owned(), eve.stream.condition())).collect()
+    }
+
+    /// Writes all outputs. If one cannot be written the others still are.
+    pub(super) fn write(&mut self, analysed: &Analysed) -> Exit {
+        let Analysed { report, findings, timing, .. } = analysed;
+        let written = |written: Result<Exit, OutputError>| {
+            written.unwrap_or_else(|error| {
+                complain(error);
+                Exit::Partial
+            })
+        };
+        let mut exit = Exit::Done;
+        if let Some(output) = &self.report {
+            exit = written(output.write(|out| {
+                if self.has_told {
+                    writeln!(out)?;
+                }
+                let style = Style { color: color(io::stdout().is_terminal()) };
+                match (self.format, findings) {
+                    (Format::Json, _) if self.probes => report.write_json_with_probes(out),
+                    (Format::Json, _) => report.write_json(out),
+                    (Format::Text, None) => report.write_summary(timing, style, out),
+                    (Format::Text, Some(findings)) => {
+                        report.write_summary(timing, style, &mut *out)?;
+                        findings.write_summary(style, out)
+                    }
+                }
+            }));
+        }
+        if let Some(eve) = self.eve.take() {
+            exit = exit.and(written(eve.finish(report, findings.as_ref())));
+        }
+        if let Some(file) = &self.timing {
+            exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
+        }
+        exit
+    }
+
+    /// Writes a remark below the report, or beside it if the report is for machines.
+    pub(super) fn remark(&self, what: &str) -> Exit {
+        match &self.report {
+            Some(report) if self.format == Format::Text => {
+                report.write(|out| writeln!(out, "\n{what}")).unwrap_or(Exit::Partial)
+            }
+            _ => {
+                complain(what);
+                Exit::Done
+            }
+        }
+    }
+}
+
+impl Eve {
+    /// Writes the events that are known only at the end.
+    fn finish(mut self, report: &Report, findings: Option<&Findings>) -> Result<Exit, OutputError> {
+        // Writes to the stream never fail: `finish` returns the error.
+        // Where the analysis goes on they were written as they came.
+        if self.events.has(Events::ALERT) && report.scans.is_none() {
+            let _ = report.write_eve(&mut self.stream);
+        }
+        if self.events.has(Events::STATS)
+            && let Some(findings) = findings
+        {
+            let _ = eve::write_stats(report, findings, &mut self.stream);
+        }
+        self.stream.finish()
+    }
+}

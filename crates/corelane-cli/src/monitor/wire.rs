@@ -1,0 +1,206 @@
+//! An interface as a source of records.
+
+use super::service::Shared;
+use crate::args::{Capture, Whether};
+use crate::exit::{Exit, complain, refused};
+use crate::input::{Fault, Watch};
+use crate::interrupt::Requests;
+use crate::output::Output;
+use crate::tap::Tap;
+use corelane_monitor::{Silence, Source};
+use corelane_net::capture::Record;
+use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The longest wait for a record, before signals and the clock are looked at.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// The time between two looks at the counts of the kernel.
+const LOOK: Duration = Duration::from_millis(100);
+/// The time between two messages about dropped frames.
+const TELL: Duration = Duration::from_secs(60);
+
+/// An interface that is captured until the interrupt.
+#[derive(Debug)]
+pub(super) struct Wire {
+    live: Live,
+    tap: Tap,
+    watch: Watch,
+    requests: Requests,
+    shared: Shared,
+    is_up: bool,
+    looked: Instant,
+    /// The last message about dropped frames, and how many there were then.
+    told: Option<Instant>,
+    told_drops: u64,
+    /// The last message about an error.
+    failed: Option<Instant>,
+    is_stopped: bool,
+    last_ns: Option<u64>,
+}
+
+/// Lists the interfaces.
+pub(super) fn list() -> Exit {
+    let all = match interfaces() {
+        Ok(all) => all,
+        Err(error) => return refused(format_args!("--interfaces: {error}")),
+    };
+    let width = all.iter().map(|interface| interface.name.len()).max().unwrap_or(0);
+    let written = Output::stdout().write(|out| {
+        for interface in &all {
+            let state = match (interface.is_up, interface.is_loopback) {
+                (false, _) => "down",
+                (true, true) => "up, loopback",
+                (true, false) => "up",
+            };
+            let kind = match interface.link {
+                Some(link) => format!("{link:?}"),
+                None => "of a kind that cannot be captured".to_owned(),
+            };
+            writeln!(out, "{:width$}  {state}, {kind}, packets of up to {} bytes", interface.name, interface.mtu)?;
+        }
+        Ok(())
+    });
+    written.unwrap_or_else(refused)
+}
+
+impl Wire {
+    /// Opens an interface.
+    pub(super) fn open(
+        name: &str,
+        capture: &Capture,
+        tap: Tap,
+        watch: &Watch,
+        requests: &Requests,
+    ) -> Result<Self, String> {
+        let filter = tap.filter.as_ref().map(|filter| filter.instructions().to_vec());
+        let options = Options::default()
+            .snaplen(capture.snaplen)
+            .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
+            .promiscuous(capture.promiscuous == Whether::On)
+            .filter(filter);
+        let live = Live::open(name, &options).map_err(|error| error.to_string())?;
+        // The kernel runs the filter.
+        Ok(Wire::new(live, Tap { filter: None, ..tap }, watch, requests))
+    }
+
+    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests) -> Self {
+        let shared = Shared::default();
+        let mut wire = Wire {
+            live,
+            tap,
+            watch: watch.clone(),
+            requests: requests.clone(),
+            shared,
+            is_up: true,
+            looked: Instant::now(),
+            told: None,
+            told_drops: 0,
+            failed: None,
+            is_stopped: false,
+            last_ns: None,
+        };
+        wire.look(None);
+        wire
+    }
+
+    pub(super) fn shared(&self) -> Shared {
+        self.shared.clone()
+    }
+
+    /// Looks at the kernel's counts, and tells all who want to know. `last_ns` is the time of the record that was read
+    /// last just now.
+    fn look(&mut self, last_ns: Option<u64>) {
+        self.looked = Instant::now();
+        let counts = self.live.statistics();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut facts = self.shared.lock();
+        if facts.capture.interface.is_empty() {
+            facts.capture.interface = self.live.interface().to_owned();
+        }
+        facts.is_up = self.is_up;
+        facts.capture.kernel_packets = counts.received;
+        facts.capture.kernel_drops = counts.dropped;
+        facts.capture.freezes = counts.freezes;
+        facts.capture.truncated = counts.truncated;
+        facts.last_ns = self.last_ns;
+        facts.lag = last_ns.map_or(Duration::ZERO, |last_ns| now.saturating_sub(Duration::from_nanos(last_ns)));
+        facts.copy = self.tap.copy.as_ref().map(|copy| copy.condition());
+        drop(facts);
+        if counts.dropped > self.told_drops && self.told.is_none_or(|told| told.elapsed() >= TELL) {
+            let more = counts.dropped - self.told_drops;
+            complain(format_args!(
+                "{}: {more} packets were dropped, as the analysis is slower than they come; a larger --ring-size, more \
+                 --analyzers or a --filter may help",
+                self.live.interface()
+            ));
+            (self.told, self.told_drops) = (Some(self.looked), counts.dropped);
+        }
+    }
+
+    fn hear(&mut self) {
+        while let Some(news) = self.live.take_news() {
+            self.is_up = matches!(news, News::Up | News::Back);
+            complain(format_args!("{}: {news}", self.live.interface()));
+        }
+    }
+
+    /// Tells of an error, after which the capture goes on.
+    fn fails(&mut self, error: &LiveError) {
+        if self.failed.is_none_or(|failed| failed.elapsed() >= TELL) {
+            self.failed = Some(Instant::now());
+            complain(format_args!("{}: {error}; the capture goes on", self.live.interface()));
+        }
+        thread::sleep(PATIENCE);
+    }
+
+    /// Ends the copy, and gives the last counts.
+    fn finish(&mut self) {
+        let counts = self.live.statistics();
+        self.tap.finish(Some((counts.received, counts.dropped)));
+        self.look(None);
+    }
+}
+
+impl Source for Wire {
+    type Error = Fault;
+
+    #[inline]
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Fault> {
+        if self.watch.interrupt.is_set() && !self.is_stopped {
+            self.is_stopped = true;
+            if let Err(error) = self.live.stop() {
+                self.fails(&error);
+            }
+        }
+        let (tap, mut last_ns) = (&mut self.tap, None);
+        let read = self.live.read(max, PATIENCE, |record| {
+            if let Some(record) = tap.take(record) {
+                last_ns = Some(record.time_ns);
+                sink(record);
+            }
+        });
+        let read = read.unwrap_or_else(|error| {
+            self.fails(&error);
+            0
+        });
+        self.tap.rest(self.requests.reopens());
+        self.hear();
+        self.last_ns = last_ns.or(self.last_ns);
+        if self.looked.elapsed() >= LOOK {
+            self.look(last_ns);
+        }
+        Ok(read)
+    }
+
+    fn silence(&mut self) -> Silence {
+        if self.is_stopped && self.live.is_drained() {
+            self.finish();
+            return Silence::End { time_ns: self.tap.begun_ns() };
+        }
+        // If a frame has come meanwhile, no time passes.
+        let time_ns = self.live.quiet_since().unwrap_or(0);
+        self.tap.pass(time_ns);
+        Silence::Pause { time_ns }
+    }
+}
