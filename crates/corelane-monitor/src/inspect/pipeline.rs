@@ -332,12 +332,16 @@ impl Stages<'_> {
                         snapshot = end.snapshot.is_some();
                         collector.end(end);
                     }
-                    let place = clock.dispatcher.locate(&record);
-                    let number = clock.dispatcher.packets();
+                    let number = clock.dispatcher.packets() + 1;
                     if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
                         stage.mark(number, time_ns, snapshot);
                     }
-                    if let Some((Place { network, outermost, partition }, record)) = place {
+                    if !self.inspection.payload {
+                        // Without conversations one look at the headers is enough.
+                        clock.dispatcher.record(&record, |_, slot| stage.slot(slot));
+                        return;
+                    }
+                    if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {
                         let Record { time_ns, wire_len, data, .. } = record;
                         let frame = Frame { time_ns, wire_len, data, network, outermost, partition };
                         stage.packet(number, &frame);

@@ -231,6 +231,17 @@ impl<'a> Stage<'a> {
         state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
+    /// A slot for the scan detector, of a packet that was decoded and counted; those of a packet come in a row.
+    #[inline(always)]
+    pub(super) fn slot(&mut self, slot: Slot) {
+        // Not between the two slots of a packet.
+        if self.slots.len() >= SLOTS && !slot.is_v6_rest() {
+            self.scans.process(&self.slots);
+            self.slots.clear();
+        }
+        self.slots.push(slot);
+    }
+
     /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
     fn detect(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
