@@ -309,6 +309,22 @@ proptest! {
 }
 
 #[test]
+fn what_is_torn_is_less_than_a_block() {
+    let disk = Disk { bytes: Vec::new(), room: 0, step: 1, interrupt: false };
+    let mut writer = PcapngWriter::new(disk, LinkType::RAW, 0, None).unwrap();
+    writer.write(writer.first_interface(), 1, 1, &[]).unwrap();
+    // A section header, an interface without a name, a packet without bytes.
+    for (block, length) in [28, 32, 32].into_iter().enumerate() {
+        for written in 1..=length {
+            writer.get_mut().room = 1;
+            // The last byte of all is the only one after which nothing is left to write.
+            assert_eq!(writer.flush().is_ok(), (block, written) == (2, length));
+            assert_eq!(writer.torn(), written % length, "{block}");
+        }
+    }
+}
+
+#[test]
 fn a_writer_that_takes_nothing_is_an_error() {
     struct Nothing;
     impl Write for Nothing {
