@@ -9,8 +9,12 @@
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
+//! | `confine.rs` | least privilege |
 
 mod args;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "live runs use it")]
+mod confine;
 mod demo;
 mod exit;
 mod generate;

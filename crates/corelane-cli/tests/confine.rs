@@ -1,0 +1,427 @@
+//! What a confined process can still do, and what it cannot. Confinement is for good, so every case runs in a process
+//! of its own: this program again, with the case's name.
+
+#[cfg(target_os = "linux")]
+#[path = "../src/confine.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a module of the program")]
+mod confine;
+
+#[cfg(target_os = "linux")]
+fn main() {
+    cases::main();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    println!("SKIPPED: confinement is Linux's");
+}
+
+#[cfg(target_os = "linux")]
+mod cases {
+    use crate::confine::{Confinement, Given, Protection, Refusal, User};
+    use corelane::spsc;
+    use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+    use nix::errno::Errno;
+    use nix::sched::{CloneFlags, unshare};
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    use nix::unistd::{Gid, Uid, setgroups, setuid};
+    use std::ffi::OsStr;
+    use std::fs::{self, File, OpenOptions};
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    use std::os::unix::process::CommandExt;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
+    use std::sync::{Condvar, Mutex, mpsc};
+    use std::time::Duration;
+    use std::{io, thread};
+
+    /// The user that owns nothing, on every system.
+    const USER: &str = "nobody";
+
+    /// Whom a case starts as.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum As {
+        Root,
+        Nobody,
+    }
+
+    type Case = (&'static str, As, fn(&Path));
+
+    const CASES: &[Case] = &[
+        ("root_becomes_another_user_and_gives_up_all", As::Root, gives_up_all),
+        ("the_right_to_capture_can_be_kept", As::Root, keeps_net_raw),
+        ("root_without_a_user_gives_up_the_rest", As::Root, stays_root),
+        ("a_user_gives_up_what_it_has", As::Nobody, a_user),
+        ("the_program_still_works", As::Root, works),
+        ("outputs_are_rotated", As::Root, rotates),
+        ("what_the_kernel_lacks_is_said", As::Root, lacks),
+        ("threads_are_refused", As::Nobody, threads),
+        ("only_root_becomes_another_user", As::Nobody, not_root),
+        ("a_folder_has_to_be_there", As::Nobody, no_folder),
+        ("a_user_has_to_be_there", As::Nobody, no_user),
+    ];
+
+    pub(crate) fn main() {
+        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        if arguments.first().is_some_and(|first| first == "--case") {
+            let name = &arguments[1];
+            let (.., case) = CASES.iter().find(|(known, ..)| OsStr::new(known) == name).expect("a case");
+            return case(Path::new(&arguments[2]));
+        }
+        if arguments.iter().any(|argument| argument == "--list") {
+            CASES.iter().for_each(|(name, ..)| println!("{name}: test"));
+            return;
+        }
+        let filters: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+        let filters: Vec<_> = filters.into_iter().filter(|argument| !argument.starts_with('-')).collect();
+        let chosen: Vec<_> =
+            CASES.iter().filter(|(name, ..)| filters.is_empty() || filters.iter().any(|f| name.contains(f))).collect();
+        println!("\nrunning {} tests", chosen.len());
+        let mut failed = 0;
+        let mut ignored = 0;
+        for (name, of, _) in &chosen {
+            if !Uid::effective().is_root() {
+                println!("test {name} ... SKIPPED: only root can start processes of other users");
+                ignored += 1;
+                continue;
+            }
+            let is_well = run(name, *of);
+            println!("test {name} ... {}", if is_well { "ok" } else { "FAILED" });
+            failed += usize::from(!is_well);
+        }
+        let passed = chosen.len() - failed - ignored;
+        let result = if failed == 0 { "ok" } else { "FAILED" };
+        println!("\ntest result: {result}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured");
+        if failed > 0 {
+            std::process::exit(101);
+        }
+    }
+
+    /// Runs a case with two folders: `inside`, which it may allow, and `outside`. Both are open to all users.
+    fn run(name: &str, of: As) -> bool {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        open(folder.path());
+        for name in ["inside", "outside"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            open(&folder.path().join(name));
+            fs::write(folder.path().join(name).join("old"), "old\n").unwrap();
+            fs::set_permissions(folder.path().join(name).join("old"), fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        // Another user need not reach the folder in which this program was built.
+        let program = folder.path().join("program");
+        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        let mut command = Command::new(program);
+        command.arg("--case").arg(name).arg(folder.path()).stdin(Stdio::null()).current_dir(folder.path());
+        if of == As::Nobody {
+            let (uid, gid) = User::find(USER).expect("a user").ids();
+            command.uid(uid).gid(gid);
+        }
+        let output = command.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| println!("{line}"));
+        if !output.status.success() {
+            println!("{}{}", String::from_utf8_lossy(&output.stdout), said);
+        }
+        output.status.success()
+    }
+
+    fn confinement(folder: &Path) -> Confinement {
+        Confinement { user: None, folders_rw: vec![folder.join("inside")], keep_net_raw: false }
+    }
+
+    fn as_nobody(folder: &Path) -> Confinement {
+        Confinement { user: Some(User::find(USER).expect("a user")), ..confinement(folder) }
+    }
+
+    /// A line of the kernel's facts about this process or thread.
+    fn status_of(of: &str, field: &str) -> String {
+        let status = fs::read_to_string(format!("/proc/{of}/status")).expect("readable also when confined");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).expect("a field");
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn status(field: &str) -> String {
+        status_of("self", field)
+    }
+
+    fn capability_sets() -> [u64; 5] {
+        ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(|set| u64::from_str_radix(&status(set), 16).unwrap())
+    }
+
+    const NET_RAW: u64 = 1 << 13;
+
+    fn append(path: impl AsRef<Path>) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).open(path)
+    }
+
+    /// Confines this process. The kernel's Landlock must not be left out.
+    fn apply(confinement: Confinement) -> Given {
+        let kernel = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let is_there = kernel.handle_access(AccessFs::Execute).and_then(|ruleset| ruleset.create()).is_ok();
+        let given = confinement.apply().unwrap();
+        assert_eq!(given.landlock.holds(), is_there, "{given}");
+        given
+    }
+
+    /// What holds after every confinement.
+    fn check_confined(given: &Given, folder: &Path) {
+        println!("{given}");
+        assert_eq!(status("NoNewPrivs"), "1");
+        assert!(given.no_new_privileges.holds());
+        let has_filter = status("Seccomp") == "2";
+        assert_eq!(given.seccomp.holds(), has_filter, "{given}");
+        if has_filter {
+            check_calls();
+        } else {
+            eprintln!("SKIPPED: the kernel gives no seccomp: {given}");
+        }
+        if given.landlock.holds() {
+            check_files(folder, given.landlock.to_string().starts_with("all rules"));
+        } else {
+            eprintln!("SKIPPED: the kernel gives no Landlock: {given}");
+        }
+        assert!(fs::read_dir("/sys/class/net").unwrap().count() > 0);
+        assert!(fs::read_to_string("/sys/class/net/lo/operstate").is_ok());
+    }
+
+    fn check_calls() {
+        // With capabilities alone these would be EPERM, and the first none at all.
+        let child = Command::new("/bin/true").spawn().map(|mut child| child.wait());
+        assert_eq!(child.unwrap_err().raw_os_error(), Some(Errno::ENOSYS as i32));
+        let error = Command::new("/bin/true").exec();
+        assert_eq!(error.raw_os_error(), Some(Errno::ENOSYS as i32));
+        assert_eq!(setuid(Uid::from_raw(0)), Err(Errno::ENOSYS));
+        assert_eq!(unshare(CloneFlags::CLONE_NEWUSER), Err(Errno::ENOSYS));
+        assert_eq!(nix::unistd::chroot("/"), Err(Errno::ENOSYS));
+        assert_eq!(nix::mount::umount("/proc"), Err(Errno::ENOSYS));
+        assert_eq!(nix::sys::ptrace::traceme(), Err(Errno::ENOSYS));
+        let kinds = [
+            (AddressFamily::Vsock, SockType::Stream),
+            (AddressFamily::Alg, SockType::SeqPacket),
+            (AddressFamily::Inet, SockType::Raw),
+            (AddressFamily::Inet6, SockType::Raw),
+        ];
+        for (family, kind) in kinds {
+            let refused = socket(family, kind, SockFlag::SOCK_CLOEXEC, None).map(drop);
+            assert_eq!(refused, Err(Errno::ENOSYS), "{family:?} {kind:?}");
+        }
+    }
+
+    fn check_files(folder: &Path, has_all: bool) {
+        let (inside, outside) = (folder.join("inside"), folder.join("outside"));
+        let denied = |result: io::Result<File>| {
+            assert_eq!(result.map(drop).map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
+        };
+        // The user may do all of this, but for Landlock.
+        denied(File::open(outside.join("old")));
+        denied(append(outside.join("old")));
+        denied(append(outside.join("new")));
+        denied(File::open("/etc/passwd"));
+        denied(File::open("/"));
+        denied(File::open(inside.join("../outside/old")));
+        assert!(fs::rename(inside.join("old"), outside.join("new")).is_err());
+        assert!(fs::create_dir(inside.join("folder")).is_err(), "files only");
+        assert!(std::os::unix::fs::symlink("/etc/passwd", inside.join("link")).is_err());
+        assert_eq!(fs::read(inside.join("old")).unwrap(), b"old\n");
+        append(inside.join("new")).unwrap().write_all(b"new\n").unwrap();
+        fs::rename(inside.join("new"), inside.join("newer")).unwrap();
+        let file = append(inside.join("new")).unwrap();
+        (&file).write_all(b"a line and a torn one").unwrap();
+        file.set_len(6).unwrap();
+        assert_eq!(fs::read(inside.join("new")).unwrap(), b"a line");
+        fs::remove_file(inside.join("newer")).unwrap();
+        // A port would let another program take this one's place.
+        let bound = TcpListener::bind("127.0.0.1:0").map(drop).map_err(|error| error.kind());
+        if has_all {
+            assert_eq!(bound, Err(ErrorKind::PermissionDenied));
+        }
+    }
+
+    fn gives_up_all(folder: &Path) {
+        let nobody = User::find(USER).unwrap();
+        let (uid, gid) = nobody.ids();
+        // Root may be a member of others' groups.
+        setgroups(&[Gid::from_raw(0), Gid::from_raw(4)]).unwrap();
+        // Open before, and usable after.
+        let mut before = append(folder.join("outside/log")).unwrap();
+        let secret = folder.join("inside/secret");
+        fs::write(&secret, "root's").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let given = apply(as_nobody(folder));
+        assert_eq!(status("Uid"), [uid; 4].map(|uid| uid.to_string()).join(" "));
+        assert_eq!(status("Gid"), [gid; 4].map(|gid| gid.to_string()).join(" "));
+        assert_eq!(status("Groups"), gid.to_string());
+        assert_eq!(capability_sets(), [0; 5]);
+        assert_eq!(given.user, Protection::Holds(format!("{USER} (uid {uid}, gid {gid})")));
+        assert_eq!(given.capabilities, Protection::Holds("none".to_owned()));
+        check_confined(&given, folder);
+        assert_eq!(File::open(&secret).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        let packets = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), None).map(drop);
+        assert!(packets.is_err());
+        before.write_all(b"still open\n").unwrap();
+    }
+
+    fn keeps_net_raw(folder: &Path) {
+        let given = apply(Confinement { keep_net_raw: true, ..as_nobody(folder) });
+        assert_eq!(capability_sets(), [0, NET_RAW, NET_RAW, 0, 0]);
+        assert_eq!(given.capabilities, Protection::Holds("CAP_NET_RAW".to_owned()));
+        check_confined(&given, folder);
+        socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None).unwrap();
+        // In threads that start later, too.
+        let has_it = thread::spawn(|| status_of("thread-self", "CapEff")).join().unwrap();
+        assert_eq!(u64::from_str_radix(&has_it, 16), Ok(NET_RAW));
+    }
+
+    fn stays_root(folder: &Path) {
+        let given = apply(confinement(folder));
+        assert_eq!(status("Uid"), "0 0 0 0");
+        assert!(!given.user.holds() && given.to_string().contains("user: not given: still root"), "{given}");
+        assert_eq!(capability_sets(), [0; 5]);
+        check_confined(&given, folder);
+    }
+
+    fn a_user(folder: &Path) {
+        let bounding = capability_sets()[3];
+        let given = apply(Confinement { keep_net_raw: true, ..confinement(folder) });
+        // There was nothing to keep, and no right to lower the bound of what is executed, which is nothing.
+        assert_eq!(capability_sets(), [0, 0, 0, bounding, 0]);
+        assert!(given.user.holds());
+        assert_eq!(given.capabilities, Protection::Holds("none; bounding set kept, as without CAP_SETPCAP".to_owned()));
+        check_confined(&given, folder);
+    }
+
+    /// What the monitor does all day.
+    fn works(folder: &Path) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // As a service manager's socket may be: it hears those that were connected to it before.
+        let name = SocketAddr::from_abstract_name(format!("corelane-{}", std::process::id())).unwrap();
+        let manager = UnixDatagram::bind_addr(&name).unwrap();
+        let [connected, late] = [(); 2].map(|()| UnixDatagram::unbound().unwrap());
+        connected.connect_addr(&name).unwrap();
+        let given = apply(as_nobody(folder));
+        connected.send(b"READY=1").unwrap();
+        let mut heard = [0; 16];
+        assert_eq!(manager.recv(&mut heard).unwrap(), 7);
+        if given.landlock.to_string().starts_with("all rules") {
+            assert_eq!(late.connect_addr(&name).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        }
+        let filters = status("Seccomp");
+        // Threads that park, and are woken through the queues.
+        let (mut producer, mut consumer) = spsc::channel::<u64>(64);
+        let (sum, seccomp) = thread::scope(|scope| {
+            let consumer = thread::Builder::new().name("consumer".to_owned()).spawn_scoped(scope, move || {
+                let mut sum = 0;
+                while let Ok(item) = consumer.pop() {
+                    sum += item;
+                }
+                (sum, status_of("thread-self", "Seccomp"))
+            });
+            for item in 0..100_000 {
+                producer.push(item).unwrap();
+                if item % 10_000 == 0 {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            drop(producer);
+            consumer.unwrap().join().unwrap()
+        });
+        assert_eq!((sum, seccomp), (4_999_950_000, filters), "{given}");
+        let (lock, event) = (Mutex::new(()), Condvar::new());
+        let waited = event.wait_timeout(lock.lock().unwrap(), Duration::from_millis(1)).unwrap();
+        assert!(waited.1.timed_out());
+        let (sender, receiver) = mpsc::channel::<u8>();
+        assert!(receiver.recv_timeout(Duration::from_millis(1)).is_err());
+        drop(sender);
+        // Metrics and what is sent away.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut client, _) = listener.accept().unwrap();
+                client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                client.write_all(b"answer").unwrap();
+            });
+            let mut answer = String::new();
+            TcpStream::connect(address).unwrap().read_to_string(&mut answer).unwrap();
+            assert_eq!(answer, "answer");
+        });
+        UdpSocket::bind("127.0.0.1:0").unwrap().set_nonblocking(true).unwrap();
+        // Memory in large pieces, given back and taken again.
+        for _ in 0..4 {
+            let mut large = vec![1_u8; 32 << 20];
+            large.resize(64 << 20, 2);
+            assert_eq!(large.iter().map(|&byte| u64::from(byte)).sum::<u64>(), 96 << 20);
+        }
+        assert!(thread::available_parallelism().is_ok());
+        assert!(thread::spawn(|| panic!("as a thread may")).join().is_err());
+        println!("{}", io::IsTerminal::is_terminal(&io::stdout()));
+    }
+
+    /// As logrotate does: the file goes away under another name, and comes again under its own.
+    fn rotates(folder: &Path) {
+        let path = folder.join("inside/eve.json");
+        let user = User::find(USER).unwrap();
+        // Root creates it, and the user has to open it again.
+        let mut file = append(&path).unwrap();
+        let (uid, gid) = user.ids();
+        std::os::unix::fs::fchown(&file, Some(uid), Some(gid)).unwrap();
+        apply(as_nobody(folder));
+        for turn in 0..3 {
+            writeln!(file, "line {turn}").unwrap();
+            fs::rename(&path, folder.join(format!("inside/eve.json.{turn}"))).unwrap();
+            file = append(&path).unwrap();
+        }
+        for turn in 0..3 {
+            let part = fs::read_to_string(folder.join(format!("inside/eve.json.{turn}"))).unwrap();
+            assert_eq!(part, format!("line {turn}\n"));
+        }
+    }
+
+    /// A second confinement meets a kernel that has nothing of all this any more.
+    fn lacks(folder: &Path) {
+        if !as_nobody(folder).apply().unwrap().seccomp.holds() {
+            return;
+        }
+        let given = confinement(folder).apply().unwrap();
+        for (name, protection) in given.protections() {
+            assert_eq!(protection.holds(), name == "user", "{name}: {protection}");
+        }
+        assert!(given.to_string().contains("; landlock: not given: "), "{given}");
+    }
+
+    fn threads(folder: &Path) {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || stopped.recv());
+        assert!(matches!(confinement(folder).apply(), Err(Refusal::Threads(2))));
+        drop(stop);
+        thread.join().unwrap().unwrap_err();
+        assert_eq!(status("NoNewPrivs"), "0", "nothing has begun");
+    }
+
+    fn not_root(folder: &Path) {
+        let refusal = as_nobody(folder).apply().unwrap_err();
+        assert!(matches!(refusal, Refusal::NotRoot(_)));
+        assert!(refusal.to_string().starts_with("--user nobody: only root "), "{refusal}");
+    }
+
+    fn no_folder(folder: &Path) {
+        for wrong in ["missing", "inside/old"] {
+            let folders_rw = vec![folder.join("inside"), folder.join(wrong)];
+            let refusal = Confinement { folders_rw, ..Confinement::default() }.apply().unwrap_err();
+            assert!(matches!(&refusal, Refusal::Folder(path, _) if path.ends_with(wrong)), "{refusal}");
+        }
+        // The folder of a bare name is the current one.
+        Confinement { folders_rw: vec![PathBuf::new()], ..Confinement::default() }.apply().unwrap();
+        append("inside/new").unwrap();
+    }
+
+    fn no_user(_: &Path) {
+        let refusal = User::find("no such user").unwrap_err().to_string();
+        assert!(refusal.contains("there is no such user"), "{refusal}");
+        assert!(User::find("a\0b").is_err());
+    }
+}
