@@ -140,12 +140,6 @@ impl fmt::Display for Protection {
     }
 }
 
-impl Protection {
-    pub(crate) fn holds(&self) -> bool {
-        matches!(self, Protection::Holds(_))
-    }
-}
-
 impl Given {
     /// The protections by name.
     pub(crate) fn protections(&self) -> [(&'static str, &Protection); 5] {

@@ -13,7 +13,7 @@
 
 mod args;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "live runs use it")]
+#[cfg(target_os = "linux")]
 mod confine;
 mod demo;
 mod exit;

@@ -366,15 +366,6 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens and serves at once, in a process that is not confined later.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Listener::bind`] and [`Listener::serve`].
-    pub(crate) fn listen(address: SocketAddr, source: impl Fn() -> Snapshot + Send + 'static) -> io::Result<Metrics> {
-        Listener::bind(address)?.serve(source)
-    }
-
     /// The address, with the port that the system chose.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address

@@ -6,12 +6,14 @@ mod service;
 mod wire;
 
 use crate::args::{Capture, Endless, Format, MonitorArguments, RuleName, Whether};
+#[cfg(target_os = "linux")]
+use crate::confine::{Confinement, User};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
 use crate::interrupt::Requests;
-use crate::metrics::{self, Metrics, Snapshot};
+use crate::metrics::{self, Listener};
 use crate::output::{Condition, Output, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
 use crate::tap::{Copy, Tap};
@@ -24,12 +26,11 @@ use corelane_monitor::{
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outputs::Outputs;
+use outputs::{Outputs, give};
 use service::Service;
 #[cfg(target_os = "linux")]
 use wire::Wire;
@@ -173,8 +174,16 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
 /// What is analysed, opened as far as that is possible before the analysis begins.
 fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> Result<Input, String> {
     let capture = &arguments.capture;
+    #[cfg(target_os = "linux")]
+    let user = arguments.endless.user.as_deref().map(User::find).transpose().map_err(|error| error.to_string())?;
+    #[cfg(target_os = "linux")]
+    let owner = user.as_ref().map(User::ids);
+    #[cfg(not(target_os = "linux"))]
+    let owner = None;
+    outputs.give_to(owner)?;
     let copy = |path: &PathBuf| {
         let output = Output::create(path).map_err(|error| error.to_string())?;
+        give(&output, owner)?;
         Ok::<_, String>(Copy::to(output, capture.snaplen, capture.interface.clone()))
     };
     let tap = Tap {
@@ -189,18 +198,45 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
     return Err(ONLY_ON_LINUX.to_owned());
     #[cfg(target_os = "linux")]
     {
+        let listener = listener(arguments)?;
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
         let wire = Wire::open(interface, capture, tap, watch, &requests)?;
-        let serve = |numbers: Box<dyn Fn() -> Snapshot + Send>| {
-            let Some(address) = &arguments.endless.metrics else { return Ok(None) };
-            let wrong = |error: &dyn Display| format!("--metrics {address}: {error}");
-            let place = metrics::address(address).map_err(|error| wrong(&error))?;
-            Metrics::listen(place, numbers).map(Some).map_err(|error| wrong(&error))
-        };
+        // From here on nothing can be opened but in the folders of the outputs.
+        let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
+        let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
-        outputs.service = Some(Service::start(&requests, wire.shared(), every, serve)?);
+        let service = Service::start(&requests, wire.shared(), every, listener, protections);
+        let service = service.map_err(|error| format!("--metrics: {error}"))?;
+        if !arguments.outputs.quiet {
+            complain(format_args!("capturing from {interface}; {given}"));
+            if let Some(address) = service.address() {
+                complain(format_args!("metrics at http://{address}/metrics, health at http://{address}/healthz"));
+            }
+        }
+        outputs.service = Some(service);
         Ok(Input::Wire(Box::new(wire)))
     }
+}
+
+/// Listens where the metrics are to be served.
+#[cfg(target_os = "linux")]
+fn listener(arguments: &MonitorArguments) -> Result<Option<Listener>, String> {
+    let Some(address) = &arguments.endless.metrics else { return Ok(None) };
+    let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
+    Listener::bind(address).map(Some).map_err(|error| format!("--metrics {error}"))
+}
+
+/// What the process keeps once everything is open.
+#[cfg(target_os = "linux")]
+fn confinement(arguments: &MonitorArguments, user: Option<User>) -> Confinement {
+    let outputs = [&arguments.outputs.eve, &arguments.outputs.timing, &arguments.capture.write];
+    let files = outputs.into_iter().flatten().filter(|path| !is_standard(path));
+    let folders = files.map(|path| match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    });
+    let folders_rw = folders.collect();
+    Confinement { user, folders_rw, keep_net_raw: !arguments.endless.drop_all }
 }
 
 /// The settings of the second analysis, if the options ask for it.

@@ -50,8 +50,13 @@ impl Output {
         if is_standard(path) {
             return Ok(Self::stdout());
         }
-        match File::create(path) {
-            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()), is_new: false }),
+        let created = match File::create_new(path) {
+            // This one follows links, and creates what they lead to.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::create(path).map(|file| (file, false)),
+            created => created.map(|file| (file, true)),
+        };
+        match created {
+            Ok((file, is_new)) => Ok(Output { to: To::File(file, path.to_owned()), is_new }),
             Err(error) => Err(OutputError { name: path.display().to_string(), error }),
         }
     }

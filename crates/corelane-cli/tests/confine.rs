@@ -139,6 +139,10 @@ mod cases {
     }
 
     /// A line of the kernel's facts about this process or thread.
+    fn holds(protection: &Protection) -> bool {
+        matches!(protection, Protection::Holds(_))
+    }
+
     fn status_of(of: &str, field: &str) -> String {
         let status = fs::read_to_string(format!("/proc/{of}/status")).expect("readable also when confined");
         let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).expect("a field");
@@ -164,7 +168,7 @@ mod cases {
         let kernel = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let is_there = kernel.handle_access(AccessFs::Execute).and_then(|ruleset| ruleset.create()).is_ok();
         let given = confinement.apply().unwrap();
-        assert_eq!(given.landlock.holds(), is_there, "{given}");
+        assert_eq!(holds(&given.landlock), is_there, "{given}");
         given
     }
 
@@ -172,15 +176,15 @@ mod cases {
     fn check_confined(given: &Given, folder: &Path) {
         println!("{given}");
         assert_eq!(status("NoNewPrivs"), "1");
-        assert!(given.no_new_privileges.holds());
+        assert!(holds(&given.no_new_privileges));
         let has_filter = status("Seccomp") == "2";
-        assert_eq!(given.seccomp.holds(), has_filter, "{given}");
+        assert_eq!(holds(&given.seccomp), has_filter, "{given}");
         if has_filter {
             check_calls();
         } else {
             eprintln!("SKIPPED: the kernel gives no seccomp: {given}");
         }
-        if given.landlock.holds() {
+        if holds(&given.landlock) {
             check_files(folder, given.landlock.to_string().starts_with("all rules"));
         } else {
             eprintln!("SKIPPED: the kernel gives no Landlock: {given}");
@@ -280,7 +284,7 @@ mod cases {
     fn stays_root(folder: &Path) {
         let given = apply(confinement(folder));
         assert_eq!(status("Uid"), "0 0 0 0");
-        assert!(!given.user.holds() && given.to_string().contains("user: not given: still root"), "{given}");
+        assert!(!holds(&given.user) && given.to_string().contains("user: not given: still root"), "{given}");
         assert_eq!(capability_sets(), [0; 5]);
         check_confined(&given, folder);
     }
@@ -290,7 +294,7 @@ mod cases {
         let given = apply(Confinement { keep_net_raw: true, ..confinement(folder) });
         // There was nothing to keep, and no right to lower the bound of what is executed, which is nothing.
         assert_eq!(capability_sets(), [0, 0, 0, bounding, 0]);
-        assert!(given.user.holds());
+        assert!(holds(&given.user));
         assert_eq!(given.capabilities, Protection::Holds("none; bounding set kept, as without CAP_SETPCAP".to_owned()));
         check_confined(&given, folder);
     }
@@ -383,12 +387,12 @@ mod cases {
 
     /// A second confinement meets a kernel that has nothing of all this any more.
     fn lacks(folder: &Path) {
-        if !as_nobody(folder).apply().unwrap().seccomp.holds() {
+        if !holds(&as_nobody(folder).apply().unwrap().seccomp) {
             return;
         }
         let given = confinement(folder).apply().unwrap();
         for (name, protection) in given.protections() {
-            assert_eq!(protection.holds(), name == "user", "{name}: {protection}");
+            assert_eq!(holds(protection), name == "user", "{name}: {protection}");
         }
         assert!(given.to_string().contains("; landlock: not given: "), "{given}");
     }

@@ -34,7 +34,7 @@ fn full() -> Snapshot {
 }
 
 fn serve(snapshot: Snapshot) -> Metrics {
-    Metrics::listen(address("0").unwrap(), move || snapshot.clone()).expect("a free port")
+    Listener::bind(address("0").unwrap()).expect("a free port").serve(move || snapshot.clone()).expect("a thread")
 }
 
 /// The whole answer to some bytes.
@@ -198,7 +198,7 @@ fn prometheus_finds_nothing_to_complain_about() {
 fn health_names_what_is_wrong() {
     let shared = Arc::new(Mutex::new(full()));
     let source = Arc::clone(&shared);
-    let metrics = Metrics::listen(address("0").unwrap(), move || source.lock().unwrap().clone()).unwrap();
+    let metrics = Listener::bind(address("0").unwrap()).unwrap().serve(move || source.lock().unwrap().clone()).unwrap();
     let health = || {
         let (status, body) = get(&metrics, "/healthz");
         let json: serde_json::Value = serde_json::from_str(&body).unwrap();

@@ -137,6 +137,12 @@ impl Outputs {
         }
     }
 
+    /// Gives the files that were created to the user that the process becomes, by IDs of user and group.
+    pub(super) fn give_to(&self, owner: Option<(u32, u32)>) -> Result<(), String> {
+        self.timing.iter().try_for_each(|output| give(output, owner))?;
+        self.eve.iter().try_for_each(|eve| give(eve.stream.output(), owner))
+    }
+
     /// Opens the outputs again, if that was asked for.
     fn follow(&mut self) {
         let Some(service) = &self.service else { return };
@@ -219,4 +225,10 @@ impl Eve {
         }
         self.stream.finish()
     }
+}
+
+/// Gives a file to a user, if this process has created it.
+pub(super) fn give(output: &Output, owner: Option<(u32, u32)>) -> Result<(), String> {
+    let Some((user, group)) = owner else { return Ok(()) };
+    output.give_to(user, group).map_err(|error| format!("{output}: cannot be given to the user: {error}"))
 }

@@ -2,10 +2,11 @@
 
 use crate::exit::complain;
 use crate::interrupt::Requests;
-use crate::metrics::{By, Interface, Metrics, OutputState, Snapshot};
+use crate::metrics::{By, Interface, Listener, Metrics, OutputState, Snapshot};
 use crate::output::Condition;
 use corelane_monitor::{Captured, Findings, Report, Style, Timing};
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ pub(super) struct Service {
     facts: Shared,
     numbers: Arc<Mutex<Snapshot>>,
     /// Serves the numbers as long as it lives.
-    _metrics: Option<Metrics>,
+    metrics: Option<Metrics>,
     start: Instant,
     /// Snapshots from one event with statistics to the next.
     every: u64,
@@ -51,26 +52,33 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// A run that has begun, with an event of statistics for every so many snapshots. `metrics` makes the server of the
-    /// numbers that it is given, if there is to be one.
-    pub(super) fn start<E>(
+    /// A run that has begun, with an event of statistics for every so many snapshots. The numbers are served where the
+    /// listener listens, with what the process was deprived of.
+    pub(super) fn start(
         requests: &Requests,
         facts: Shared,
         every: u64,
-        metrics: impl FnOnce(Box<dyn Fn() -> Snapshot + Send>) -> Result<Option<Metrics>, E>,
-    ) -> Result<Self, E> {
+        listener: Option<Listener>,
+        protections: Vec<(&'static str, String)>,
+    ) -> io::Result<Self> {
         let numbers = Arc::new(Mutex::new(Snapshot::default()));
         let (told, seen) = (Arc::clone(&numbers), facts.clone());
         let now = move || {
             // What the kernel counts is newer than the last step.
             let mut numbers = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
             capture(&mut numbers, &seen.get());
+            numbers.protections.clone_from(&protections);
             numbers
         };
-        let metrics = metrics(Box::new(now))?;
+        let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let reports = requests.reports();
         let requests = requests.clone();
-        Ok(Service { requests, facts, numbers, _metrics: metrics, start: Instant::now(), every, snapshots: 0, reports })
+        Ok(Service { requests, facts, numbers, metrics, start: Instant::now(), every, snapshots: 0, reports })
+    }
+
+    /// Where the numbers are served.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(Metrics::address)
     }
 
     /// What the capture has counted so far. `outputs` are those of the run beside the copy.

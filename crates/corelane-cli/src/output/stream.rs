@@ -103,6 +103,11 @@ impl Stream {
         self
     }
 
+    /// The output.
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
     /// Takes more bytes, which end with a unit. An empty slice means that no more are at hand, and that the bytes so
     /// far may be wanted. Says whether the stream still has a reader.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
