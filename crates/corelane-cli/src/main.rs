@@ -9,7 +9,7 @@
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
-//! | `confine.rs` | least privilege |
+//! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
 
 mod args;
 #[cfg(target_os = "linux")]
@@ -22,6 +22,9 @@ mod input;
 mod interrupt;
 mod metrics;
 mod monitor;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "live runs use it")]
+mod notify;
 mod output;
 mod progress;
 mod tap;
