@@ -7,5 +7,7 @@ mod files;
 mod interrupt;
 mod output;
 mod plans;
+#[cfg(target_os = "linux")]
+mod service;
 mod support;
 mod truth;
