@@ -1,7 +1,9 @@
 //! Full rings and several rings: no frame is missed in the counts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use corelane_net::capture::live::Live;
@@ -49,7 +51,7 @@ fn frames_and_drops_add_up_while_both_ends_work() {
         pair();
         let mut live = Live::open("b0", &options().ring_bytes(1)).unwrap();
         const FRAMES: u32 = 100_000;
-        let sender = std::thread::spawn(|| {
+        let sender = thread::spawn(|| {
             let sender = Sender::new("a0");
             (0..FRAMES).for_each(|index| sender.send(&ipv4(1, 2, 17, index)));
         });
@@ -137,4 +139,49 @@ fn rings_share_the_frames_and_split_no_pair() {
             assert_eq!(places.len(), 400);
         }
     });
+}
+
+/// Before all rings are there, a frame might come to two of them, or to the wrong one.
+#[test]
+fn rings_that_open_during_a_flood_get_no_frame_twice() {
+    inside("rings::rings_that_open_during_a_flood_get_no_frame_twice", || {
+        pair();
+        let is_over = AtomicBool::new(false);
+        let sent = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let sender = Sender::new("a0");
+                while !is_over.load(Ordering::Relaxed) {
+                    let index = sent.fetch_add(1, Ordering::Relaxed);
+                    sender.send(&ipv4(1, index % 64, 17, index));
+                }
+            });
+            let _stop = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+            for _ in 0..5 {
+                let mut all = Live::open_rings("b0", &options(), NonZeroU16::new(3).unwrap()).unwrap();
+                let (mut rings_of, mut seen) = (HashMap::new(), HashSet::new());
+                let begun = sent.load(Ordering::Relaxed);
+                while sent.load(Ordering::Relaxed) < begun + 500 {
+                    thread::yield_now();
+                }
+                all.iter_mut().for_each(|live| live.stop().unwrap());
+                for (ring, live) in all.iter_mut().enumerate() {
+                    for record in drain(live) {
+                        let number = number(&record.data);
+                        assert!(seen.insert(number), "frame {number} came twice");
+                        assert_eq!(*rings_of.entry(number % 64).or_insert(ring), ring, "a pair is split");
+                    }
+                }
+                assert!(rings_of.len() > 32, "{} pairs came", rings_of.len());
+            }
+        });
+    });
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }

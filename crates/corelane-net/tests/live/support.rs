@@ -199,3 +199,11 @@ pub(crate) fn news(live: &mut Live) -> News {
         assert!(start.elapsed() < PATIENCE, "no news came");
     }
 }
+
+/// Reads for this time. Neither frames nor news may come.
+pub(crate) fn nothing(live: &mut Live, time: Duration) {
+    live.read(1, time, |record| panic!("a frame: {record:?}")).unwrap();
+    if let Some(news) = live.take_news() {
+        panic!("{news}");
+    }
+}
