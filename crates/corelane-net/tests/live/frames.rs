@@ -182,11 +182,13 @@ fn a_silent_interface_says_since_when() {
     inside("frames::a_silent_interface_says_since_when", || {
         pair();
         let mut live = Live::open("b0", &options()).unwrap();
+        assert_eq!(live.interface(), "b0");
         let quiet = live.quiet_since().unwrap();
         // Two time-outs of 20 ms, and some more.
         assert!(quiet < now() - 40_000_000);
-        Sender::new("a0").send(&ipv4(1, 2, 17, 3));
-        // The frame is in a block that is not handed over, or already is.
+        let sender = Sender::new("a0");
+        sender.send(&ipv4(1, 2, 17, 3));
+        // The frame is in a block that is not handed over yet.
         assert_eq!(live.quiet_since(), None);
         let record = &read(&mut live, 1)[0];
         assert!(record.time_ns >= quiet);

@@ -293,6 +293,18 @@ pub(super) mod tests {
         assert_eq!(tally.damaged, 1);
     }
 
+    /// Its tag would be written over the header.
+    #[test]
+    fn a_frame_without_room_in_front_is_counted() {
+        let mut lent = vec![0; 1024];
+        fill(&mut lent, &vec![Frame::new(vec![5; 40]); 3]);
+        for (start, damaged) in [(71_u16, 1), (72, 0)] {
+            lent[48 - LENT + 24..][..2].copy_from_slice(&start.to_ne_bytes());
+            let (records, tally) = read(&mut lent.clone(), ETHERNET, 9);
+            assert_eq!((records.len(), tally.damaged), (3 - damaged, damaged as u64));
+        }
+    }
+
     #[test]
     fn a_chain_that_leaves_the_block_or_stands_still_ends_it() {
         for next in [0_u32, 1, 47, 1000, u32::MAX] {
