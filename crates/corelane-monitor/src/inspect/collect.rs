@@ -98,7 +98,9 @@ impl<'a> Collector<'a> {
     pub(super) fn drain(&mut self, mut out: impl FnMut(Found<'_>)) {
         let passed = self.merge.passed();
         let mut any = false;
-        while let Some(end) = self.ends.pop_front_if(|end| end.key() <= passed) {
+        while self.ends.front().is_some_and(|end| end.key() <= passed)
+            && let Some(end) = self.ends.pop_front()
+        {
             any = true;
             let over = |&step: &u64| begin_of(step.saturating_add(1)) <= end.begun_ns;
             while let Some(step) = self.scans.as_ref().and_then(Scans::next_due).filter(over) {
