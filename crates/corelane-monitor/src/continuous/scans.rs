@@ -120,29 +120,37 @@ impl Scans {
     }
 
     /// A step is over, and all before it. `news` gets what has become of scans, in order.
-    pub(crate) fn end(&mut self, step: u64, mut news: impl FnMut(ScanEvent)) {
+    pub(crate) fn end(&mut self, step: u64, news: impl FnMut(ScanEvent)) {
         let mut events = Vec::new();
-        while let Some(pending) = self.pending.first_entry()
-            && *pending.key() <= step
-        {
-            let mut reports = pending.remove();
-            reports.sort_unstable_by_key(order);
-            reports.into_iter().for_each(|report| self.count(&report, &mut events));
-        }
+        self.count_until(step, &mut events);
         while let Some(due) = self.due.first_entry()
             && *due.key() <= step
         {
             let (due, keys) = due.remove_entry();
             keys.into_iter().for_each(|key| self.look(key, due, &mut events));
         }
-        self.evict();
-        events.sort_unstable_by_key(ScanEvent::order);
-        events.into_iter().for_each(&mut news);
+        self.evict(&mut events);
+        tell(events, news);
     }
 
     /// The run is over: all that is left counts, and every scan that is not over ends.
-    pub(crate) fn finish(&mut self, mut news: impl FnMut(ScanEvent)) {
-        self.end(u64::MAX - 1, &mut news);
+    pub(crate) fn finish(&mut self, news: impl FnMut(ScanEvent)) {
+        let mut events = Vec::new();
+        self.count_until(u64::MAX, &mut events);
+        self.due.clear();
+        events.extend(self.groups.drain().filter_map(|(key, group)| group.ended(key)));
+        tell(events, news);
+    }
+
+    /// Counts the reports of this step and all before it.
+    fn count_until(&mut self, step: u64, events: &mut Vec<ScanEvent>) {
+        while let Some(pending) = self.pending.first_entry()
+            && *pending.key() <= step
+        {
+            let mut reports = pending.remove();
+            reports.sort_unstable_by_key(order);
+            reports.into_iter().for_each(|report| self.count(&report, events));
+        }
     }
 
     fn count(&mut self, report: &StateReport, events: &mut Vec<ScanEvent>) {
@@ -198,43 +206,45 @@ impl Scans {
         events.push(ScanEvent::new(key, count, time_ns, ScanState::Found));
     }
 
-    /// Looks at a group that is due at the end of this step.
+    /// Looks at a group that is due at the end of this step: forgets failures, and removes it if none are left.
     fn look(&mut self, key: Key, step: u64, events: &mut Vec<ScanEvent>) {
         let Some(group) = self.groups.get_mut(&key).filter(|group| group.due == step) else { return };
-        let due = match &group.quiet {
-            Some(quiet) => {
-                let state = ScanState::Ended { last_ns: quiet.last_ns };
-                events.push(ScanEvent::new(key, quiet.count, quiet.found_ns, state));
-                None
+        // One that is quiet has no failures.
+        group.forget(step.saturating_add(1), self.continuous.forget_s);
+        match group.failures.back() {
+            Some(&(time_ns, _)) => {
+                group.due = step_of(time_ns).saturating_add(self.continuous.forget_s);
+                self.due.entry(group.due).or_default().push(key);
             }
-            None => {
-                group.forget(step.saturating_add(1), self.continuous.forget_s);
-                group.failures.back().map(|&(time_ns, _)| step_of(time_ns).saturating_add(self.continuous.forget_s))
-            }
-        };
-        match due {
-            Some(due) => {
-                group.due = due;
-                self.due.entry(due).or_default().push(key);
-            }
-            None => drop(self.groups.remove(&key)),
+            None => self.remove(key, events),
         }
     }
 
-    /// Gives up the older half of the groups that are not alerted, if there are too many.
-    fn evict(&mut self) {
-        if self.groups.len() <= self.most_groups {
+    /// Removes a group; if it was alerted, that scan has ended.
+    fn remove(&mut self, key: Key, events: &mut Vec<ScanEvent>) {
+        events.extend(self.groups.remove(&key).and_then(|group| group.ended(key)));
+    }
+
+    /// Gives up groups until there are not too many: of those that are not alerted the older half, and if that is not
+    /// enough the older half of the others. Their scans end early.
+    fn evict(&mut self, events: &mut Vec<ScanEvent>) {
+        let before = self.groups.len();
+        while self.groups.len() > self.most_groups {
+            for is_quiet in [false, true] {
+                if self.groups.len() <= self.most_groups {
+                    break;
+                }
+                let alike = self.groups.iter().filter(|(_, group)| group.quiet.is_some() == is_quiet);
+                let mut old: Vec<(u64, Key)> = alike.map(|(key, group)| (group.latest_ns(), *key)).collect();
+                old.sort_unstable();
+                old.truncate(old.len().div_ceil(2));
+                old.into_iter().for_each(|(_, key)| self.remove(key, events));
+            }
+        }
+        if self.groups.len() == before {
             return;
         }
-        let latest = |group: &Group| group.failures.back().map_or(0, |&(time_ns, _)| time_ns);
-        let mut groups: Vec<_> = self.groups.iter().filter(|(_, group)| group.quiet.is_none()).collect();
-        groups.sort_unstable_by_key(|(key, group)| (latest(group), **key));
-        groups.truncate(groups.len().div_ceil(2));
-        let old: Vec<Key> = groups.into_iter().map(|(key, _)| *key).collect();
-        self.evicted += old.len() as u64;
-        for key in old {
-            self.groups.remove(&key);
-        }
+        self.evicted += (before - self.groups.len()) as u64;
         self.due.retain(|_, keys| {
             keys.retain(|key| self.groups.contains_key(key));
             !keys.is_empty()
@@ -257,6 +267,12 @@ impl Scans {
     }
 }
 
+/// Gives out the news of a step, in order.
+fn tell(mut events: Vec<ScanEvent>, news: impl FnMut(ScanEvent)) {
+    events.sort_unstable_by_key(ScanEvent::order);
+    events.into_iter().for_each(news);
+}
+
 /// The order in which the reports of a step count.
 fn order(report: &StateReport) -> impl Ord + use<> {
     let is_answer = matches!(report.told(), Told::Answered(_));
@@ -264,6 +280,18 @@ fn order(report: &StateReport) -> impl Ord + use<> {
 }
 
 impl Group {
+    /// The time of its last failure.
+    fn latest_ns(&self) -> u64 {
+        let kept = self.failures.back().map_or(0, |&(time_ns, _)| time_ns);
+        self.quiet.map_or(kept, |quiet| quiet.last_ns)
+    }
+
+    /// That its scan has ended, if it was alerted.
+    fn ended(&self, key: Key) -> Option<ScanEvent> {
+        let Quiet { found_ns, last_ns, count } = self.quiet?;
+        Some(ScanEvent::new(key, count, found_ns, ScanState::Ended { last_ns }))
+    }
+
     /// Forgets failures that do not count in this step.
     fn forget(&mut self, now: u64, forget_s: u64) {
         while self.failures.front().is_some_and(|&(time_ns, _)| now.saturating_sub(step_of(time_ns)) > forget_s) {
@@ -310,5 +338,136 @@ impl ScanEvent {
     /// The order of news of one step: those of scans that have ended come last.
     fn order(&self) -> impl Ord + use<> {
         (self.state != ScanState::Found, self.scan.order(), self.probe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state_report::{Failure, Tried, Verdict};
+    use crate::steps::begin_of;
+
+    const FAILED: Verdict = Verdict::Failed(Failure::Unanswered);
+
+    fn scans(threshold: u64, forget_s: u64, suppress_s: u64) -> Scans {
+        let settings =
+            Settings { vertical_threshold: threshold, horizontal_threshold: u64::MAX, ..Settings::default() };
+        Scans::new(&settings, &Continuous { forget_s, suppress_s, ..Continuous::default() })
+    }
+
+    fn report(step: u64, source: u32, port: u16, verdict: Verdict) -> StateReport {
+        let probe = Some(Probe::Udp);
+        StateReport::v4(Tried { source, destination: 9, port, probe }, begin_of(step) + u64::from(port), verdict)
+    }
+
+    /// What is told up to the end of this step, each with the step; nothing is looked at when it is not due.
+    fn until(scans: &mut Scans, last: u64) -> Vec<(u64, u64, ScanState)> {
+        let mut told = Vec::new();
+        while let Some(step) = scans.next_due().filter(|&step| step <= last) {
+            scans.end(step, |event| told.push((step, event.scan.count(), event.state)));
+        }
+        told
+    }
+
+    fn ended(last: StateReport) -> ScanState {
+        ScanState::Ended { last_ns: last.time_ns() }
+    }
+
+    #[test]
+    fn a_group_is_gone_when_its_last_failure_is_forgotten() {
+        let mut scans = scans(5, 10, 100);
+        for step in [100, 104, 104, 107] {
+            scans.report(report(step, 1, step as u16, FAILED));
+        }
+        assert_eq!(until(&mut scans, 116), []);
+        // Its source and port have a group for each port.
+        assert_eq!(scans.len(), 1 + 1);
+        assert_eq!(until(&mut scans, 117), []);
+        assert_eq!((scans.len(), scans.next_due(), scans.due.len()), (0, None, 0));
+    }
+
+    #[test]
+    fn entries_of_a_group_that_was_there_before_do_not_count() {
+        // The first group is found and over long before it would have been looked at, and another one is in its place.
+        for (forget_s, suppress_s) in [(10, 3), (3, 10), (5, 5), (4, 0), (0, 4)] {
+            let mut scans = scans(1, forget_s, suppress_s);
+            scans.report(report(100, 1, 1, FAILED));
+            scans.report(report(100, 1, 2, FAILED));
+            let mut told = until(&mut scans, 100 + suppress_s);
+            let again = 101 + suppress_s;
+            scans.report(report(again, 1, 3, FAILED));
+            let last = report(again, 1, 4, FAILED);
+            scans.report(last);
+            told.extend(until(&mut scans, u64::MAX));
+            let expected = [
+                (100, 2, ScanState::Found),
+                (100 + suppress_s, 2, ended(report(100, 1, 2, FAILED))),
+                (again, 2, ScanState::Found),
+                (again + suppress_s, 2, ended(last)),
+            ];
+            assert_eq!(told, expected, "{forget_s} {suppress_s}");
+            assert_eq!((scans.len(), scans.due.len(), scans.pending.len()), (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn a_member_counts_once() {
+        let mut scans = scans(1, 10, 10);
+        // A stage that has lost the key for want of memory reports it again.
+        for step in [100, 101, 102] {
+            scans.report(report(step, 1, 1, FAILED));
+        }
+        assert_eq!(until(&mut scans, 109), []);
+        scans.report(report(110, 1, 2, FAILED));
+        assert_eq!(until(&mut scans, 110), [(110, 2, ScanState::Found)]);
+    }
+
+    #[test]
+    fn answers_take_no_memory_without_failures_and_no_more_than_decide() {
+        let mut scans = scans(7, 10, 10);
+        let port = |port: u16| 1000 + port;
+        (0..50).for_each(|number| scans.report(report(100, 1, port(number), Verdict::Answered)));
+        assert_eq!(until(&mut scans, 100), []);
+        assert_eq!(scans.len(), 0);
+        scans.report(report(101, 1, 1, FAILED));
+        (0..50).for_each(|number| scans.report(report(101, 1, port(number), Verdict::Answered)));
+        (2..30).for_each(|number| scans.report(report(102, 1, number, FAILED)));
+        assert_eq!(until(&mut scans, 102), [(102, 8, ScanState::Found)], "the latest eight are a scan");
+        let mut scans = Scans { thresholds: [7, 7], ..scans };
+        scans.report(report(103, 2, 1, FAILED));
+        (0..50).for_each(|number| scans.report(report(103, 2, port(number), Verdict::Answered)));
+        assert_eq!(until(&mut scans, 103), []);
+        let group = &scans.groups
+            [&(std::net::Ipv4Addr::from_bits(2).into(), Some(Probe::Udp), Target::Host([0, 0, 0, 9].into()))];
+        assert_eq!((group.failures.len(), group.answers.len()), (1, 2));
+    }
+
+    /// Each source is a scan: nothing but groups that are quiet.
+    #[test]
+    fn the_limit_of_groups_is_kept_by_scans_that_are_over_early() {
+        let run = || {
+            let settings = Settings { vertical_threshold: 1, table_bytes: Some(100 * 400 * 4), ..Settings::default() };
+            let mut scans = Scans::new(&settings, &Continuous::default());
+            let mut told = Vec::new();
+            for step in 100..400 {
+                for (source, port) in [(2 * step, 1), (2 * step, 2), (2 * step + 1, 1), (2 * step + 1, 2)] {
+                    scans.report(report(step, source as u32, port, FAILED));
+                }
+                // This one goes on.
+                scans.report(report(step, 1, step as u16, FAILED));
+                scans.end(step, |event| told.push(event));
+                assert!(scans.len() <= 100, "{}", scans.len());
+                assert!(scans.due.values().map(Vec::len).sum::<usize>() <= 200);
+            }
+            let evicted = scans.evicted();
+            scans.finish(|event| told.push(event));
+            (told, evicted)
+        };
+        let (told, evicted) = run();
+        assert!(evicted > 300, "{evicted}");
+        let of = |is_found: bool| told.iter().filter(|event| (event.state == ScanState::Found) == is_found).count();
+        assert_eq!((of(true), of(false)), (601, 601), "each is told once, and over once");
+        // Which of them go does not depend on the keys of a hash.
+        assert_eq!(run(), (told, evicted));
     }
 }
