@@ -292,7 +292,7 @@ impl<A: Family> Tables<A> {
         common.counts.evicted_flows +=
             flows.renew(&common.run, common.run.room.flows(A::ENTRY), |flow| flow.is_over(now), |flow| flow.touched);
         let flow = flows.entry(&common.run, &A::flow_key(chunk, i), flow_hash(slot));
-        let begins = flags & (SYN | ACK) == SYN;
+        let begins = flags & (SYN | ACK | RST | FIN) == SYN;
         let is_first = flow.is_over(now) || flow.is_closed() && begins;
         if is_first {
             common.counts.flows += 1;

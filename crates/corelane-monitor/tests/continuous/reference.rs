@@ -1,0 +1,495 @@
+//! The rules of scans without an end once more, as plainly as they can be written. All packets are collected; each rule
+//! is then one pass over what the rule before it has left.
+
+use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
+use crate::support::{Case, Watched, plan};
+use corelane_monitor::{Alert, Continuous, Probe, QueueKind, ScanEvent, ScanState, Settings};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What the contract wants of these packets.
+#[derive(Debug, PartialEq, Eq)]
+struct Expected {
+    flows: u64,
+    rejected: u64,
+    unanswered: u64,
+    scans: Vec<ScanEvent>,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Outcome {
+    // The order of these fields is that in which outcomes count.
+    time: u64,
+    source: IpAddr,
+    destination: IpAddr,
+    port: u16,
+    probe: Option<Probe>,
+    answered: bool,
+}
+
+fn step(time: u64) -> u64 {
+    time / SECOND
+}
+
+fn ends(packet: &Packet) -> [(IpAddr, u16); 2] {
+    let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
+    ends.sort_unstable();
+    ends
+}
+
+/// A packet of a step that is over gets the time at which the current one began.
+fn clamp(packets: &[Packet]) -> Vec<Packet> {
+    let mut begun = 0;
+    let clamp = |packet: &Packet| {
+        begun = begun.max(step(packet.time_ns) * SECOND);
+        Packet { time_ns: packet.time_ns.max(begun), ..*packet }
+    };
+    packets.iter().map(clamp).collect()
+}
+
+/// The packets of each flow, with their numbers.
+fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
+    let mut by_ends: BTreeMap<_, Vec<(usize, Packet)>> = BTreeMap::new();
+    for (number, packet) in packets.iter().enumerate() {
+        by_ends.entry((packet.flags.is_some(), ends(packet))).or_default().push((number, *packet));
+    }
+    let mut flows = Vec::new();
+    for ((is_tcp, ends), packets) in by_ends {
+        let mut flow: Vec<(usize, Packet)> = Vec::new();
+        let mut closed = [false; 2];
+        for (number, packet) in packets {
+            let flags = packet.flags.unwrap_or(0);
+            let is_closed = closed == [true; 2];
+            let lasts = if is_closed {
+                5
+            } else if is_tcp {
+                300
+            } else {
+                60
+            };
+            let silent = flow.last().map_or(0, |(_, last)| step(packet.time_ns) - step(last.time_ns));
+            let opens_anew = is_closed && flags & (SYN | ACK | RST | FIN) == SYN;
+            if silent > lasts || opens_anew {
+                flows.push(std::mem::take(&mut flow));
+                closed = [false; 2];
+            }
+            if flags & RST != 0 {
+                closed = [true; 2];
+            } else if flags & FIN != 0 {
+                let sender = (packet.source, packet.source_port);
+                closed[usize::from(ends[0] != sender)] = true;
+            }
+            flow.push((number, packet));
+        }
+        flows.push(flow);
+    }
+    flows
+}
+
+/// The failures of SYNs, and whether an RST brought them about.
+fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> Vec<(Outcome, bool)> {
+    let mut histories: BTreeMap<(IpAddr, IpAddr, u16), Vec<(u64, char)>> = BTreeMap::new();
+    for packet in packets {
+        let flags = packet.flags.unwrap_or(0);
+        let forth = (packet.source, packet.destination, packet.destination_port);
+        let back = (packet.destination, packet.source, packet.source_port);
+        let (key, what) = match (flags & RST != 0, flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
+            (true, ..) => (back, 'R'),
+            (_, true, true, _) => (back, 'A'),
+            (_, true, false, false) => (forth, 'S'),
+            _ => continue,
+        };
+        histories.entry(key).or_default().push((packet.time_ns, what));
+    }
+    let mut failures = Vec::new();
+    for ((source, destination, port), history) in histories {
+        let mut opened: Option<u64> = None;
+        let mut failed: Option<u64> = None;
+        let mut fail = |time: u64, rejected: bool| {
+            let outcome = Outcome { time, source, destination, port, probe: None, answered: false };
+            failures.push((outcome, rejected));
+            Some(time)
+        };
+        for (time, what) in history {
+            if let Some(deadline) = opened.map(|opened| opened + settings.syn_timeout_ns)
+                && time >= deadline
+            {
+                (opened, failed) = (None, fail(deadline, false));
+            }
+            match what {
+                'S' if opened.is_none() && failed.is_none_or(|failed| step(time) - step(failed) > forget) => {
+                    (opened, failed) = (Some(time), None);
+                }
+                'A' => opened = None,
+                'R' if opened.is_some() => (opened, failed) = (None, fail(time, true)),
+                _ => {}
+            }
+        }
+        if let Some(opened) = opened {
+            fail(end.min(opened + settings.syn_timeout_ns), false);
+        }
+    }
+    failures
+}
+
+/// The kind of a flow's first packet, if that is a probe.
+fn kind(packet: &Packet) -> Option<Probe> {
+    let to_many = match packet.destination {
+        IpAddr::V4(address) => address.octets()[0] >= 224,
+        IpAddr::V6(address) => address.is_multicast(),
+    };
+    match packet.flags {
+        Some(flags) => match flags & !0xc0 {
+            0 => Some(Probe::Null),
+            FIN => Some(Probe::Fin),
+            XMAS => Some(Probe::Xmas),
+            _ => None,
+        },
+        None if to_many => None,
+        None if packet.source_port < 1024 && packet.destination_port >= 1024 => None,
+        None if packet.hops <= 30 && packet.destination_port >= 33_434 => None,
+        None => Some(Probe::Udp),
+    }
+}
+
+/// What became of the keys of other probes.
+fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome> {
+    // Of each key the probes and answers: the packet's number, its time, whether it is an answer.
+    type History = Vec<(usize, u64, bool)>;
+    let mut histories: BTreeMap<(Probe, IpAddr, IpAddr, u16), History> = BTreeMap::new();
+    for flow in flows {
+        let (number, first) = flow[0];
+        let Some(probe) = kind(&first) else { continue };
+        let history = histories.entry((probe, first.source, first.destination, first.destination_port)).or_default();
+        history.push((number, first.time_ns, false));
+        let from = (first.source, first.source_port);
+        let answer = flow.iter().find(|(_, packet)| (packet.source, packet.source_port) != from);
+        if let Some((number, packet)) = answer.filter(|_| probe == Probe::Udp) {
+            history.push((*number, packet.time_ns, true));
+        }
+    }
+    let mut outcomes = Vec::new();
+    for ((probe, source, destination, port), mut history) in histories {
+        history.sort_unstable();
+        let patience = if probe == Probe::Udp { 60 * SECOND } else { 0 };
+        // When the key was asked, and whether it was answered in time.
+        let mut asked: Option<(u64, bool)> = None;
+        let mut judge = |(time, answered): (u64, bool)| {
+            let time = (time + patience).min(end);
+            outcomes.push(Outcome { time, source, destination, port, probe: Some(probe), answered });
+        };
+        for (_, time, is_answer) in history {
+            match &mut asked {
+                Some((first, answered)) if is_answer => *answered |= step(time) <= step(*first + patience),
+                Some((first, _)) if step(time).saturating_sub(step(*first + patience)) <= forget => {}
+                _ if is_answer => panic!("an answer without a probe"),
+                _ => asked.replace((time, false)).into_iter().for_each(&mut judge),
+            }
+        }
+        asked.into_iter().for_each(judge);
+    }
+    outcomes
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Host(IpAddr),
+    Port(u16),
+}
+
+/// The scans of one group: events, each with the step at whose end it is told.
+fn scans(
+    (source, probe, target): (IpAddr, Option<Probe>, Target),
+    outcomes: &[(Outcome, Target)],
+    threshold: usize,
+    continuous: &Continuous,
+    last_step: u64,
+) -> Vec<(u64, ScanEvent)> {
+    let event = |count: usize, time_ns: u64, state: ScanState| {
+        let count = count as u64;
+        let scan = match target {
+            Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
+            Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
+        };
+        ScanEvent { probe, scan, state }
+    };
+    let quiet_until = |found: u64| step(found).saturating_add(continuous.suppress_s).min(last_step);
+    let mut events = Vec::new();
+    let mut failures: Vec<(u64, Target)> = Vec::new();
+    let mut answers: Vec<u64> = Vec::new();
+    // Found when, failures since then and before, the last of them.
+    let mut quiet: Option<(u64, usize, u64)> = None;
+    for (outcome, member) in outcomes {
+        let now = step(outcome.time);
+        if let Some((found, count, last_ns)) = quiet
+            && now > quiet_until(found)
+        {
+            events.push((quiet_until(found), event(count, found, ScanState::Ended { last_ns })));
+            quiet = None;
+        }
+        if let Some((_, count, last_ns)) = &mut quiet {
+            if !outcome.answered {
+                (*count, *last_ns) = (*count + 1, outcome.time);
+            }
+            continue;
+        }
+        failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
+        if !outcome.answered {
+            assert!(failures.iter().all(|(_, known)| known != member), "a key counts once in a while");
+            failures.push((outcome.time, *member));
+            failures.drain(..failures.len().saturating_sub(threshold + 1));
+        } else if !failures.is_empty() {
+            answers.push(outcome.time);
+        }
+        let since = failures.first().map_or(u64::MAX, |&(time, _)| time);
+        answers.retain(|&time| time >= since);
+        let of_all = failures.len() + answers.len();
+        if !outcome.answered && failures.len() > threshold && answers.len() * 5 < of_all {
+            events.push((now, event(failures.len(), outcome.time, ScanState::Found)));
+            quiet = Some((outcome.time, failures.len(), outcome.time));
+            failures.clear();
+            answers.clear();
+        }
+    }
+    if let Some((found, count, last_ns)) = quiet {
+        events.push((quiet_until(found), event(count, found, ScanState::Ended { last_ns })));
+    }
+    events
+}
+
+/// `end_ns` is the time at which the run ended, if that is known.
+fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end_ns: Option<u64>) -> Expected {
+    let packets = clamp(packets);
+    let end = packets.iter().map(|packet| packet.time_ns).max().unwrap_or(0);
+    let end = end.max(step(end_ns.unwrap_or(0)) * SECOND);
+    let flows = flows(&packets);
+    let attempts = attempts(&packets, settings, continuous.forget_s, end);
+    let mut outcomes: Vec<_> = attempts.iter().map(|(outcome, _)| *outcome).collect();
+    if settings.probes {
+        outcomes.extend(probes(&flows, continuous.forget_s, end));
+    }
+    outcomes.sort_unstable();
+    let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
+    for outcome in outcomes {
+        let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));
+        groups.entry((outcome.source, outcome.probe, host)).or_default().push((outcome, port));
+        groups.entry((outcome.source, outcome.probe, port)).or_default().push((outcome, host));
+    }
+    let mut events = Vec::new();
+    for (key, outcomes) in groups {
+        let threshold = match key.2 {
+            Target::Host(_) => settings.vertical_threshold,
+            Target::Port(_) => settings.horizontal_threshold,
+        };
+        events.extend(scans(key, &outcomes, threshold as usize, continuous, step(end)));
+    }
+    events.sort_by_key(|(step, ScanEvent { probe, scan, state })| {
+        let target = match *scan {
+            Alert::Horizontal { port, .. } => (0, None, port),
+            Alert::Vertical { destination, .. } => (1, Some(destination), 0),
+        };
+        let (kind, destination, port) = target;
+        (*step, *state != ScanState::Found, scan.time_ns(), kind, scan.source(), destination, port, *probe)
+    });
+    let rejected = attempts.iter().filter(|(_, rejected)| *rejected).count() as u64;
+    Expected {
+        flows: flows.len() as u64,
+        rejected,
+        unanswered: attempts.len() as u64 - rejected,
+        scans: events.into_iter().map(|(_, event)| event).collect(),
+    }
+}
+
+impl Expected {
+    fn of(run: &Watched) -> Self {
+        let Watched { report, .. } = run;
+        Expected { flows: report.flows, rejected: report.rejected, unanswered: report.unanswered, scans: run.scans() }
+    }
+}
+
+/// Few hosts and ports, and gaps about all the times that rules know.
+pub(crate) fn packets() -> impl Strategy<Value = Vec<Packet>> {
+    let flags = prop_oneof![
+        5 => Just(Some(SYN)),
+        2 => Just(Some(SYN | ACK)),
+        1 => Just(Some(RST)),
+        1 => Just(Some(RST | ACK)),
+        1 => Just(Some(SYN | RST)),
+        1 => Just(Some(SYN | ACK | FIN)),
+        1 => Just(Some(ACK)),
+        1 => Just(Some(FIN | ACK)),
+        2 => Just(Some(0)),
+        2 => Just(Some(FIN)),
+        2 => Just(Some(XMAS)),
+        9 => Just(None),
+        1 => any::<u8>().prop_map(Some),
+    ];
+    let gap = prop_oneof![
+        8 => 0..300_u64,
+        4 => 0..3_000_u64,
+        2 => 0..20_000_u64,
+        1 => 0..100_000_u64,
+        1 => prop::sample::select(&[1_000, 2_000, 5_000, 6_000, 59_000, 60_000, 61_000, 300_000, 301_000][..]),
+    ];
+    let port = || prop::sample::select(&[53, 80, 1023, 1024, 33_434, 50_000][..]);
+    let hops = prop::sample::select(&[30, 31][..]);
+    let packet = (prop::bool::weighted(0.2), 0..3_u32, 0..5_u32, port(), port(), (gap, 0..50_u64), flags, hops);
+    prop::collection::vec(packet, 0..300).prop_map(|packets| {
+        let mut now = START;
+        let packet = |(v6, source, destination, source_port, destination_port, (gap, back), flags, hops)| {
+            now += gap * 1_000_000;
+            let address = |host: u32| -> IpAddr {
+                match (v6, host) {
+                    (true, 4) => Ipv6Addr::from_bits(0xff02 << 112 | 1).into(),
+                    (false, 4) => Ipv4Addr::BROADCAST.into(),
+                    (true, host) => Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(host)).into(),
+                    (false, host) => Ipv4Addr::from_bits(0x0a00_0000 + host).into(),
+                }
+            };
+            let (source, destination) = (address(source), address(destination));
+            // Some go back a little, across the ends of steps too.
+            let time_ns = if back < 5 { now - back * 400_000_000 } else { now };
+            Packet { time_ns, source, destination, source_port, destination_port, flags, hops }
+        };
+        packets.into_iter().map(packet).collect()
+    })
+}
+
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    let timeouts = prop::sample::select(&[0, 500_000_000, 1_000_000_000, 3_000_000_000, 10_000_000_000][..]);
+    (timeouts, 1..5_u64, 1..5_u64, 0..21_u64, 0..31_u64, prop::bool::weighted(0.9)).prop_map(
+        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, forget_s, suppress_s, probes)| {
+            let case = Case::scans_only();
+            Case {
+                settings: Settings {
+                    syn_timeout_ns,
+                    vertical_threshold,
+                    horizontal_threshold,
+                    probes,
+                    ..case.settings
+                },
+                continuous: Continuous { forget_s, suppress_s, ..case.continuous },
+                inspection: case.inspection,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scans_and_counts_are_those_of_the_plain_reference(
+        packets in packets(), case in cases(), analyzers in prop_oneof![9 => Just(0_usize), 1 => 1..4_usize],
+    ) {
+        let run = case.watch(Capture::of(&packets), &plan(analyzers, QueueKind::Lane, 64));
+        let expected = analyse(&packets, &case.settings, &case.continuous, None);
+        prop_assert_eq!(Expected::of(&run), expected);
+        let found = |is_probe: bool| {
+            let scans = run.scans().into_iter().filter(|scan| scan.state == ScanState::Found);
+            scans.filter(|scan| scan.probe.is_some() == is_probe).count() as u64
+        };
+        prop_assert_eq!(run.report.scans, Some([found(false), found(true)]));
+        prop_assert_eq!(run.report.pairs, None);
+        prop_assert_eq!(run.report.failed_attempts, run.report.rejected + run.report.unanswered);
+        prop_assert_eq!(run.report.packets, packets.len() as u64);
+    }
+}
+
+/// What the code and the reference say of these packets, which must be the same.
+fn both(packets: &[Packet], case: &Case) -> Expected {
+    let run = case.alone(Capture::of(packets));
+    let expected = analyse(packets, &case.settings, &case.continuous, None);
+    assert_eq!(Expected::of(&run), expected);
+    expected
+}
+
+fn case(threshold: u64, forget_s: u64, suppress_s: u64) -> Case {
+    let case = Case::scans_only();
+    let (vertical_threshold, horizontal_threshold) = (threshold, threshold);
+    Case {
+        settings: Settings { vertical_threshold, horizontal_threshold, ..case.settings },
+        continuous: Continuous { forget_s, suppress_s, ..case.continuous },
+        inspection: case.inspection,
+    }
+}
+
+#[test]
+fn a_reset_with_a_syn_opens_no_attempt_where_an_old_one_was_forgotten() {
+    let syn = tcp(START, "10.0.0.2 53", "10.0.0.1 1023", SYN);
+    let reset = tcp(START + 30 * SECOND, "10.0.0.1 1023", "10.0.0.2 53", SYN | RST);
+    let expected = both(&[syn, reset], &case(1, 2, 10));
+    assert_eq!((expected.rejected, expected.unanswered), (0, 1));
+}
+
+#[test]
+fn a_failure_counts_to_the_end_of_its_last_step() {
+    // The failures are rejections, so their times are given. Those of one step are found or not together.
+    let pair = |second: u64, port: u64| {
+        let (from, to) = ("10.0.0.1 4000", format!("10.0.0.2 {port}"));
+        let time_ns = START + second * SECOND + port;
+        [tcp(time_ns, from, &to, SYN), tcp(time_ns + 1, &to, from, RST)]
+    };
+    for (after, found) in [(9, true), (10, true), (11, false)] {
+        let packets = [pair(0, 1), pair(after, 2)].concat();
+        let scans = both(&packets, &case(1, 10, 5)).scans;
+        assert_eq!(scans.len(), 2 * usize::from(found), "{after} {scans:?}");
+    }
+    // The same key counts again just when its failure does not count any longer.
+    for (after, rejected) in [(10, 1), (11, 2)] {
+        let packets = [pair(0, 1), pair(after, 1)].concat();
+        assert_eq!(both(&packets, &case(1, 10, 5)).rejected, rejected, "{after}");
+    }
+}
+
+#[test]
+fn a_scan_is_quiet_to_the_end_of_its_last_step_and_then_found_anew() {
+    let failure =
+        |second: u64, port: u16| tcp(START + second * SECOND, "10.0.0.1 4000", &format!("10.0.0.2 {port}"), 0);
+    // Found in second 1, quiet up to the end of second 6; the totals are told there.
+    let packets: Vec<_> = (0..=8).map(|second| failure(second, 100 + second as u16)).collect();
+    let scans = both(&packets, &case(1, 100, 5)).scans;
+    let told: Vec<_> = scans.iter().map(|event| (event.state, event.scan.count(), event.scan.time_ns())).collect();
+    let at = |second: u64| START + second * SECOND;
+    let expected = [
+        (ScanState::Found, 2, at(1)),
+        (ScanState::Ended { last_ns: at(6) }, 7, at(1)),
+        (ScanState::Found, 2, at(8)),
+        (ScanState::Ended { last_ns: at(8) }, 2, at(8)),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_scan_that_is_quiet_for_ever_ends_with_the_run() {
+    let packets: Vec<_> =
+        (1..=5).map(|port| tcp(START + port, "10.0.0.1 4000", &format!("10.0.0.2 {port}"), 0)).collect();
+    for (forget_s, suppress_s) in [(u64::MAX, u64::MAX), (10, u64::MAX), (u64::MAX, 10), (u64::MAX, 0), (0, 0)] {
+        let scans = both(&packets, &case(2, forget_s, suppress_s)).scans;
+        let told: Vec<_> = scans.iter().map(|event| (event.state, event.scan.count())).collect();
+        let ended = (ScanState::Ended { last_ns: START + 5 }, 5);
+        assert_eq!(told, [(ScanState::Found, 3), ended], "{forget_s} {suppress_s}");
+    }
+}
+
+#[test]
+fn one_answer_of_five_since_the_first_failure_is_no_scan() {
+    let ask = |second: u64, port: u64| udp(START + second * SECOND, "10.0.0.1 4000", &format!("10.0.0.2 {port}"));
+    let answer = |second: u64, port: u64| udp(START + second * SECOND, &format!("10.0.0.2 {port}"), "10.0.0.1 4000");
+    let failures = |range: std::ops::Range<u64>| range.map(|port| ask(port, 1000 + port)).collect::<Vec<_>>();
+    let answered = |second: u64| vec![ask(second, 2000 + second), answer(second, 2000 + second)];
+    let idle = vec![udp(START + 200 * SECOND, "10.0.0.8 4000", "10.0.0.9 53")];
+    let found = |parts: &[Vec<Packet>]| {
+        let scans = both(&parts.concat(), &case(3, 100, 100)).scans;
+        scans.iter().any(|event| event.state == ScanState::Found)
+    };
+    assert!(found(&[failures(1..5), idle.clone()]));
+    assert!(!found(&[failures(1..4), answered(4), failures(5..6), idle.clone()]));
+    // Before the first failure it says nothing.
+    assert!(found(&[answered(0), failures(1..5), idle.clone()]));
+    // With more failures than the threshold the oldest go, and what was answered before the others with them.
+    assert!(!found(&[failures(1..2), answered(2), failures(3..6), idle.clone()]));
+    assert!(found(&[failures(1..2), answered(2), failures(3..7), idle]));
+}

@@ -1,0 +1,210 @@
+//! Runs without an end, and what they gave.
+
+use corelane_monitor::{
+    Continuous, Findings, Found, Inspection, Plan, Progress, QueueKind, Report, ScanEvent, Settings, Silence, Source,
+    watch,
+};
+use corelane_net::capture::{LinkType, Reader, Record};
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What came out between lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    Scan(ScanEvent),
+    Snapshot(Box<(Report, Findings)>),
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Watched {
+    /// The report, without what alone depends on the plan.
+    pub(crate) report: Report,
+    pub(crate) findings: Findings,
+    pub(crate) text: Vec<u8>,
+    /// News, with the bytes of text before it.
+    pub(crate) news: Vec<(usize, News)>,
+}
+
+impl Watched {
+    pub(crate) fn scans(&self) -> Vec<ScanEvent> {
+        let scan = |(_, news): &(usize, News)| match news {
+            News::Scan(scan) => Some(scan.clone()),
+            News::Snapshot(_) => None,
+        };
+        self.news.iter().filter_map(scan).collect()
+    }
+
+    /// The number of snapshots.
+    pub(crate) fn snapshots(&self) -> usize {
+        self.news.iter().filter(|(_, news)| matches!(news, News::Snapshot(_))).count()
+    }
+
+    /// All but the snapshots: how many there are is a matter of the clock.
+    pub(crate) fn without_snapshots(mut self) -> Self {
+        self.news.retain(|(_, news)| matches!(news, News::Scan(_)));
+        self
+    }
+
+    /// The first difference, in few words; `None` if there is none.
+    pub(crate) fn difference(&self, other: &Watched) -> Option<String> {
+        if self == other {
+            return None;
+        }
+        if self.text != other.text {
+            let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
+            let (a, b) = (lines(&self.text), lines(&other.text));
+            let at = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+            return Some(format!("{} and {} lines, line {at}: {:?} and {:?}", a.len(), b.len(), a.get(at), b.get(at)));
+        }
+        let at = self.news.iter().zip(&other.news).take_while(|(a, b)| a == b).count();
+        if (self.news.get(at), other.news.get(at)) != (None, None) {
+            return Some(format!("news {at}:\n{:?}\n{:?}", self.news.get(at), other.news.get(at)));
+        }
+        Some(format!("{:?}\n{:?}\n{:?}\n{:?}", self.report, other.report, self.findings, other.findings))
+    }
+}
+
+fn comparable(report: &Report) -> Report {
+    Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, ..report.clone() }
+}
+
+/// All settings of a run but for its plan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Case {
+    pub(crate) settings: Settings,
+    pub(crate) continuous: Continuous,
+    pub(crate) inspection: Inspection,
+}
+
+impl Case {
+    /// Scans alone, without events of conversations.
+    pub(crate) fn scans_only() -> Self {
+        Case { inspection: Inspection { payload: false, ..Inspection::default() }, ..Case::default() }
+    }
+
+    pub(crate) fn watch<S: Source + Send>(&self, source: S, plan: &Plan) -> Watched {
+        let (mut text, mut news) = (Vec::new(), Vec::new());
+        let out = |found: Found<'_>| match found {
+            Found::Lines(lines) => text.extend_from_slice(lines),
+            Found::Scan(scan) => news.push((text.len(), News::Scan(scan.clone()))),
+            Found::Snapshot(report, findings) => {
+                let snapshot = (comparable(report), findings.clone());
+                news.push((text.len(), News::Snapshot(Box::new(snapshot))));
+            }
+        };
+        let Case { settings, continuous, inspection } = self;
+        let ran = watch([source], settings, continuous, inspection, plan, &Progress::new(), |_, _| {}, out);
+        let (report, findings) = ran.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+        Watched { report: comparable(&report), findings, text, news }
+    }
+
+    /// In one thread.
+    pub(crate) fn alone<S: Source + Send>(&self, source: S) -> Watched {
+        self.watch(source, &plan(0, QueueKind::Lane, 64))
+    }
+}
+
+pub(crate) fn plan(analyzers: usize, queue: QueueKind, capacity: usize) -> Plan {
+    Plan { analyzers, queue, capacity, ..Plan::default() }
+}
+
+/// Zero to four analyzers, with every kind of queue and several capacities.
+pub(crate) fn plans() -> Vec<Plan> {
+    let capacities = [64, 2, 2048, 3, 300].into_iter().cycle();
+    let queues = QueueKind::ALL.into_iter().cycle();
+    let counts = [0, 1, 2, 3, 4, 2, 1, 4].into_iter();
+    counts.zip(queues.zip(capacities)).map(|(count, (queue, capacity))| plan(count, queue, capacity)).collect()
+}
+
+/// What a [`Paced`] does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Record(u64, Vec<u8>),
+    /// Says that no record before this time follows.
+    Pause(u64),
+}
+
+/// Records and pauses in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Paced {
+    link: LinkType,
+    acts: std::vec::IntoIter<Act>,
+    /// The time that is told at the end.
+    end_ns: Option<u64>,
+}
+
+impl Paced {
+    pub(crate) fn new(link: LinkType, acts: Vec<Act>, end_ns: Option<u64>) -> Self {
+        Paced { link, acts: acts.into_iter(), end_ns }
+    }
+}
+
+impl Source for Paced {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let mut count = 0;
+        while count < max
+            && let Some(Act::Record(time_ns, data)) = self.acts.as_slice().first()
+        {
+            sink(Record { time_ns: *time_ns, wire_len: data.len() as u32, link: self.link, data });
+            self.acts.next();
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn silence(&mut self) -> Silence {
+        match self.acts.next() {
+            Some(Act::Pause(time_ns)) => Silence::Pause { time_ns },
+            Some(Act::Record(..)) => panic!("records are read first"),
+            None => Silence::End { time_ns: self.end_ns },
+        }
+    }
+}
+
+/// Any sequence of choices, from a seed.
+pub(crate) struct Choices(pub(crate) u64);
+
+impl Choices {
+    pub(crate) fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// The records of a capture file in memory.
+pub(crate) fn records(capture: Vec<u8>) -> (LinkType, Vec<(u64, Vec<u8>)>) {
+    let mut reader = Reader::from_bytes(capture).expect("a capture");
+    let (mut link, mut records) = (LinkType::RAW, Vec::new());
+    let keep = |record: Record<'_>| {
+        link = record.link;
+        records.push((record.time_ns, record.data.to_vec()));
+    };
+    reader.read(usize::MAX, keep).expect("a sound capture");
+    (link, records)
+}
+
+/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
+pub(crate) fn captures() -> Option<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("CORELANE_CAPTURES")
+        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
+    if folder.join("TRUTH.json").is_file() {
+        return Some(folder);
+    }
+    // Not by a macro, whose output the test harness would keep to itself.
+    let line = format!("SKIPPED: no TRUTH.json in {} (set CORELANE_CAPTURES)\n", folder.display());
+    io::stderr().write_all(line.as_bytes()).expect("standard error");
+    None
+}
