@@ -41,7 +41,7 @@ pub(crate) type Numbers = (PartialResult, Findings);
 /// The scan detector of a stage.
 enum Scanner {
     /// For captures that end.
-    Whole(SubAnalyzer),
+    Whole(Box<SubAnalyzer>),
     /// For time that passes in steps.
     Stepped(Box<Detector>),
 }
@@ -87,6 +87,13 @@ struct Cell {
     most_bytes: [usize; 2],
 }
 
+impl Cell {
+    fn measure(&mut self) {
+        let bytes = [self.partition.conversations().reserved_bytes(), self.partition.fragments().reserved_bytes()];
+        self.most_bytes.iter_mut().zip(bytes).for_each(|(most, bytes)| *most = bytes.max(*most));
+    }
+}
+
 /// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a
 /// hundred times its size.
 pub(super) const ENOUGH: usize = 64 << 10;
@@ -130,7 +137,7 @@ impl<'a> Stage<'a> {
         spares: &'a Spares,
     ) -> Self {
         let scans = match continuous {
-            None => Scanner::Whole(SubAnalyzer::new(settings, run)),
+            None => Scanner::Whole(Box::new(SubAnalyzer::new(settings, run))),
             Some(continuous) => Scanner::Stepped(Box::new(Detector::new(settings, continuous, run))),
         };
         Stage {
@@ -288,6 +295,8 @@ impl<'a> Stage<'a> {
         self.slots.clear();
         let Scanner::Stepped(detector) = &mut self.scans else { return };
         detector.pass(begun_ns);
+        // At every mark and after all that expires, not when other partitions of this stage have something due.
+        self.measure();
         while let Some(step) = self.next_due().filter(|&step| begin_of(step + 1) <= begun_ns) {
             let end_ns = begin_of(step + 1);
             self.each(number, step, |partition, records| {
@@ -299,6 +308,7 @@ impl<'a> Stage<'a> {
                     }
                 }
             });
+            self.measure();
             self.step = step + 1;
         }
         self.step = self.step.max(step_of(begun_ns));
@@ -319,9 +329,8 @@ impl<'a> Stage<'a> {
     fn each(&mut self, number: u64, step: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
-            let Cell { partition: state, named, most_bytes } = &mut **cell;
-            let bytes = [state.conversations().reserved_bytes(), state.fragments().reserved_bytes()];
-            most_bytes.iter_mut().zip(bytes).for_each(|(most, bytes)| *most = bytes.max(*most));
+            cell.measure();
+            let Cell { partition: state, named, .. } = &mut **cell;
             let mut records = Records {
                 key: Key::mark(number, step, partition),
                 partition,
@@ -332,6 +341,11 @@ impl<'a> Stage<'a> {
             };
             act(state, &mut records);
         }
+    }
+
+    /// Measures the memory of all partitions.
+    fn measure(&mut self) {
+        self.cells.iter_mut().flatten().for_each(|cell| cell.measure());
     }
 
     /// Bytes of lines that wait to be taken.

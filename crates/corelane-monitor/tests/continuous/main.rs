@@ -4,4 +4,5 @@
 #[path = "../it/packets.rs"]
 mod packets;
 mod reference;
+mod same;
 mod support;
