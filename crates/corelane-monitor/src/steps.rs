@@ -49,7 +49,7 @@ impl Steps {
     /// Time passes up to this; says whether a step has ended.
     #[cold]
     pub fn pass(&mut self, time_ns: u64) -> bool {
-        if time_ns < self.end_ns {
+        if time_ns < self.end_ns || *self == Steps::none() {
             return false;
         }
         let before = std::mem::replace(&mut self.begun_ns, begin_of(step_of(time_ns)));
@@ -82,4 +82,53 @@ pub(crate) const fn begin_of(step: u64) -> u64 {
 /// The step at whose end something is over that is due at this time.
 pub(crate) const fn ends_with(due_ns: u64) -> u64 {
     due_ns.div_ceil(STEP_NS).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAST: u64 = u64::MAX / STEP_NS * STEP_NS;
+
+    #[test]
+    fn a_clock_goes_from_the_first_second_to_the_last() {
+        let mut steps = Steps::new();
+        assert_eq!(steps.packet(0), 0);
+        assert!(!steps.pass(STEP_NS - 1), "the first step is not over");
+        assert!(steps.pass(STEP_NS));
+        assert_eq!((steps.packet(0), steps.begun_ns()), (STEP_NS, STEP_NS));
+        assert!(steps.pass(LAST + 1));
+        assert_eq!((steps.packet(LAST - 1), steps.begun_ns()), (LAST, LAST));
+        // The last step does not end.
+        assert!(!steps.pass(u64::MAX));
+        assert_eq!((steps.packet(u64::MAX), steps.packet(5), steps.begun_ns()), (u64::MAX, LAST, LAST));
+    }
+
+    #[test]
+    fn before_the_first_packet_any_time_may_pass() {
+        for (time_ns, begun_ns) in [(0, 0), (STEP_NS - 1, 0), (STEP_NS, STEP_NS), (u64::MAX, LAST)] {
+            let mut steps = Steps::new();
+            assert_eq!(steps.pass(time_ns), begun_ns > 0, "{time_ns}");
+            assert_eq!((steps.begun_ns(), steps.packet(0)), (begun_ns, begun_ns), "{time_ns}");
+        }
+    }
+
+    #[test]
+    fn without_steps_no_time_changes() {
+        let mut steps = Steps::none();
+        for time_ns in [7, u64::MAX, 3, LAST, 0] {
+            assert_eq!(steps.packet(time_ns), time_ns);
+            assert!(!steps.pass(time_ns) && steps == Steps::none());
+        }
+    }
+
+    #[test]
+    fn a_step_ends_with_what_is_due_in_it_or_as_it_ends() {
+        assert_eq!([0, 1, STEP_NS, STEP_NS + 1, 2 * STEP_NS].map(ends_with), [0, 0, 0, 1, 1]);
+        assert_eq!(ends_with(u64::MAX), LAST / STEP_NS);
+        assert_eq!(
+            (step_of(LAST - 1) + 1, begin_of(step_of(LAST)), begin_of(u64::MAX)),
+            (step_of(LAST), LAST, u64::MAX)
+        );
+    }
 }

@@ -252,11 +252,8 @@ impl Stages<'_> {
             None => Dispatcher::new(run, self.settings),
             Some(_) => Dispatcher::in_steps(run, self.settings),
         };
-        Clock {
-            dispatcher,
-            every: self.continuous.map_or(u64::MAX, |continuous| continuous.snapshot_s.max(1)),
-            next: 0,
-        }
+        let every = self.continuous.map_or(u64::MAX, |continuous| continuous.snapshot_s.max(1));
+        Clock { dispatcher, every, next: every }
     }
 
     /// Runs the first stage. `told` gets the end of each step before any other stage hears of it.
@@ -312,20 +309,20 @@ impl Stages<'_> {
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
         mut damage: impl FnMut(usize, S::Error),
-        mut out: impl FnMut(Found<'_>),
+        out: impl FnMut(Found<'_>),
     ) -> (Report, Findings) {
         let run = Run::new();
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
         let collector = Collector::new(1, self.settings, self.continuous, &spares);
-        let state = RefCell::new((self.dispatcher(&run), stage, collector, Marks::default()));
+        let state = RefCell::new((self.dispatcher(&run), stage, collector, Marks::default(), out));
         read(
             sources,
             progress,
             || false,
             &mut damage,
             |source| {
-                let (clock, stage, collector, marks) = &mut *state.borrow_mut();
+                let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
                 let read = read_ahead(source, READ, |mut record| {
                     let mut snapshot = false;
                     if let Some(end) = clock.packet(&mut record) {
@@ -348,26 +345,29 @@ impl Stages<'_> {
                     }
                     if stage.waiting() >= ENOUGH {
                         collector.add(0, stage.take());
-                        collector.drain(&mut out);
+                        collector.drain(&mut *out);
                     }
                 });
                 stage.pass(clock.dispatcher.packets() + 1);
                 collector.add(0, stage.take());
-                collector.drain(&mut out);
+                collector.drain(out);
                 progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
                 read
             },
             |time_ns| {
-                let (clock, stage, collector, marks) = &mut *state.borrow_mut();
+                let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
                 let Some(end) = clock.pass(time_ns) else { return };
                 let (number, snapshot) = (end.number, end.snapshot.is_some());
                 if let Some(time_ns) = marks.before(number, end.begun_ns) {
                     stage.mark(number, time_ns, snapshot);
                 }
                 collector.end(end);
+                // The next read may wait for long.
+                collector.add(0, stage.take());
+                collector.drain(out);
             },
         );
-        let (Clock { dispatcher, .. }, mut stage, mut collector, _) = state.into_inner();
+        let (Clock { dispatcher, .. }, mut stage, mut collector, _, mut out) = state.into_inner();
         let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time());
         collector.add(0, stage.take());
         collector.drain(&mut out);

@@ -5,4 +5,5 @@
 mod packets;
 mod reference;
 mod same;
+mod silence;
 mod support;
