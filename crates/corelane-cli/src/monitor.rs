@@ -14,6 +14,8 @@ use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::Interrupt;
 use crate::interrupt::Requests;
 use crate::metrics::{self, Listener};
+#[cfg(target_os = "linux")]
+use crate::notify::Notify;
 use crate::output::{Condition, Output, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
 use crate::tap::{Copy, Tap};
@@ -198,6 +200,7 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
     return Err(ONLY_ON_LINUX.to_owned());
     #[cfg(target_os = "linux")]
     {
+        let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
         let listener = listener(arguments)?;
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
         let wire = Wire::open(interface, capture, tap, watch, &requests)?;
@@ -205,7 +208,7 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
         let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
-        let service = Service::start(&requests, wire.shared(), every, listener, protections);
+        let service = Service::start(&requests, wire.shared(), every, listener, protections, notify);
         let service = service.map_err(|error| format!("--metrics: {error}"))?;
         if !arguments.outputs.quiet {
             complain(format_args!("capturing from {interface}; {given}"));

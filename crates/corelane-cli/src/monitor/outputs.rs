@@ -145,13 +145,13 @@ impl Outputs {
 
     /// Opens the outputs again, if that was asked for.
     fn follow(&mut self) {
-        let Some(service) = &self.service else { return };
+        let Some(service) = &mut self.service else { return };
+        service.alive();
         let reopens = service.requests.reopens();
         if reopens != self.reopens {
             self.reopens = reopens;
-            if let Some(eve) = &mut self.eve {
-                eve.stream.reopen();
-            }
+            let eve = &mut self.eve;
+            service.reload(|| eve.iter_mut().for_each(|eve| eve.stream.reopen()));
         }
     }
 
@@ -163,6 +163,7 @@ impl Outputs {
     /// Writes all outputs. If one cannot be written the others still are.
     pub(super) fn write(&mut self, analysed: &Analysed) -> Exit {
         let Analysed { report, findings, timing, .. } = analysed;
+        self.service.iter().for_each(Service::stopping);
         let written = |written: Result<Exit, OutputError>| {
             written.unwrap_or_else(|error| {
                 complain(error);

@@ -3,6 +3,7 @@
 use crate::exit::complain;
 use crate::interrupt::Requests;
 use crate::metrics::{By, Interface, Listener, Metrics, OutputState, Snapshot};
+use crate::notify::Notify;
 use crate::output::Condition;
 use corelane_monitor::{Captured, Findings, Report, Style, Timing};
 use std::io::{self, IsTerminal};
@@ -41,6 +42,7 @@ impl Shared {
 pub(super) struct Service {
     pub(super) requests: Requests,
     facts: Shared,
+    notify: Notify,
     numbers: Arc<Mutex<Snapshot>>,
     /// Serves the numbers as long as it lives.
     metrics: Option<Metrics>,
@@ -60,6 +62,7 @@ impl Service {
         every: u64,
         listener: Option<Listener>,
         protections: Vec<(&'static str, String)>,
+        notify: Notify,
     ) -> io::Result<Self> {
         let numbers = Arc::new(Mutex::new(Snapshot::default()));
         let (told, seen) = (Arc::clone(&numbers), facts.clone());
@@ -73,7 +76,27 @@ impl Service {
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let reports = requests.reports();
         let requests = requests.clone();
-        Ok(Service { requests, facts, numbers, metrics, start: Instant::now(), every, snapshots: 0, reports })
+        let interface = facts.get().capture.interface;
+        // A service manager that does not listen any longer is its own fault.
+        let _ = notify.ready(&format!("capturing from {interface}"));
+        Ok(Service { requests, facts, notify, numbers, metrics, start: Instant::now(), every, snapshots: 0, reports })
+    }
+
+    /// Opens outputs again, and tells the service manager of it.
+    pub(super) fn reload(&self, reopen: impl FnOnce()) {
+        let _ = self.notify.reloading();
+        reopen();
+        let _ = self.notify.ready(&format!("capturing from {}", self.facts.get().capture.interface));
+    }
+
+    /// Tells the service manager that the run goes on; to be called several times a minute.
+    pub(super) fn alive(&mut self) {
+        let _ = self.notify.alive(Instant::now());
+    }
+
+    /// Tells the service manager that the run ends.
+    pub(super) fn stopping(&self) {
+        let _ = self.notify.stopping();
     }
 
     /// Where the numbers are served.
