@@ -90,8 +90,9 @@ pub struct Options {
     /// ones, as far as a frame of `snaplen` bytes fits.
     pub ring_bytes: usize,
     /// After this time the kernel hands over a block that is not full, in whole milliseconds from 1 to 10,000; it may
-    /// take twice as long. Less wakes the reader more often. It also fills the ring sooner, as a block may hold a single
-    /// frame: a reader that stays away for as many time-outs as there are blocks finds frames dropped, however few came.
+    /// take twice as long. Less wakes the reader more often. It also fills the ring sooner, as a block may hold a
+    /// single frame: a reader that stays away for as many time-outs as there are blocks finds frames dropped, however
+    /// few came.
     pub block_timeout: Duration,
     /// Whether frames to other machines are captured too. That ends with the process.
     pub promiscuous: bool,
