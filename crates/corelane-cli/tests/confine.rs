@@ -20,6 +20,10 @@ fn main() {
 mod cases {
     use crate::confine::{Confinement, Given, Protection, Refusal, User};
     use corelane::spsc;
+    use corelane_monitor::eve::Events;
+    use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings};
+    use corelane_net::capture::Reader;
+    use corelane_net::synth::{self, Config};
     use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
     use nix::errno::Errno;
     use nix::sched::{CloneFlags, unshare};
@@ -57,6 +61,7 @@ mod cases {
         ("root_without_a_user_gives_up_the_rest", As::Root, stays_root),
         ("a_user_gives_up_what_it_has", As::Nobody, a_user),
         ("the_program_still_works", As::Root, works),
+        ("an_analysis_finds_the_same", As::Root, analyses),
         ("outputs_are_rotated", As::Root, rotates),
         ("what_the_kernel_lacks_is_said", As::Root, lacks),
         ("threads_are_refused", As::Nobody, threads),
@@ -153,8 +158,12 @@ mod cases {
         status_of("self", field)
     }
 
+    /// The inheritable, permitted, effective, bounding and ambient capabilities, in the kernel's order.
     fn capability_sets() -> [u64; 5] {
-        ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(|set| u64::from_str_radix(&status(set), 16).unwrap())
+        let status = fs::read_to_string("/proc/self/status").expect("readable also when confined");
+        let sets = status.lines().filter_map(|line| line.strip_prefix("Cap")?.split_once(":\t"));
+        let sets: Vec<_> = sets.map(|(_, set)| u64::from_str_radix(set, 16).unwrap()).collect();
+        sets.try_into().expect("five sets")
     }
 
     const NET_RAW: u64 = 1 << 13;
@@ -363,6 +372,38 @@ mod cases {
         assert!(thread::available_parallelism().is_ok());
         assert!(thread::spawn(|| panic!("as a thread may")).join().is_err());
         println!("{}", io::IsTerminal::is_terminal(&io::stdout()));
+    }
+
+    /// With the queues, threads and memory of a real run, pinned to CPUs and not.
+    fn analyses(folder: &Path) {
+        let config = Config { packets: 100_000, hosts: 500, ..Config::default() };
+        let capture = synth::capture(config).unwrap();
+        let mut log = append(folder.join("inside/eve.json")).unwrap();
+        let expected = events(capture.clone(), &Plan { analyzers: 0, ..Plan::default() });
+        apply(confinement(folder));
+        for queue in QueueKind::ALL {
+            for cpus in [vec![], vec![0]] {
+                let found = events(capture.clone(), &Plan { analyzers: 2, queue, cpus, ..Plan::default() });
+                assert!(found == expected, "{queue:?}");
+            }
+        }
+        log.write_all(&expected).unwrap();
+    }
+
+    fn events(capture: Vec<u8>, plan: &Plan) -> Vec<u8> {
+        let mut events = Vec::new();
+        corelane_monitor::inspect(
+            [Reader::from_bytes(capture).unwrap()],
+            &Settings::default(),
+            &Inspection { events: Events::ALL, ..Inspection::default() },
+            plan,
+            &Progress::new(),
+            |_, error| panic!("{error}"),
+            |lines| events.extend_from_slice(lines),
+        )
+        .unwrap();
+        assert!(!events.is_empty());
+        events
     }
 
     /// As logrotate does: the file goes away under another name, and comes again under its own.

@@ -32,7 +32,7 @@ fn systemd_finds_nothing_to_complain_about() {
     let Some(verdict) = output(Command::new("systemd-analyze").arg("verify").arg(&path)) else { return };
     assert!(verdict.status.success() && verdict.stderr.is_empty(), "{verdict:?}");
     // The same with a fault in it.
-    let path = folder.file("corelane@eth1.service", unit.replace("Type=notify", "Type=notfy").as_bytes());
+    let path = folder.file("corelane@eth1.service", unit.replace("Type=notify", "Type=none").as_bytes());
     let verdict = output(Command::new("systemd-analyze").arg("verify").arg(&path)).unwrap();
     assert!(!verdict.stderr.is_empty());
 }
