@@ -75,6 +75,33 @@ impl Dispatcher {
         if self.steps == Steps::none() { time_ns } else { self.steps.begun_ns() }
     }
 
+    /// One that has seen the records of all of these.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub(crate) fn sum(dispatchers: &[Dispatcher]) -> Dispatcher {
+        let (first, others) = dispatchers.split_first().expect("at least one");
+        let mut sum = first.clone();
+        for other in others {
+            sum.packets += other.packets;
+            sum.bytes += other.bytes;
+            sum.tcp += other.tcp;
+            sum.malformed += other.malformed;
+            sum.undecoded += other.undecoded;
+            sum.times = match (sum.times, other.times) {
+                (Some((least, largest)), Some((a, b))) => Some((least.min(a), largest.max(b))),
+                (times, None) | (None, times) => times,
+            };
+            sum.steps.pass(other.steps.begun_ns());
+            if let (Some(tunnels), Some(more)) = (&mut sum.tunnels, other.tunnels) {
+                tunnels.opened += more.opened;
+                tunnels.too_deep += more.too_deep;
+                tunnels.fragmented += more.fragmented;
+            }
+        }
+        sum
+    }
+
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
     /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
@@ -188,6 +215,11 @@ impl Dispatcher {
     /// Counts of tunnels, if they are opened.
     pub fn tunnels(&self) -> Option<Tunnels> {
         self.tunnels
+    }
+
+    /// The time at which the current step began, if time passes in steps.
+    pub(crate) fn begun_ns(&self) -> u64 {
+        self.steps.begun_ns()
     }
 
     /// The least and the largest time of any record, decoded or not.

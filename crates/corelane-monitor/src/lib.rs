@@ -91,7 +91,7 @@ mod talkers;
 pub use analyzer::SubAnalyzer;
 pub use continuous::{Continuous, ScanEvent, ScanState};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch};
+pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch, watch_rings};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::limit_memory;
 pub use network::{Ignored, Network};

@@ -135,6 +135,12 @@ impl Progress {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Adds to the progress.
+    pub fn add(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Sets the progress.
     pub fn set(&self, packets: u64, bytes: u64) {
         self.packets.store(packets, Ordering::Relaxed);

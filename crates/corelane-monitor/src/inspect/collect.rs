@@ -40,91 +40,157 @@ impl StepEnd {
     }
 }
 
+/// What one Dispatcher and its stages have brought.
+struct Ring<'a> {
+    merge: Merge<'a>,
+    ends: VecDeque<StepEnd>,
+    /// The snapshots of each stage that wait for those of the others.
+    snapshots: Vec<VecDeque<Numbers>>,
+    /// The last complete snapshot, if there are other rings.
+    numbers: Option<(Box<Dispatcher>, Vec<Numbers>)>,
+    /// All its steps before this time are over.
+    begun_ns: u64,
+}
+
 /// The state of the output stage.
+///
+/// Usually there is one Dispatcher. With several, each has stages of its own: their lines come out as they are complete,
+/// those of each Dispatcher in order, and a step is over for scans when all have passed it.
 pub(super) struct Collector<'a> {
     settings: &'a Settings,
-    merge: Merge<'a>,
+    rings: Vec<Ring<'a>>,
     /// For captures that end.
     main: MainAnalyzer,
     /// For time that passes in steps.
     scans: Option<Scans>,
-    ends: VecDeque<StepEnd>,
-    /// The snapshots of each stage that wait for those of the others.
-    snapshots: Vec<VecDeque<Numbers>>,
     /// The latest scans.
     latest: VecDeque<ScanEvent>,
 }
 
 impl<'a> Collector<'a> {
+    /// `stages` has the number of stages of each Dispatcher.
     pub(super) fn new(
-        stages: usize,
+        stages: &[usize],
         settings: &'a Settings,
         continuous: Option<&Continuous>,
         spares: &'a Spares,
     ) -> Self {
-        Collector {
-            settings,
+        let ring = |&stages: &usize| Ring {
             merge: Merge::new(stages, spares),
-            main: MainAnalyzer::new(settings),
-            scans: continuous.map(|continuous| Scans::new(settings, continuous)),
             ends: VecDeque::new(),
             snapshots: (0..stages).map(|_| VecDeque::new()).collect(),
+            numbers: None,
+            begun_ns: 0,
+        };
+        Collector {
+            settings,
+            rings: stages.iter().map(ring).collect(),
+            main: MainAnalyzer::new(settings),
+            scans: continuous.map(|continuous| Scans::new(settings, continuous)),
             latest: VecDeque::new(),
         }
     }
 
     /// Takes the end of steps, before any stage has passed it.
-    pub(super) fn end(&mut self, end: StepEnd) {
-        self.ends.push_back(end);
+    pub(super) fn end(&mut self, ring: usize, end: StepEnd) {
+        self.rings[ring].ends.push_back(end);
     }
 
     /// Takes what a stage has found.
-    pub(super) fn add(&mut self, stage: usize, harvest: Harvest) {
+    pub(super) fn add(&mut self, ring: usize, stage: usize, harvest: Harvest) {
         let Harvest { lines, reports, snapshots, passed } = harvest;
         match &mut self.scans {
             None => reports.into_iter().for_each(|report| self.main.state_report(report)),
             Some(scans) => reports.into_iter().for_each(|report| scans.report(report)),
         }
-        self.snapshots[stage].extend(snapshots);
-        self.merge.add(stage, lines, passed);
+        let ring = &mut self.rings[ring];
+        ring.snapshots[stage].extend(snapshots);
+        ring.merge.add(stage, lines, passed);
     }
 
-    /// The number of the first packet that may bring something more.
-    pub(super) fn passed(&self) -> u64 {
-        self.merge.passed().number()
+    /// The number of the first packet of a Dispatcher that may bring something more.
+    pub(super) fn passed(&self, ring: usize) -> u64 {
+        self.rings[ring].merge.passed().number()
     }
 
     /// Gives out all that is complete.
     pub(super) fn drain(&mut self, mut out: impl FnMut(Found<'_>)) {
-        let passed = self.merge.passed();
         let mut any = false;
-        while self.ends.front().is_some_and(|end| end.key() <= passed)
-            && let Some(end) = self.ends.pop_front()
-        {
-            any = true;
-            let over = |&step: &u64| begin_of(step.saturating_add(1)) <= end.begun_ns;
-            while let Some(step) = self.scans.as_ref().and_then(Scans::next_due).filter(over) {
-                self.merge.drain(Key::mark(end.number, step + 1, 0), |lines| out(Found::Lines(lines)));
-                let Some(scans) = &mut self.scans else { break };
-                scans.end(step, |event| tell(event, &mut self.latest, &mut out));
-            }
-            self.merge.drain(end.key(), |lines| out(Found::Lines(lines)));
-            if let Some(dispatcher) = &end.snapshot {
-                let numbers: Vec<_> = self.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
-                let (report, findings) = self.report(MainAnalyzer::new(self.settings), dispatcher, numbers);
-                out(Found::Snapshot(&report, &findings));
-            }
+        for number in 0..self.rings.len() {
+            any |= self.drain_one(number, &mut out);
         }
-        any |= self.merge.drain(passed, |lines| out(Found::Lines(lines)));
         if any {
             out(Found::Lines(&[]));
         }
     }
 
+    /// Gives out what is complete of one ring. Says whether there was anything.
+    fn drain_one(&mut self, number: usize, out: &mut impl FnMut(Found<'_>)) -> bool {
+        let others = self.rings.iter().enumerate().filter(|&(other, _)| other != number);
+        let others_ns = others.map(|(_, ring)| ring.begun_ns).min().unwrap_or(u64::MAX);
+        let passed = self.rings[number].merge.passed();
+        let mut any = false;
+        while self.rings[number].ends.front().is_some_and(|end| end.key() <= passed)
+            && let Some(end) = self.rings[number].ends.pop_front()
+        {
+            any = true;
+            self.end_steps(number, &end, others_ns, out);
+            self.rings[number].merge.drain(end.key(), |lines| out(Found::Lines(lines)));
+            self.rings[number].begun_ns = end.begun_ns;
+            if let Some(dispatcher) = end.snapshot {
+                self.snapshot(number, dispatcher, out);
+            }
+        }
+        let ring = &mut self.rings[number];
+        any |= ring.merge.drain(passed, |lines| out(Found::Lines(lines)));
+        if passed == Key::END && ring.begun_ns != u64::MAX {
+            // It holds no step of the others back any longer.
+            let end = StepEnd { number: 0, begun_ns: u64::MAX, snapshot: None };
+            self.end_steps(number, &end, others_ns, out);
+            self.rings[number].begun_ns = u64::MAX;
+        }
+        any
+    }
+
+    /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them.
+    fn end_steps(&mut self, number: usize, end: &StepEnd, others_ns: u64, out: &mut impl FnMut(Found<'_>)) {
+        let begun_ns = end.begun_ns.min(others_ns);
+        if begun_ns == u64::MAX {
+            // The run is over.
+            return;
+        }
+        let over = |&step: &u64| begin_of(step.saturating_add(1)) <= begun_ns;
+        while let Some(step) = self.scans.as_ref().and_then(Scans::next_due).filter(over) {
+            let key = Key::mark(end.number, step + 1, 0);
+            self.rings[number].merge.drain(key, |lines| out(Found::Lines(lines)));
+            let Some(scans) = &mut self.scans else { break };
+            scans.end(step, |event| tell(event, &mut self.latest, out));
+        }
+    }
+
+    /// Gives out the numbers of all rings, when the first of them has new ones.
+    fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut impl FnMut(Found<'_>)) {
+        let ring = &mut self.rings[number];
+        let numbers = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
+        ring.numbers = Some((dispatcher, numbers));
+        if number > 0 {
+            return;
+        }
+        let mut all = Vec::new();
+        let mut dispatchers = Vec::new();
+        for ring in &mut self.rings {
+            let Some((dispatcher, numbers)) = ring.numbers.take() else { continue };
+            dispatchers.push(*dispatcher);
+            all.extend(numbers);
+        }
+        let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all);
+        out(Found::Snapshot(&report, &findings));
+    }
+
     /// The run is over: makes the report of the numbers of all stages.
     pub(super) fn finish(
         mut self,
-        dispatcher: &Dispatcher,
+        dispatchers: &[Dispatcher],
         numbers: Vec<Numbers>,
         mut out: impl FnMut(Found<'_>),
     ) -> (Report, Findings) {
@@ -132,16 +198,16 @@ impl<'a> Collector<'a> {
             scans.finish(|event| tell(event, &mut self.latest, &mut out));
         }
         let main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
-        self.report(main, dispatcher, numbers)
+        self.report(main, dispatchers, numbers)
     }
 
-    fn report(&self, mut main: MainAnalyzer, dispatcher: &Dispatcher, numbers: Vec<Numbers>) -> (Report, Findings) {
+    fn report(&self, mut main: MainAnalyzer, dispatchers: &[Dispatcher], numbers: Vec<Numbers>) -> (Report, Findings) {
         let mut findings = Findings::default();
         for (result, found) in numbers {
             main.partial_result(result);
             findings.add(&found);
         }
-        let mut report = main.finish(dispatcher);
+        let mut report = main.finish(&Dispatcher::sum(dispatchers));
         if let Some(scans) = &self.scans {
             report.pairs = None;
             report.scans = Some(scans.found());

@@ -86,7 +86,7 @@ pub use collect::Found;
 pub use ends::{ItemConsumer, ItemProducer};
 pub use findings::{Findings, Seen};
 pub use item::{Chunk, Item};
-pub use pipeline::{inspect, inspect_over, watch};
+pub use pipeline::{inspect, inspect_over, watch, watch_rings};
 
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};

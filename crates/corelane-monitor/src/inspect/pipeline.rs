@@ -23,7 +23,7 @@ use corelane::spsc::{self, Consumer, Design, Linked, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
 use corelane_net::capture::Record;
 use std::cell::RefCell;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// The most items that a stage takes at a time.
@@ -85,8 +85,44 @@ pub fn watch<S: Source>(
     damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(Found<'_>) + Send,
 ) -> Result<(Report, Findings), PlanError> {
-    let settings = Settings { rule: Rule::Timed, counting: None, top: 0, ..settings.clone() };
-    begin(sources, &settings, Some(continuous), inspection, plan, progress, damage, out)
+    begin(sources, &of_steps(settings), Some(continuous), inspection, plan, progress, damage, out)
+}
+
+/// The same as [`watch`], over the rings of one interface, each read in a thread of its own by a Dispatcher with stages
+/// of its own: at least one, and their share of [`Plan::analyzers`]. No address pair may be in two rings.
+///
+/// A step is over for scans when all rings have passed it. The events are those of one ring, but for their order, the
+/// numbers of packets and the names of flows. Errors come with the number of the source, which is always 0.
+///
+/// # Errors
+/// As [`watch`].
+///
+/// # Panics
+/// As [`watch`].
+#[expect(clippy::too_many_arguments, reason = "those of `watch`")]
+pub fn watch_rings<S: Source + Send>(
+    rings: Vec<S>,
+    settings: &Settings,
+    continuous: &Continuous,
+    inspection: &Inspection,
+    plan: &Plan,
+    progress: &Progress,
+    damage: impl FnMut(usize, S::Error) + Send,
+    out: impl FnMut(Found<'_>) + Send,
+) -> Result<(Report, Findings), PlanError> {
+    let settings = &of_steps(settings);
+    plan.check()?;
+    let pins = &Pins::new(&plan.cpus)?;
+    let stages = Stages { settings, continuous: Some(continuous), inspection, plan, pins };
+    let rings: Vec<_> = rings.into_iter().map(|ring| [ring]).collect();
+    stages.as_dispatcher(|| {
+        with_design!(plan, |D, items, harvests| stages.run::<_, S, D>(rings, items, harvests, progress, damage, out))
+    })
+}
+
+/// The settings without those that need a whole capture.
+fn of_steps(settings: &Settings) -> Settings {
+    Settings { rule: Rule::Timed, counting: None, top: 0, ..settings.clone() }
 }
 
 #[expect(clippy::too_many_arguments, reason = "those of `watch`")]
@@ -103,16 +139,7 @@ fn begin<S: Source>(
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, continuous, inspection, plan, pins };
-    if plan.cpus.is_empty() {
-        return stages.start(sources, progress, damage, out);
-    }
-    thread::scope(|scope| {
-        let dispatcher = move || {
-            pins.pin(0);
-            stages.start(sources, progress, damage, out)
-        };
-        join(spawn(scope, "dispatcher", dispatcher))
-    })
+    stages.as_dispatcher(|| stages.start(sources, progress, damage, out))
 }
 
 fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
@@ -133,12 +160,12 @@ fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
 /// # Panics
 /// If a stage panics, with its panic.
 pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
-    sources: impl IntoIterator<Item = S>,
+    sources: impl IntoIterator<Item = S> + Send,
     settings: &Settings,
     inspection: &Inspection,
     queues: Vec<(P, C)>,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error),
+    damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), PlanError> {
     let plan = &Plan { analyzers: queues.len(), ..Plan::default() };
@@ -148,7 +175,7 @@ pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
     if queues.is_empty() {
         return Ok(stages.alone(sources, progress, damage, out));
     }
-    stages.join::<S, P, C, McRing>(sources, queues, Tuning::new().batch(1), progress, damage, out)
+    stages.join::<_, S, P, C, McRing>(vec![(sources, queues)], Tuning::new().batch(1), progress, damage, out)
 }
 
 #[derive(Clone, Copy)]
@@ -161,88 +188,146 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
+    /// Runs in this thread, or in one that is pinned, if stages are.
+    fn as_dispatcher<R: Send>(self, run: impl FnOnce() -> R + Send) -> R {
+        if self.plan.cpus.is_empty() {
+            return run();
+        }
+        thread::scope(|scope| {
+            let dispatcher = move || {
+                self.pins.pin(0);
+                run()
+            };
+            join(spawn(scope, "dispatcher", dispatcher))
+        })
+    }
+
     /// Runs in the Dispatcher's thread.
     fn start<S: Source>(
         self,
-        sources: impl IntoIterator<Item = S>,
+        sources: impl IntoIterator<Item = S> + Send,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error),
+        damage: impl FnMut(usize, S::Error) + Send,
         out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         if self.plan.analyzers == 0 {
             return Ok(self.alone(sources, progress, damage, out));
         }
-        with_design!(self.plan, |D, items, harvests| self.run::<S, D>(sources, items, harvests, progress, damage, out))
+        with_design!(self.plan, |D, items, harvests| {
+            self.run::<_, S, D>(vec![sources], items, harvests, progress, damage, out)
+        })
     }
 
-    fn run<S: Source, D: Design<Item> + Design<Harvest> + Bounded>(
+    /// Runs the stages of several Dispatchers, each with sources and its share of the stages, and at least one.
+    fn run<I: IntoIterator<Item = S> + Send, S: Source, D: Design<Item> + Design<Harvest> + Bounded>(
         self,
-        sources: impl IntoIterator<Item = S>,
+        rings: Vec<I>,
         item_tuning: <D as Design<Item>>::Tuning,
         harvest_tuning: <D as Design<Harvest>>::Tuning,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error),
+        damage: impl FnMut(usize, S::Error) + Send,
         out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
         let queue = |_| {
             let options = Options::new().tuning(item_tuning.clone());
             spsc::channel_with::<Item, D, Adaptive, _>(self.plan.capacity, options).map_err(PlanError::Queue)
         };
-        let items = (0..self.plan.analyzers).map(queue).collect::<Result<_, _>>()?;
-        self.join::<S, _, _, D>(sources, items, harvest_tuning, progress, damage, out)
+        let count = rings.len();
+        let share = |ring: usize| (self.plan.analyzers + count - 1 - ring) / count;
+        let rings = rings
+            .into_iter()
+            .enumerate()
+            .map(|(ring, sources)| Ok((sources, (0..share(ring).max(1)).map(queue).collect::<Result<_, _>>()?)));
+        self.join::<I, S, _, _, D>(rings.collect::<Result<_, _>>()?, harvest_tuning, progress, damage, out)
     }
 
-    /// Joins the stages by these queues of items, one for each stage, and by queues of harvests of the design `D`.
-    fn join<S: Source, P: ItemProducer, C: ItemConsumer, D: Design<Harvest> + Bounded>(
+    /// Joins stages by these queues of items, one for each stage, and by queues of harvests of the design `D`. Each
+    /// Dispatcher has its sources and the queues to its own stages. The first one runs in the calling thread.
+    fn join<
+        I: IntoIterator<Item = S> + Send,
+        S: Source,
+        P: ItemProducer,
+        C: ItemConsumer,
+        D: Design<Harvest> + Bounded,
+    >(
         self,
-        sources: impl IntoIterator<Item = S>,
-        items: Vec<(P, C)>,
+        rings: Vec<(I, Vec<(P, C)>)>,
         harvest_tuning: D::Tuning,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error),
+        damage: impl FnMut(usize, S::Error) + Send,
         out: impl FnMut(Found<'_>) + Send,
     ) -> Result<(Report, Findings), PlanError> {
-        let count = items.len();
-        let mut harvests = Vec::with_capacity(count);
-        for _ in 0..count {
-            let options = Options::new().tuning(harvest_tuning.clone());
-            let capacity = self.plan.capacity.min(HARVESTS);
-            harvests.push(spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options).map_err(PlanError::Queue)?);
+        let counts: Vec<_> = rings.iter().map(|(_, items)| items.len()).collect();
+        let (mut fronts, mut backs, mut harvests_out, mut tolds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (ring, (sources, items)) in rings.into_iter().enumerate() {
+            let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+            let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
+            // Without a bound: at most one end for each packet on its way is in it.
+            let (ends_in, ends) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
+            for (stage, inlet) in inlets.into_iter().enumerate() {
+                let options = Options::new().tuning(harvest_tuning.clone());
+                let capacity = self.plan.capacity.min(HARVESTS);
+                let queue = spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options);
+                let (harvests_in, queue) = queue.map_err(PlanError::Queue)?;
+                backs.push((ring, inlet, harvests_in));
+                harvests_out.push((ring, stage, queue));
+            }
+            fronts.push((sources, Feed::new(outlets, credits), ends_in));
+            tolds.push((ends, creditor));
         }
-        let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
-        let (harvests_in, harvests_out): (Vec<_>, Vec<_>) = harvests.into_iter().unzip();
-        let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
-        // Without a bound: at most one end for each packet on its way is in it.
-        let (mut ends_in, ends) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
         let run = &Run::new();
-        // The Dispatcher sets it before it closes its queues; stages read it after they found the queues closed.
+        // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
+        let damage = &Mutex::new(damage);
         Ok(thread::scope(|scope| {
-            let stages: Vec<_> = (inlets.into_iter().zip(harvests_in).enumerate())
-                .map(|(number, (inlet, harvests))| {
+            let stages: Vec<_> = (backs.into_iter().enumerate())
+                .map(|(number, (ring, inlet, harvests))| {
                     let body = move || {
                         self.pins.pin(1 + number);
                         let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
-                        application(stage, inlet, harvests, || end.get().copied().unwrap_or_default())
+                        let end = || end.get().map(|(packets, time): &(Vec<u64>, u64)| (packets[ring], *time));
+                        application(stage, inlet, harvests, || end().unwrap_or_default())
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
                 .collect();
+            let last = 1 + stages.len();
             let output = spawn(scope, "output", move || {
-                self.pins.pin(1 + count);
-                let collector = Collector::new(count, self.settings, self.continuous, spares);
-                output(collector, harvests_out, ends, creditor, out)
+                self.pins.pin(last);
+                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests_out, tolds, out)
             });
-            let mut feed = Feed::new(outlets, credits);
-            // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-            let told = |end| drop(ends_in.push(end));
-            let dispatcher = self.dispatch(sources, run, &mut feed, told, progress, damage);
-            let _ = end.set((dispatcher.packets(), dispatcher.max_time()));
-            drop(feed);
+            let dispatch = move |(sources, mut feed, mut ends): (I, Feed<P>, Producer<StepEnd, Linked>)| {
+                let damage = |number, error| damage.lock().unwrap_or_else(PoisonError::into_inner)(number, error);
+                // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
+                let clock = self.dispatch(sources, run, &mut feed, |end| drop(ends.push(end)), progress, damage);
+                (clock, feed, ends)
+            };
+            let mut fronts = fronts.into_iter();
+            let first = fronts.next();
+            let others: Vec<_> = (fronts.enumerate())
+                .map(|(number, front)| {
+                    let body = move || {
+                        self.pins.pin(1 + last + number);
+                        dispatch(front)
+                    };
+                    spawn(scope, &format!("dispatcher {}", 1 + number), body)
+                })
+                .collect();
+            let mut fronts: Vec<_> = first.map(dispatch).into_iter().collect();
+            fronts.extend(others.into_iter().map(join));
+            // The run ends for all at one time.
+            let max_time = fronts.iter().map(|(clock, ..)| clock.dispatcher.max_time()).max().unwrap_or(0);
+            let begun_ns = fronts.iter().map(|(clock, ..)| clock.dispatcher.begun_ns()).max().unwrap_or(0);
+            for (clock, feed, ends) in &mut fronts {
+                pass(clock, feed, &mut |end| drop(ends.push(end)), begun_ns);
+            }
+            let packets = fronts.iter().map(|(clock, ..)| clock.dispatcher.packets()).collect();
+            let _ = end.set((packets, max_time));
+            let dispatchers: Vec<_> = fronts.into_iter().map(|(clock, ..)| clock.dispatcher).collect();
             let numbers: Vec<_> = stages.into_iter().map(join).collect();
             let (collector, out) = join(output);
-            collector.finish(&dispatcher, numbers, out)
+            collector.finish(&dispatchers, numbers, out)
         }))
     }
 
@@ -265,7 +350,7 @@ impl Stages<'_> {
         told: impl FnMut(StepEnd),
         progress: &Progress,
         mut damage: impl FnMut(usize, S::Error),
-    ) -> Dispatcher {
+    ) -> Clock {
         let state = RefCell::new((self.dispatcher(run), feed, told));
         read(
             sources,
@@ -274,6 +359,7 @@ impl Stages<'_> {
             &mut damage,
             |source| {
                 let (clock, feed, told) = &mut *state.borrow_mut();
+                let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
                 feed.records_in(source.memory());
                 let read = read_ahead(source, READ, |mut record| {
                     if let Some(end) = clock.packet(&mut record) {
@@ -286,21 +372,15 @@ impl Stages<'_> {
                     feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
                 });
                 feed.pause(clock.dispatcher.packets() + 1);
-                progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
+                progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
                 read
             },
             |time_ns| {
                 let (clock, feed, told) = &mut *state.borrow_mut();
-                let Some(end) = clock.pass(time_ns) else { return };
-                if end.snapshot.is_some() {
-                    feed.ask();
-                }
-                let (number, begun_ns) = (end.number, end.begun_ns);
-                told(end);
-                feed.pass(number, begun_ns);
+                pass(clock, feed, told, time_ns);
             },
         );
-        state.into_inner().0.dispatcher
+        state.into_inner().0
     }
 
     /// Runs all stages in this thread.
@@ -314,7 +394,7 @@ impl Stages<'_> {
         let run = Run::new();
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
-        let collector = Collector::new(1, self.settings, self.continuous, &spares);
+        let collector = Collector::new(&[1], self.settings, self.continuous, &spares);
         let state = RefCell::new((self.dispatcher(&run), stage, collector, Marks::default(), out));
         read(
             sources,
@@ -327,7 +407,7 @@ impl Stages<'_> {
                     let mut snapshot = false;
                     if let Some(end) = clock.packet(&mut record) {
                         snapshot = end.snapshot.is_some();
-                        collector.end(end);
+                        collector.end(0, end);
                     }
                     let number = clock.dispatcher.packets() + 1;
                     if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
@@ -344,12 +424,12 @@ impl Stages<'_> {
                         stage.packet(number, &frame);
                     }
                     if stage.waiting() >= ENOUGH {
-                        collector.add(0, stage.take());
+                        collector.add(0, 0, stage.take());
                         collector.drain(&mut *out);
                     }
                 });
                 stage.pass(clock.dispatcher.packets() + 1);
-                collector.add(0, stage.take());
+                collector.add(0, 0, stage.take());
                 collector.drain(out);
                 progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
                 read
@@ -361,18 +441,29 @@ impl Stages<'_> {
                 if let Some(time_ns) = marks.before(number, end.begun_ns) {
                     stage.mark(number, time_ns, snapshot);
                 }
-                collector.end(end);
+                collector.end(0, end);
                 // The next read may wait for long.
-                collector.add(0, stage.take());
+                collector.add(0, 0, stage.take());
                 collector.drain(out);
             },
         );
         let (Clock { dispatcher, .. }, mut stage, mut collector, _, mut out) = state.into_inner();
         let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time());
-        collector.add(0, stage.take());
+        collector.add(0, 0, stage.take());
         collector.drain(&mut out);
-        collector.finish(&dispatcher, vec![numbers], out)
+        collector.finish(&[dispatcher], vec![numbers], out)
     }
+}
+
+/// Time passes for all stages of a Dispatcher, though no packet came.
+fn pass<P: ItemProducer>(clock: &mut Clock, feed: &mut Feed<P>, told: &mut impl FnMut(StepEnd), time_ns: u64) {
+    let Some(end) = clock.pass(time_ns) else { return };
+    if end.snapshot.is_some() {
+        feed.ask();
+    }
+    let (number, begun_ns) = (end.number, end.begun_ns);
+    told(end);
+    feed.pass(number, begun_ns);
 }
 
 /// The Dispatcher, and what the ends of steps need of it.
@@ -464,33 +555,37 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     result
 }
 
-/// Runs the third stage until all queues are drained.
+/// Runs the third stage until all queues are drained. The queues are those of each stage, with the numbers of its
+/// Dispatcher and its own; each Dispatcher tells of ends, and is told how far its stages have come.
 fn output<'a, D: Design<Harvest>, O: FnMut(Found<'_>)>(
     mut collector: Collector<'a>,
-    queues: Vec<Consumer<Harvest, D>>,
-    mut ends: Consumer<StepEnd, Linked>,
-    mut creditor: Creditor,
+    queues: Vec<(usize, usize, Consumer<Harvest, D>)>,
+    mut rings: Vec<(Consumer<StepEnd, Linked>, Creditor)>,
     mut out: O,
 ) -> (Collector<'a>, O) {
     let mut select = Select::new();
-    let mut queues: Vec<_> = queues.into_iter().map(|queue| select.add(queue)).enumerate().collect();
+    let mut queues: Vec<_> = queues.into_iter().map(|(ring, stage, queue)| (ring, stage, select.add(queue))).collect();
     while select.wait().is_some() {
-        queues.retain(|&(stage, queue)| {
+        queues.retain(|&(ring, stage, queue)| {
             let closed = select[queue].is_closed();
             // An error means empty, or closed, which was checked before.
-            let _ = select[queue].try_pop_each(usize::MAX, |harvest| collector.add(stage, harvest));
+            let _ = select[queue].try_pop_each(usize::MAX, |harvest| collector.add(ring, stage, harvest));
             if closed {
                 // The same for a stage that has panicked.
-                collector.add(stage, Harvest { passed: Key::END, ..Harvest::default() });
+                collector.add(ring, stage, Harvest { passed: Key::END, ..Harvest::default() });
                 select.remove(queue);
             }
             !closed
         });
         // What a stage has passed was told before it heard of it.
-        let _ = ends.try_pop_each(usize::MAX, |end| collector.end(end));
+        for (ring, (ends, _)) in rings.iter_mut().enumerate() {
+            let _ = ends.try_pop_each(usize::MAX, |end| collector.end(ring, end));
+        }
         collector.drain(&mut out);
-        if !queues.is_empty() {
-            creditor.tell(collector.passed());
+        for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
+            if queues.iter().any(|&(of, ..)| of == ring) {
+                creditor.tell(collector.passed(ring));
+            }
         }
     }
     (collector, out)

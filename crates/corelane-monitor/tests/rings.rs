@@ -1,0 +1,142 @@
+//! Several rings, each with a Dispatcher of its own, find what one finds.
+
+use corelane_monitor::{
+    Continuous, Found, Inspection, Plan, Progress, Report, Settings, Source, Steps, watch, watch_rings,
+};
+use corelane_net::capture::{LinkType, Options, Reader, Record};
+use corelane_net::decode::locate;
+use corelane_net::synth::{self, Config, Conversations, Generator};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::path::Path;
+
+type Owned = (u64, u32, LinkType, Vec<u8>);
+
+/// Records in memory, some at a time.
+struct Records(Vec<Owned>, usize);
+
+impl Source for Records {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let some = &self.0[self.1..][..max.min(100).min(self.0.len() - self.1)];
+        for (time_ns, wire_len, link, data) in some {
+            sink(Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data });
+        }
+        self.1 += some.len();
+        Ok(some.len())
+    }
+}
+
+/// The events without what may differ, in an order of their own, the scans among them, and the report.
+struct Ran {
+    events: Vec<String>,
+    report: Report,
+}
+
+fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
+    let (mut text, mut events) = (Vec::new(), Vec::new());
+    let mut out = |found: Found<'_>| match found {
+        Found::Lines(lines) => text.extend_from_slice(lines),
+        Found::Scan(scan) => events.push(format!("{scan:?}")),
+        Found::Snapshot(..) => {}
+    };
+    let report = run(&mut out);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let mut event: Value = serde_json::from_slice(line).expect("JSON");
+        let fields = event.as_object_mut().expect("an object");
+        fields.remove("pcap_cnt");
+        fields.remove("flow_id");
+        events.push(event.to_string());
+    }
+    events.sort_unstable();
+    let report = Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, scan_groups: 0, ..report };
+    Ran { events, report }
+}
+
+/// Splits the records as an interface does: by their addresses, in both directions alike.
+fn split(records: &[Owned], rings: usize) -> Vec<Records> {
+    let mut steps = Steps::new();
+    let mut split: Vec<_> = (0..rings).map(|_| Records(Vec::new(), 0)).collect();
+    for (time_ns, wire_len, link, data) in records {
+        let sum = locate(*link, data).map_or(0, |at| at.source.wrapping_add(at.destination));
+        // One clock for all, as there is for an interface.
+        let time_ns = steps.packet(*time_ns);
+        split[(sum % rings as u128) as usize].0.push((time_ns, *wire_len, *link, data.clone()));
+    }
+    split
+}
+
+fn compare(name: &str, records: &[Owned], settings: &Settings) {
+    let (continuous, inspection) = (Continuous::default(), Inspection::default());
+    let plan = |analyzers| Plan { analyzers, capacity: 64, ..Plan::default() };
+    let one = ran(|out| {
+        let source = Records(records.to_vec(), 0);
+        let progress = Progress::new();
+        watch([source], settings, &continuous, &inspection, &plan(0), &progress, |_, never| match never {}, out)
+            .expect("the plan is good")
+            .0
+    });
+    for (rings, analyzers) in [(1, 0), (2, 1), (2, 3), (3, 4)] {
+        let several = ran(|out| {
+            let progress = Progress::new();
+            let sources = split(records, rings);
+            let damage = |_, never| match never {};
+            let report =
+                watch_rings(sources, settings, &continuous, &inspection, &plan(analyzers), &progress, damage, out);
+            assert_eq!(progress.packets(), records.len() as u64);
+            report.expect("the plan is good").0
+        });
+        for (a, b) in one.events.iter().zip(&several.events) {
+            assert_eq!(a, b, "{name}, {rings} rings");
+        }
+        assert_eq!(one.events.len(), several.events.len(), "{name}, {rings} rings");
+        assert_eq!(one.report, several.report, "{name}, {rings} rings");
+    }
+}
+
+fn frames(mut next: impl FnMut(&mut Vec<Owned>) -> bool) -> Vec<Owned> {
+    let mut records = Vec::new();
+    while next(&mut records) {}
+    records
+}
+
+#[test]
+fn captures_are_told_alike_by_any_number_of_rings() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("SKIPPED: no captures in {}", folder.display());
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(mut reader) = Reader::open(&path, &Options::default()) else { continue };
+        let records = frames(|records| {
+            let keep = |record: Record<'_>| {
+                records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
+            };
+            !matches!(reader.read(1000, keep), Ok(0))
+        });
+        compare(&path.display().to_string(), &records, &Settings::default());
+    }
+}
+
+#[test]
+fn synthetic_traffic_is_told_alike_by_any_number_of_rings() {
+    let mut generator = Generator::new(Config { packets: 60_000, ..Config::default() }).expect("a good configuration");
+    let records = frames(|records| {
+        let Some(record) = generator.next_frame() else { return false };
+        records.push((record.time_ns, record.wire_len, synth::LINK, record.data.to_vec()));
+        true
+    });
+    compare("scans", &records, &Settings::default());
+    let web = Conversations { seed: 3, conversations: 2_000, trouble: 5, spoofed: 100 };
+    let capture = web.capture();
+    let mut reader = Reader::from_bytes(capture).expect("a capture");
+    let records = frames(|records| {
+        let keep =
+            |record: Record<'_>| records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
+        !matches!(reader.read(1000, keep), Ok(0))
+    });
+    compare("web", &records, &Settings::default());
+}
