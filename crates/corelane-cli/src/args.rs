@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
 use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -140,6 +140,11 @@ pub(crate) struct Capture {
     /// The kernel's memory for packets that wait; what finds no room there is dropped, and counted
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory, requires = "interface")]
     pub(crate) ring_size: u64,
+
+    /// Rings that share the packets, each with a thread that reads and at least one that analyses; 1 is fast enough for
+    /// most. With more, the numbers of packets and the names of flows are others, and tunnels are not opened
+    #[arg(long, value_name = "N", default_value = "1", value_parser = rings, requires = "interface")]
+    pub(crate) rings: NonZeroU16,
 
     /// Captures packets to other machines too
     #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
@@ -464,6 +469,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<usize>);
 
+/// More than there are CPUs for.
+const MOST_RINGS: u16 = 64;
+
 /// No system numbers its CPUs beyond this.
 const MOST_CPUS: usize = 1 << 16;
 
@@ -499,6 +507,11 @@ fn memory(text: &str) -> Result<u64, String> {
     let number: u64 =
         digits.replace('_', "").parse().map_err(|_| "not a number of bytes; give one such as 512M or 2G")?;
     number.checked_mul(1 << shift).ok_or_else(|| "too large; give fewer bytes than 2^64".to_owned())
+}
+
+fn rings(text: &str) -> Result<NonZeroU16, String> {
+    let number = whole::<NonZeroU16>(text).ok().filter(|number| number.get() <= MOST_RINGS);
+    number.ok_or_else(|| format!("not a whole number from 1 to {MOST_RINGS}"))
 }
 
 fn memory_u32(text: &str) -> Result<u32, String> {

@@ -18,7 +18,7 @@ use crate::metrics::{self, Listener};
 use crate::notify::Notify;
 use crate::output::{Condition, Output, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
-use crate::tap::{Copy, Tap};
+use crate::tap::{Copy, CopyEnd, Tap};
 use corelane::error::ChannelError;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
@@ -78,13 +78,13 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
-        let input = match input(arguments, &watch, &mut outputs) {
-            Ok(input) => input,
+        let inputs = match inputs(arguments, &watch, &mut outputs) {
+            Ok(inputs) => inputs,
             Err(refusal) => return refused(refusal),
         };
         let inspection = inspection.as_ref();
         let task = Task { settings: &settings, continuous: continuous.as_ref(), inspection, plan: &plan };
-        let analysed = analyse(input, task, &mut outputs, &watch, quiet);
+        let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Err(error) => return refused(format_args!("demo: {error}")),
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let inputs = Input::Files(Inputs::of("demo", reader, &watch));
+    let inputs = vec![Input::Files(Inputs::of("demo", reader, &watch))];
     let task = Task { settings: &settings, continuous: None, inspection: inspection.as_ref(), plan: &plan };
     let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
@@ -117,7 +117,8 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 
 fn settings(arguments: &MonitorArguments) -> Settings {
     let (detection, outputs) = (&arguments.detection, &arguments.outputs);
-    let opens_tunnels = outputs.protocols || outputs.eve.is_some() || arguments.capture.interface.is_some();
+    let is_live = arguments.capture.interface.is_some();
+    let opens_tunnels = (outputs.protocols || outputs.eve.is_some() || is_live) && arguments.capture.rings.get() == 1;
     Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
@@ -173,8 +174,8 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
     Ok(Some(filter))
 }
 
-/// What is analysed, opened as far as that is possible before the analysis begins.
-fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> Result<Input, String> {
+/// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
+fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> Result<Vec<Input>, String> {
     let capture = &arguments.capture;
     #[cfg(target_os = "linux")]
     let user = arguments.endless.user.as_deref().map(User::find).transpose().map_err(|error| error.to_string())?;
@@ -188,13 +189,11 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
         give(&output, owner)?;
         Ok::<_, String>(Copy::to(output, capture.snaplen, capture.interface.clone()))
     };
-    let tap = Tap {
-        filter: filter(capture)?,
-        copy: capture.write.as_ref().map(copy).transpose()?,
-        steps: arguments.is_endless().then(Steps::new),
-    };
+    let filter = filter(capture)?;
+    let copy = capture.write.as_ref().map(copy).transpose()?;
     let Some(interface) = &capture.interface else {
-        return Ok(Input::Files(Inputs::new(&arguments.files, way(arguments), watch).through(tap)));
+        let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
+        return Ok(vec![Input::Files(Inputs::new(&arguments.files, way(arguments), watch).through(tap))]);
     };
     #[cfg(not(target_os = "linux"))]
     return Err(ONLY_ON_LINUX.to_owned());
@@ -203,12 +202,13 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
         let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
         let listener = listener(arguments)?;
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
-        let wire = Wire::open(interface, capture, tap, watch, &requests)?;
+        let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests)?;
         // From here on nothing can be opened but in the folders of the outputs.
         let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
-        let service = Service::start(&requests, wire.shared(), every, listener, protections, notify);
+        let service =
+            Service::start(&requests, wires.iter().map(Wire::shared).collect(), every, listener, protections, notify);
         let service = service.map_err(|error| format!("--metrics: {error}"))?;
         if !arguments.outputs.quiet {
             complain(format_args!("capturing from {interface}; {given}"));
@@ -217,7 +217,7 @@ fn input(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> 
             }
         }
         outputs.service = Some(service);
-        Ok(Input::Wire(Box::new(wire)))
+        Ok(wires.into_iter().map(|wire| Input::Wire(Box::new(wire))).collect())
     }
 }
 
@@ -263,6 +263,11 @@ fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
 fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
     if !arguments.is_endless() {
         return None;
+    }
+    if arguments.detection.tunnels == Some(Whether::On) && arguments.capture.rings.get() > 1 {
+        return Some(
+            "--tunnels needs one ring: the kernel spreads packets by their outer addresses; leave out --rings",
+        );
     }
     if arguments.detection.rule == RuleName::Paper {
         return Some("--rule paper needs a whole capture, and --continuous forgets; leave out one of them");
@@ -373,7 +378,13 @@ struct Analysed {
 }
 
 /// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
-fn analyse(mut input: Input, task: Task<'_>, outputs: &mut Outputs, watch: &Watch, quiet: bool) -> Option<Analysed> {
+fn analyse(
+    mut inputs: Vec<Input>,
+    task: Task<'_>,
+    outputs: &mut Outputs,
+    watch: &Watch,
+    quiet: bool,
+) -> Option<Analysed> {
     let mut exit = Exit::Done;
     let mut tell = |meter: &Meter, fault: Fault| {
         meter.suspend(|| complain(&fault));
@@ -381,26 +392,27 @@ fn analyse(mut input: Input, task: Task<'_>, outputs: &mut Outputs, watch: &Watc
             exit = Exit::Partial;
         }
     };
-    let meter = if input.is_preloaded() {
-        Meter::start("Loading", Shows::Bytes, input.size(), &watch.gauge, quiet)
+    let size = |inputs: &[Input]| inputs.iter().map(Input::size).sum();
+    let meter = if inputs.iter().any(Input::is_preloaded) {
+        Meter::start("Loading", Shows::Bytes, size(&inputs), &watch.gauge, quiet)
     } else {
         // A pipe may take long to send its first byte.
         Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
     };
-    if let Input::Files(inputs) = &mut input {
-        let readable = inputs.open();
-        inputs.faults().for_each(|fault| tell(&meter, fault));
-        if !readable && !inputs.was_cut_short() {
+    if let [Input::Files(files)] = &mut inputs[..] {
+        let readable = files.open();
+        files.faults().for_each(|fault| tell(&meter, fault));
+        if !readable && !files.was_cut_short() {
             return None;
         }
     }
     drop(meter);
-    let meter = Meter::start("Analysing", Shows::Packets, input.size(), &watch.gauge, quiet);
+    let meter = Meter::start("Analysing", Shows::Packets, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let mut damage = |_, fault| tell(&meter, fault);
     let Task { settings, continuous, inspection, plan } = task;
-    let sources = [&mut input];
+    let sources: Vec<_> = inputs.iter_mut().collect();
     let found = match (continuous, inspection) {
         (_, None) => corelane_monitor::run(sources, settings, plan, progress, &mut damage).map(|report| (report, None)),
         (None, Some(inspection)) => {
@@ -410,19 +422,32 @@ fn analyse(mut input: Input, task: Task<'_>, outputs: &mut Outputs, watch: &Watc
         }
         (Some(continuous), Some(inspection)) => {
             let out = |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
-            corelane_monitor::watch(sources, settings, continuous, inspection, plan, progress, &mut damage, out)
-                .map(|(report, findings)| (report, inspection.payload.then_some(findings)))
+            let watched = if sources.len() > 1 {
+                corelane_monitor::watch_rings(
+                    sources,
+                    settings,
+                    continuous,
+                    inspection,
+                    plan,
+                    progress,
+                    &mut damage,
+                    out,
+                )
+            } else {
+                corelane_monitor::watch(sources, settings, continuous, inspection, plan, progress, &mut damage, out)
+            };
+            watched.map(|(report, findings)| (report, inspection.payload.then_some(findings)))
         }
     };
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
-    if let Input::Files(inputs) = &mut input {
-        if inputs.was_cut_short() {
+    if let [Input::Files(files)] = &mut inputs[..] {
+        if files.was_cut_short() {
             exit = watch.interrupt.exit();
             complain("interrupted: the report has what was found so far");
         }
-        if let Some(Condition { dropped, error, .. }) = inputs.finish_copy()
+        if let Some(Condition { dropped, error, .. }) = files.finish_copy()
             && (dropped > 0 || error.is_some())
         {
             let error = error.unwrap_or_default();

@@ -41,7 +41,8 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) requests: Requests,
-    facts: Shared,
+    /// Those of each ring.
+    facts: Vec<Shared>,
     notify: Notify,
     numbers: Arc<Mutex<Snapshot>>,
     /// Serves the numbers as long as it lives.
@@ -58,7 +59,7 @@ impl Service {
     /// listener listens, with what the process was deprived of.
     pub(super) fn start(
         requests: &Requests,
-        facts: Shared,
+        facts: Vec<Shared>,
         every: u64,
         listener: Option<Listener>,
         protections: Vec<(&'static str, String)>,
@@ -69,14 +70,14 @@ impl Service {
         let now = move || {
             // What the kernel counts is newer than the last step.
             let mut numbers = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            capture(&mut numbers, &seen.get());
+            capture(&mut numbers, &all(&seen));
             numbers.protections.clone_from(&protections);
             numbers
         };
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let reports = requests.reports();
         let requests = requests.clone();
-        let interface = facts.get().capture.interface;
+        let interface = all(&facts).capture.interface;
         // A service manager that does not listen any longer is its own fault.
         let _ = notify.ready(&format!("capturing from {interface}"));
         Ok(Service { requests, facts, notify, numbers, metrics, start: Instant::now(), every, snapshots: 0, reports })
@@ -86,7 +87,7 @@ impl Service {
     pub(super) fn reload(&self, reopen: impl FnOnce()) {
         let _ = self.notify.reloading();
         reopen();
-        let _ = self.notify.ready(&format!("capturing from {}", self.facts.get().capture.interface));
+        let _ = self.notify.ready(&format!("capturing from {}", all(&self.facts).capture.interface));
     }
 
     /// Tells the service manager that the run goes on; to be called several times a minute.
@@ -106,11 +107,11 @@ impl Service {
 
     /// What the capture has counted so far. `outputs` are those of the run beside the copy.
     pub(super) fn captured(&self, outputs: &[(String, Condition)]) -> Captured {
-        let Facts { capture, copy, .. } = self.facts.get();
-        let all = || outputs.iter().map(|(_, condition)| condition).chain(copy.as_ref());
+        let Facts { capture, copy, .. } = all(&self.facts);
+        let conditions = || outputs.iter().map(|(_, condition)| condition).chain(copy.as_ref());
         Captured {
-            output_errors: all().map(|condition| condition.errors).sum(),
-            output_dropped: all().map(|condition| condition.dropped).sum(),
+            output_errors: conditions().map(|condition| condition.errors).sum(),
+            output_dropped: conditions().map(|condition| condition.dropped).sum(),
             ..capture
         }
     }
@@ -136,6 +137,25 @@ impl Service {
             complain("the report that was asked for cannot be written");
         }
     }
+}
+
+/// The facts of all rings together.
+fn all(rings: &[Shared]) -> Facts {
+    let mut sum = Facts { is_up: true, ..Facts::default() };
+    for ring in rings {
+        let facts = ring.get();
+        sum.capture.kernel_packets += facts.capture.kernel_packets;
+        sum.capture.kernel_drops += facts.capture.kernel_drops;
+        sum.capture.freezes += facts.capture.freezes;
+        sum.capture.truncated += facts.capture.truncated;
+        sum.capture.interface = facts.capture.interface;
+        sum.is_up &= facts.is_up;
+        sum.lag = sum.lag.max(facts.lag);
+        sum.last_ns = sum.last_ns.max(facts.last_ns);
+        // They share one copy.
+        sum.copy = facts.copy.or(sum.copy);
+    }
+    sum
 }
 
 /// What the numbers of a step say to those who watch the run.

@@ -6,9 +6,10 @@ use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Watch};
 use crate::interrupt::Requests;
 use crate::output::Output;
-use crate::tap::Tap;
-use corelane_monitor::{Silence, Source};
+use crate::tap::{Copy, CopyEnd, Tap};
+use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::Record;
+use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +29,8 @@ pub(super) struct Wire {
     watch: Watch,
     requests: Requests,
     shared: Shared,
+    /// Whether it tells what all rings of the interface hear.
+    is_first: bool,
     is_up: bool,
     looked: Instant,
     /// The last message about dropped frames, and how many there were then.
@@ -65,26 +68,35 @@ pub(super) fn list() -> Exit {
 }
 
 impl Wire {
-    /// Opens an interface.
+    /// Opens the rings of an interface. The kernel runs the filter, and the rings share the copy.
     pub(super) fn open(
         name: &str,
         capture: &Capture,
-        tap: Tap,
+        filter: Option<&Filter>,
+        copy: Option<Copy>,
         watch: &Watch,
         requests: &Requests,
-    ) -> Result<Self, String> {
-        let filter = tap.filter.as_ref().map(|filter| filter.instructions().to_vec());
+    ) -> Result<Vec<Self>, String> {
         let options = Options::default()
             .snaplen(capture.snaplen)
             .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
             .promiscuous(capture.promiscuous == Whether::On)
-            .filter(filter);
-        let live = Live::open(name, &options).map_err(|error| error.to_string())?;
-        // The kernel runs the filter.
-        Ok(Wire::new(live, Tap { filter: None, ..tap }, watch, requests))
+            .filter(filter.map(|filter| filter.instructions().to_vec()));
+        let rings = Live::open_rings(name, &options, capture.rings).map_err(|error| error.to_string())?;
+        let mut copies = match copy {
+            Some(copy) if rings.len() == 1 => vec![CopyEnd::own(copy)],
+            Some(copy) => CopyEnd::shared(copy, rings.len()),
+            None => Vec::new(),
+        }
+        .into_iter();
+        let wires = rings.into_iter().enumerate().map(|(number, live)| {
+            let tap = Tap { filter: None, copy: copies.next(), steps: Some(Steps::new()) };
+            Wire::new(live, tap, watch, requests, number == 0)
+        });
+        Ok(wires.collect())
     }
 
-    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests) -> Self {
+    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests, is_first: bool) -> Self {
         let shared = Shared::default();
         let mut wire = Wire {
             live,
@@ -92,6 +104,7 @@ impl Wire {
             watch: watch.clone(),
             requests: requests.clone(),
             shared,
+            is_first,
             is_up: true,
             looked: Instant::now(),
             told: None,
@@ -141,7 +154,9 @@ impl Wire {
     fn hear(&mut self) {
         while let Some(news) = self.live.take_news() {
             self.is_up = matches!(news, News::Up | News::Back);
-            complain(format_args!("{}: {news}", self.live.interface()));
+            if self.is_first {
+                complain(format_args!("{}: {news}", self.live.interface()));
+            }
         }
     }
 
