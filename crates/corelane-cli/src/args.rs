@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
 use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
@@ -77,6 +77,7 @@ Exit codes:
 /// for any number of analyzers, any queue, any capacity.
 #[derive(Args, Debug)]
 #[command(
+    group(ArgGroup::new("endless").args(["interface", "continuous"]).multiple(true)),
     override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] -i IFACE\n       corelane monitor [OPTIONS] --demo",
     after_help = MONITOR_EXAMPLES,
     after_long_help = format!("{MONITOR_EXAMPLES}\n\n{MONITOR_CODES}"),
@@ -163,15 +164,15 @@ pub(crate) struct Endless {
     pub(crate) continuous: bool,
 
     /// How long a failed attempt or probe counts, with --continuous; s, m, h and d may follow
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span, requires = "endless")]
     pub(crate) forget: Duration,
 
     /// How long a scan is only counted once it was told; then it is told that it has ended, and anew if it goes on
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span, requires = "endless")]
     pub(crate) suppress: Duration,
 
     /// How often an event with statistics is written, with --continuous
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span, requires = "endless")]
     pub(crate) stats_interval: Duration,
 
     /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address

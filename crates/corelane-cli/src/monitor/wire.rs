@@ -8,9 +8,9 @@ use crate::interrupt::Requests;
 use crate::output::Output;
 use crate::tap::{Copy, CopyEnd, Tap};
 use corelane_monitor::{Silence, Source, Steps};
-use corelane_net::capture::Record;
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
+use corelane_net::capture::{LinkType, Record};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,8 +57,9 @@ pub(super) fn list() -> Exit {
                 (true, false) => "up",
             };
             let kind = match interface.link {
-                Some(link) => format!("{link:?}"),
-                None => "of a kind that cannot be captured".to_owned(),
+                Some(LinkType::ETHERNET) => "Ethernet",
+                Some(_) => "IP",
+                None => "of a kind that cannot be captured",
             };
             writeln!(out, "{:width$}  {state}, {kind}, packets of up to {} bytes", interface.name, interface.mtu)?;
         }
