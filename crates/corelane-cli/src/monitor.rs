@@ -442,6 +442,13 @@ fn analyse(
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
+    // An analysis whose events have lost their reader ends before the capture does.
+    #[cfg(target_os = "linux")]
+    inputs.iter_mut().for_each(|input| {
+        if let Input::Wire(wire) = input {
+            wire.finish();
+        }
+    });
     if let [Input::Files(files)] = &mut inputs[..] {
         if files.was_cut_short() {
             exit = watch.interrupt.exit();

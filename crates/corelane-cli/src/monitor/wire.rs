@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(100);
 /// The time between two messages about dropped frames.
 const TELL: Duration = Duration::from_secs(60);
+/// How long the capture goes on after the interrupt, if the kernel refuses to end it.
+const INSIST: Duration = Duration::from_secs(2);
 
 /// An interface that is captured until the interrupt.
 #[derive(Debug)]
@@ -38,7 +40,12 @@ pub(super) struct Wire {
     told_drops: u64,
     /// The last message about an error.
     failed: Option<Instant>,
+    /// When the interrupt was seen.
+    stopping: Option<Instant>,
     is_stopped: bool,
+    /// The kernel refused to end the capture: what waits in the ring is left there.
+    is_cut: bool,
+    is_finished: bool,
     last_ns: Option<u64>,
 }
 
@@ -111,7 +118,10 @@ impl Wire {
             told: None,
             told_drops: 0,
             failed: None,
+            stopping: None,
             is_stopped: false,
+            is_cut: false,
+            is_finished: false,
             last_ns: None,
         };
         wire.look(None);
@@ -170,8 +180,23 @@ impl Wire {
         thread::sleep(PATIENCE);
     }
 
-    /// Ends the copy, and gives the last counts.
-    fn finish(&mut self) {
+    /// Ends the capture. If the kernel refuses, that is tried again, but not for ever: the run has to end.
+    fn stop(&mut self) {
+        let since = *self.stopping.get_or_insert_with(Instant::now);
+        let Err(error) = self.live.stop() else { return self.is_stopped = true };
+        if since.elapsed() < INSIST {
+            return self.fails(&error);
+        }
+        self.is_cut = true;
+        let (left, interface) = (self.live.statistics().in_ring(), self.live.interface());
+        complain(format_args!("{interface}: {error}; the run ends all the same, without {left} packets in the ring"));
+    }
+
+    /// Ends the copy, and gives the last counts. To be called also if the analysis ended before the capture.
+    pub(super) fn finish(&mut self) {
+        if std::mem::replace(&mut self.is_finished, true) {
+            return;
+        }
         let counts = self.live.statistics();
         self.tap.finish(Some((counts.received, counts.dropped)));
         self.look(None);
@@ -183,11 +208,11 @@ impl Source for Wire {
 
     #[inline]
     fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Fault> {
-        if self.watch.interrupt.is_set() && !self.is_stopped {
-            self.is_stopped = true;
-            if let Err(error) = self.live.stop() {
-                self.fails(&error);
-            }
+        if self.watch.interrupt.is_set() && !self.is_stopped && !self.is_cut {
+            self.stop();
+        }
+        if self.is_cut {
+            return Ok(0);
         }
         let (tap, mut last_ns) = (&mut self.tap, None);
         let read = self.live.read(max, PATIENCE, |record| {
@@ -210,7 +235,7 @@ impl Source for Wire {
     }
 
     fn silence(&mut self) -> Silence {
-        if self.is_stopped && self.live.is_drained() {
+        if self.is_cut || self.is_stopped && self.live.is_drained() {
             self.finish();
             return Silence::End { time_ns: self.tap.begun_ns() };
         }

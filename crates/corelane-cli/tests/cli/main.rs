@@ -11,3 +11,5 @@ mod plans;
 mod service;
 mod support;
 mod truth;
+#[cfg(target_os = "linux")]
+mod wire;
