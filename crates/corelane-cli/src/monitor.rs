@@ -28,6 +28,8 @@ use corelane_monitor::{
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -233,11 +235,11 @@ fn listener(arguments: &MonitorArguments) -> Result<Option<Listener>, String> {
 #[cfg(target_os = "linux")]
 fn confinement(arguments: &MonitorArguments, user: Option<User>) -> Confinement {
     let outputs = [&arguments.outputs.eve, &arguments.outputs.timing, &arguments.capture.write];
+    // Only files are opened again, where they really are: the folder of a device has all others in it, disks among
+    // them, and links to files of other folders.
     let files = outputs.into_iter().flatten().filter(|path| !is_standard(path));
-    let folders = files.map(|path| match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    });
+    let files = files.filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file());
+    let folders = files.filter_map(|path| path.parent().map(Path::to_owned));
     let folders_rw = folders.collect();
     Confinement { user, folders_rw, keep_net_raw: !arguments.endless.drop_all }
 }
@@ -499,4 +501,34 @@ fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+
+    #[test]
+    fn only_folders_of_files_are_left_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("copy");
+        std::fs::write(&file, "").unwrap();
+        let allowed = |eve: &Path| {
+            let arguments = ["corelane", "monitor", "-i", "lo", "--write"].map(Path::new);
+            let arguments = arguments.into_iter().chain([file.as_path(), Path::new("--eve"), eve]);
+            let Command::Monitor(arguments) = Arguments::parse_from(arguments).command else { panic!() };
+            confinement(&arguments, None).folders_rw
+        };
+        let inside = folder.path().canonicalize().unwrap();
+        for device in ["-", "/dev/null", "/dev/full"] {
+            assert_eq!(allowed(Path::new(device)), [&*inside], "{device}");
+        }
+        assert_eq!(allowed(&file), [&*inside, &*inside]);
+        // Where the file is, and not where a link to it is.
+        let links = tempfile::tempdir().unwrap();
+        let link = links.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(allowed(&link), [&*inside, &*inside]);
+    }
 }
