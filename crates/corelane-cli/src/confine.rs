@@ -498,9 +498,8 @@ mod calls {
         ],
     ];
 
-    /// Kinds of sockets: TCP, UDP and what is local. Of those from the network to itself, only the kernel's list of
-    /// interfaces.
-    const SOCKETS: [(libc::c_int, libc::c_int); 9] = [
+    /// Kinds of sockets: TCP, UDP and what is local.
+    const SOCKETS: [(libc::c_int, libc::c_int); 7] = [
         (libc::AF_UNIX, libc::SOCK_STREAM),
         (libc::AF_UNIX, libc::SOCK_DGRAM),
         (libc::AF_UNIX, libc::SOCK_SEQPACKET),
@@ -508,9 +507,10 @@ mod calls {
         (libc::AF_INET, libc::SOCK_DGRAM),
         (libc::AF_INET6, libc::SOCK_STREAM),
         (libc::AF_INET6, libc::SOCK_DGRAM),
-        (libc::AF_NETLINK, libc::SOCK_RAW),
-        (libc::AF_NETLINK, libc::SOCK_DGRAM),
     ];
+    /// Kinds of sockets to the kernel. They are for its list of interfaces and addresses only: the other protocols lead
+    /// to large parts of it that no monitor needs.
+    const NETLINK: [libc::c_int; 2] = [libc::SOCK_RAW, libc::SOCK_DGRAM];
 
     /// Forbids all other calls.
     pub(super) fn restrict(keep_net_raw: bool) -> Protection {
@@ -537,6 +537,14 @@ mod calls {
         let is_kind = SeccompCmpOp::MaskedEq(0xf);
         for (domain, kind) in kinds {
             let rule = [when(0, SeccompCmpOp::Eq, domain as u64)?, when(1, is_kind.clone(), kind as u64)?];
+            rules.entry(libc::SYS_socket).or_default().push(SeccompRule::new(rule.into())?);
+        }
+        for kind in NETLINK {
+            let rule = [
+                when(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
+                when(1, is_kind.clone(), kind as u64)?,
+                when(2, SeccompCmpOp::Eq, libc::NETLINK_ROUTE as u64)?,
+            ];
             rules.entry(libc::SYS_socket).or_default().push(SeccompRule::new(rule.into())?);
         }
         // Threads, but no processes. The arguments of `clone3` are out of reach, so libc has to do without it.

@@ -27,7 +27,7 @@ mod cases {
     use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
     use nix::errno::Errno;
     use nix::sched::{CloneFlags, unshare};
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
     use nix::unistd::{Gid, Uid, setgroups, setuid};
     use std::ffi::OsStr;
     use std::fs::{self, File, OpenOptions};
@@ -222,6 +222,12 @@ mod cases {
         for (family, kind) in kinds {
             let refused = socket(family, kind, SockFlag::SOCK_CLOEXEC, None).map(drop);
             assert_eq!(refused, Err(Errno::ENOSYS), "{family:?} {kind:?}");
+        }
+        let netlink =
+            |protocol| socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map(drop);
+        netlink(SockProtocol::NetlinkRoute).expect("the list of interfaces");
+        for protocol in [SockProtocol::NetlinkNetFilter, SockProtocol::NetlinkAudit, SockProtocol::NetlinkSockDiag] {
+            assert_eq!(netlink(protocol), Err(Errno::ENOSYS), "{protocol:?}");
         }
     }
 
