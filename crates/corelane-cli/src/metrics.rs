@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service.
 //!
 //! A thread of its own answers one request at a time from a copy of what the run said last: a scrape costs the run that
-//! copy, and a client costs others two seconds at most.
+//! copy, and a client costs others four seconds at most.
 
 use httparse::Status;
 use prometheus_client::collector::Collector;

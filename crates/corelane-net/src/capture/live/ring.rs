@@ -20,13 +20,14 @@
 //!
 //! 1. The kernel fills a block, then sets `TP_STATUS_USER` in its word, behind a write barrier. We load the word with
 //!    Acquire. So all that the kernel wrote into the block happens before our reads. From then on the kernel only reads
-//!    the word of this block, to find out whether it comes back.
+//!    the block: its word, to find out whether it comes back, and while the ring is full its number of frames.
 //! 2. We store `TP_STATUS_KERNEL` with Release, after the last use of a frame. So our reads and moves happen before the
 //!    kernel's next writes.
 //!
 //! In between the block is ours. No other thread of this process has it, as [`Blocks`] owns the map and lends a block
-//! only through `&mut self`. So a slice of it is sound, even a mutable one, from byte 12 on: behind the word, which the
-//! kernel may read at any time. The slice ends before the store.
+//! only through `&mut self`. So a slice of it is sound, even a mutable one, from byte 12 on: behind the word, which we
+//! change while the kernel reads it. Of the slice it reads only what neither side changes. The slice ends before the
+//! store.
 //!
 //! # Trust
 //!
@@ -95,8 +96,8 @@ impl Blocks {
     /// The bytes of a block behind its word.
     fn lent<'a>(map: &'a mut MmapRaw, size: usize, ours: &'a mut Ours) -> &'a mut [u8] {
         // SAFETY: `ours` names a block below `count`, so these bytes lie inside the map, which is borrowed for as long.
-        // As it is ours, the kernel does not write it, and reads only its word, which is in front; and it does not go
-        // back before this borrow of `ours` ends ("Synchronization").
+        // As it is ours, the kernel does not write it, and reads nothing of it that we write, but for its word, which
+        // is in front; and it does not go back before this borrow of `ours` ends ("Synchronization").
         unsafe { slice::from_raw_parts_mut(map.as_mut_ptr().add(ours.0 * size + LENT), size - LENT) }
     }
 
@@ -184,7 +185,8 @@ pub(super) fn address(socket: &Socket) -> io::Result<Address> {
 /// Sets an option of packet sockets.
 fn set<T: Copy>(socket: &Socket, option: i32, value: &T) -> io::Result<()> {
     let (start, size) = (std::ptr::from_ref(value).cast(), mem::size_of::<T>() as u32);
-    // SAFETY: the kernel reads no more than `size` bytes from `value`, which lives until the call returns.
+    // SAFETY: the kernel reads no more than `size` bytes from `value`, which lives until the call returns; and what a
+    // `sock_fprog` points to, which its one caller keeps as long.
     match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, start, size) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
