@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Monitor(MonitorArguments),
+    Monitor(Box<MonitorArguments>),
     Gen(GenArguments),
     /// Writes a script that completes commands in a shell
     #[command(

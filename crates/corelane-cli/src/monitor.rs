@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Err(error) => return refused(format_args!("demo: {error}")),
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let inputs = vec![Input::Files(Inputs::of("demo", reader, &watch))];
+    let inputs = vec![Input::Files(Box::new(Inputs::of("demo", reader, &watch)))];
     let task = Task { settings: &settings, continuous: None, inspection: inspection.as_ref(), plan: &plan };
     let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
@@ -195,7 +195,7 @@ fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) ->
     let copy = capture.write.as_ref().map(copy).transpose()?;
     let Some(interface) = &capture.interface else {
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
-        return Ok(vec![Input::Files(Inputs::new(&arguments.files, way(arguments), watch).through(tap))]);
+        return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
     };
     #[cfg(not(target_os = "linux"))]
     return Err(ONLY_ON_LINUX.to_owned());
@@ -313,7 +313,7 @@ fn with_option(error: PlanError) -> String {
 
 /// What is analysed.
 enum Input {
-    Files(Inputs),
+    Files(Box<Inputs>),
     #[cfg(target_os = "linux")]
     Wire(Box<Wire>),
 }

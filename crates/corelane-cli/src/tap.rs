@@ -129,8 +129,8 @@ impl CopyEnd {
     }
 }
 
-/// The end of one ring of a copy that several rings share. Their records wait until all have passed their step: the file
-/// is in the order of steps, so that a replay, which has one clock, sees the same times.
+/// The end of one ring of a copy that several rings share. Their records wait until all have passed their step: the
+/// file is in the order of steps, so that a replay, which has one clock, sees the same times.
 #[derive(Debug)]
 pub(crate) struct Share {
     joint: Arc<Mutex<Joint>>,

@@ -150,8 +150,8 @@ impl StateReport {
         self.0[10] as u16
     }
 
-    /// The time at which the attempt or probe failed or was known to be answered, in nanoseconds since the epoch, if one
-    /// did.
+    /// The time at which the attempt or probe failed or was known to be answered, in nanoseconds since the epoch, if
+    /// one did.
     pub fn time_ns(&self) -> u64 {
         u64::from(self.0[8]) | u64::from(self.0[9]) << 32
     }

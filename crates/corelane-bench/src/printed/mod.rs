@@ -101,12 +101,12 @@ impl std::error::Error for Error {}
 /// # Panics
 /// If a stage panics, with its payload.
 pub(crate) fn inspect<S: Source>(
-    sources: impl IntoIterator<Item = S>,
+    sources: impl IntoIterator<Item = S> + Send,
     settings: &Settings,
     inspection: &Inspection,
     printed: &Printed,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error),
+    damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), Error> {
     // One timer signals all rings, and ends with the run.

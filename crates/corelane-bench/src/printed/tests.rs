@@ -10,7 +10,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-fn of<S: Source>(source: S, printed: &Printed) -> Result<(Report, Findings, Vec<u8>), Error> {
+fn of<S: Source + Send>(source: S, printed: &Printed) -> Result<(Report, Findings, Vec<u8>), Error> {
     let mut text = Vec::new();
     let out = |lines: &[u8]| text.extend_from_slice(lines);
     let (settings, inspection, progress) = (Settings::default(), Inspection::default(), Progress::new());

@@ -54,8 +54,8 @@ struct Ring<'a> {
 
 /// The state of the output stage.
 ///
-/// Usually there is one Dispatcher. With several, each has stages of its own: their lines come out as they are complete,
-/// those of each Dispatcher in order, and a step is over for scans when all have passed it.
+/// Usually there is one Dispatcher. With several, each has stages of its own: their lines come out as they are
+/// complete, those of each Dispatcher in order, and a step is over for scans when all have passed it.
 pub(super) struct Collector<'a> {
     settings: &'a Settings,
     rings: Vec<Ring<'a>>,

@@ -61,9 +61,10 @@ pub fn inspect<S: Source>(
 /// Runs both analyses over records that may come for months: an interface, or captures as if they came from one.
 ///
 /// Time passes in [`Steps`](crate::Steps), and nothing is kept for ever: conversations and flows end when they are
-/// silent, failures are forgotten, and scans are told at once. So memory does not grow with time. Flows and scans differ
-/// from those of [`inspect`] where something was forgotten, and the report counts flows as begun and has no address
-/// pairs. [`Settings::rule`], [`Settings::counting`] and [`Settings::top`] need a whole capture and are not heeded.
+/// silent, failures are forgotten, and scans are told at once. So memory does not grow with time. Flows and scans
+/// differ from those of [`inspect`] where something was forgotten, and the report counts flows as begun and has no
+/// address pairs. [`Settings::rule`], [`Settings::counting`] and [`Settings::top`] need a whole capture and are not
+/// heeded.
 ///
 /// `out` gets all that is found as it comes, in an order that depends on the packets alone: events of conversations by
 /// packet; and at the end of a step its scans, behind all that its end has brought about. Otherwise this is the same as
