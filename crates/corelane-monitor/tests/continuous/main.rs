@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]
 #[path = "../it/packets.rs"]
 mod packets;
+mod planted;
 mod reference;
 mod same;
 mod silence;
