@@ -14,7 +14,7 @@ use std::fmt::Debug;
 /// An address family, named by the type of its addresses.
 pub(crate) trait Family: Address {
     /// The key of a flow or an attempt: both need two addresses and at most two ports.
-    type Key: Key + Debug;
+    type Key: Key + Ord + Debug;
     /// The bytes of an entry of any table.
     const ENTRY: usize = align_of::<Self::FlowAlign>();
     /// Aligns a flow so that it lies in one cache line.

@@ -8,7 +8,8 @@
 //!
 //! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
 //! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
-//! full table drops what is over before it grows.
+//! full table drops what is over before it grows. What was written down of entries that have left their table is
+//! dropped when there may be much of it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
 use crate::analyzer::attempts::{self, Attempt, Step};
@@ -141,6 +142,10 @@ struct Tables<A: Family> {
     attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
     probes: PerPartition<Table<A::Key, Asked, A::AttemptAlign>>,
     due: BTreeMap<u64, Due<A::Key>>,
+    /// The number of keys in it …
+    due_len: usize,
+    /// … and that at which it is tidied.
+    due_limit: usize,
 }
 
 /// What both address families share.
@@ -259,9 +264,19 @@ fn forgets(now: u64, time_ns: u64, forget_s: u64) -> bool {
     now.saturating_sub(step_of(time_ns)) > forget_s
 }
 
+/// So many keys may be due before it is looked which of them still are.
+const MANY_DUE: usize = 1 << 16;
+
 impl<A: Family> Default for Tables<A> {
     fn default() -> Self {
-        Tables { flows: per_partition(), attempts: per_partition(), probes: per_partition(), due: BTreeMap::new() }
+        Tables {
+            flows: per_partition(),
+            attempts: per_partition(),
+            probes: per_partition(),
+            due: BTreeMap::new(),
+            due_len: 0,
+            due_limit: MANY_DUE,
+        }
     }
 }
 
@@ -342,6 +357,7 @@ impl<A: Family> Tables<A> {
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
                 self.due.entry(step_of(deadline)).or_default().attempts.push((slot.partition(), key));
+                self.is_due(common);
             }
             Step::Failed(failure, time_ns) => common.tell::<A>(&key, time_ns, Verdict::Failed(failure)),
         }
@@ -373,6 +389,7 @@ impl<A: Family> Tables<A> {
         if slot.protocol() == UDP {
             *asked = Asked { time, state: Asking::Waiting };
             self.due.entry(judged(time)).or_default().probes.push((slot.partition(), key));
+            self.is_due(common);
         } else {
             *asked = Asked { time, state: Asking::Told };
             common.tell::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
@@ -394,36 +411,84 @@ impl<A: Family> Tables<A> {
             && *due.key() <= step
         {
             let (step, Due { attempts, probes }) = due.remove_entry();
+            self.due_len -= attempts.len() + probes.len();
             for (partition, key) in attempts {
                 let table = &mut self.attempts[usize::from(partition)];
-                let Some(position) = table.find(&key, key.hash(&common.run.keys)) else { continue };
-                let attempt = table.value_at(position);
-                // It may have been answered, and another one opened.
-                if !attempt.is_open() || step_of(attempt.deadline(&common.settings)) != step {
-                    continue;
-                }
+                let Some(attempt) = attempt_due(table, &key, step, common) else { continue };
                 if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
                     common.tell::<A>(&key, time_ns, Verdict::Failed(failure));
                 }
             }
             for (partition, key) in probes {
                 let table = &mut self.probes[usize::from(partition)];
-                let Some(position) = table.find(&key, key.hash(&common.run.keys)) else { continue };
-                let asked = table.value_at(position);
-                if judged(asked.time) != step {
-                    continue;
-                }
-                let verdict = match asked.state {
-                    Asking::Waiting => Verdict::Failed(Failure::Unanswered),
-                    Asking::Answered => Verdict::Answered,
-                    Asking::New | Asking::Told => continue,
-                };
+                let Some((asked, verdict)) = probe_due(table, &key, step, common) else { continue };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Told };
                 common.tell::<A>(&key, time, verdict);
             }
         }
     }
+
+    /// One key more is due. When these are many, those go that are not due any longer, or are there twice.
+    fn is_due(&mut self, common: &Common) {
+        self.due_len += 1;
+        if self.due_len < self.due_limit {
+            return;
+        }
+        let Tables { attempts, probes, due, .. } = self;
+        self.due_len = 0;
+        for (&step, due) in due {
+            tidy(&mut due.attempts, |partition, key| {
+                attempt_due(&mut attempts[usize::from(partition)], key, step, common).is_some()
+            });
+            tidy(&mut due.probes, |partition, key| {
+                probe_due(&mut probes[usize::from(partition)], key, step, common).is_some()
+            });
+            self.due_len += due.attempts.len() + due.probes.len();
+        }
+        self.due_limit = MANY_DUE.max(4 * self.due_len);
+    }
+}
+
+/// Keeps each of these keys once, if it is to be kept.
+fn tidy<K: Ord>(keys: &mut Vec<(u8, K)>, mut keep: impl FnMut(u8, &K) -> bool) {
+    keys.retain(|(partition, key)| keep(*partition, key));
+    keys.sort_unstable();
+    keys.dedup();
+    keys.shrink_to(keys.len() + keys.len() / 4);
+}
+
+/// The attempt that fails at the end of this step. It may have been answered since that was written down, and another
+/// one opened; or it has left the table for want of memory.
+fn attempt_due<'a, K: Key, A: Copy + Default + Zeroable>(
+    table: &'a mut Table<K, Attempt, A>,
+    key: &K,
+    step: u64,
+    common: &Common,
+) -> Option<&'a mut Attempt> {
+    let position = table.find(key, key.hash(&common.run.keys))?;
+    let attempt = table.value_at(position);
+    (attempt.is_open() && step_of(attempt.deadline(&common.settings)) == step).then_some(attempt)
+}
+
+/// The UDP key that is judged at the end of this step, and the verdict.
+fn probe_due<'a, K: Key, A: Copy + Default + Zeroable>(
+    table: &'a mut Table<K, Asked, A>,
+    key: &K,
+    step: u64,
+    common: &Common,
+) -> Option<(&'a mut Asked, Verdict)> {
+    let position = table.find(key, key.hash(&common.run.keys))?;
+    let asked = table.value_at(position);
+    if judged(asked.time) != step {
+        return None;
+    }
+    let verdict = match asked.state {
+        Asking::Waiting => Verdict::Failed(Failure::Unanswered),
+        Asking::Answered => Verdict::Answered,
+        Asking::New | Asking::Told => return None,
+    };
+    Some((asked, verdict))
 }
 
 /// The step at whose end a UDP key is judged that was asked at this time.

@@ -129,7 +129,6 @@ impl Scans {
             let (due, keys) = due.remove_entry();
             keys.into_iter().for_each(|key| self.look(key, due, &mut events));
         }
-        self.evict(&mut events);
         tell(events, news);
     }
 
@@ -149,7 +148,11 @@ impl Scans {
         {
             let mut reports = pending.remove();
             reports.sort_unstable_by_key(order);
-            reports.into_iter().for_each(|report| self.count(&report, events));
+            for report in reports {
+                self.count(&report, events);
+                // Not at the end of the step: one second of a flood may exceed the limit many times.
+                self.evict(events);
+            }
         }
     }
 
@@ -225,28 +228,35 @@ impl Scans {
         events.extend(self.groups.remove(&key).and_then(|group| group.ended(key)));
     }
 
-    /// Gives up groups until there are not too many: of those that are not alerted the older half, and if that is not
-    /// enough the older half of the others. Their scans end early.
+    /// If there are too many groups, gives up the older half of those that are not alerted, or of those that are, or of
+    /// both: where they are more than half of what may be. Scans that are given up end early.
+    #[inline]
     fn evict(&mut self, events: &mut Vec<ScanEvent>) {
-        let before = self.groups.len();
-        while self.groups.len() > self.most_groups {
-            for is_quiet in [false, true] {
-                if self.groups.len() <= self.most_groups {
-                    break;
-                }
-                let alike = self.groups.iter().filter(|(_, group)| group.quiet.is_some() == is_quiet);
-                let mut old: Vec<(u64, Key)> = alike.map(|(key, group)| (group.latest_ns(), *key)).collect();
-                old.sort_unstable();
-                old.truncate(old.len().div_ceil(2));
-                old.into_iter().for_each(|(_, key)| self.remove(key, events));
-            }
+        if self.groups.len() > self.most_groups {
+            self.halve(events);
         }
-        if self.groups.len() == before {
-            return;
+    }
+
+    #[cold]
+    fn halve(&mut self, events: &mut Vec<ScanEvent>) {
+        let before = self.groups.len();
+        for is_quiet in [false, true] {
+            let alike = self.groups.iter().filter(|(_, group)| group.quiet.is_some() == is_quiet);
+            let mut old: Vec<(u64, Key)> = alike.map(|(key, group)| (group.latest_ns(), *key)).collect();
+            if old.len() <= self.most_groups / 2 {
+                continue;
+            }
+            let half = old.len().div_ceil(2);
+            if half < old.len() {
+                old.select_nth_unstable(half);
+                old.truncate(half);
+            }
+            old.into_iter().for_each(|(_, key)| self.remove(key, events));
         }
         self.evicted += (before - self.groups.len()) as u64;
         self.due.retain(|_, keys| {
             keys.retain(|key| self.groups.contains_key(key));
+            keys.shrink_to(2 * keys.len());
             !keys.is_empty()
         });
     }

@@ -1,0 +1,261 @@
+//! Memory does not grow with time, and stays within a limit whatever comes.
+//!
+//! A process's memory is measured, so each measurement is a process of its own: this program, told to run one test.
+
+use crate::packets::SECOND;
+use crate::support::{Case, Choices, plan};
+use corelane_monitor::{Found, Inspection, Plan, Progress, QueueKind, Report, ScanState, Source, limit_memory, watch};
+use corelane_net::capture::{LinkType, Record};
+use std::convert::Infallible;
+use std::fs;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+const START: u64 = 1_700_000_000 * SECOND;
+
+/// Frames of IPv4 at a constant rate.
+struct Made<F> {
+    packets: u64,
+    at: u64,
+    per_second: u64,
+    make: F,
+}
+
+/// What is not the same in every frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Facts {
+    source: u32,
+    destination: u32,
+    source_port: u16,
+    port: u16,
+    /// `None` is UDP.
+    flags: Option<u8>,
+}
+
+impl<F: FnMut(u64) -> Facts> Source for Made<F> {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let count = (self.packets - self.at).min(max as u64);
+        for number in self.at..self.at + count {
+            let Facts { source, destination, source_port, port, flags } = (self.make)(number);
+            let mut frame = [0; 40];
+            (frame[0], frame[3], frame[8]) = (0x45, 40, 64);
+            frame[12..16].copy_from_slice(&source.to_be_bytes());
+            frame[16..20].copy_from_slice(&destination.to_be_bytes());
+            frame[20..22].copy_from_slice(&source_port.to_be_bytes());
+            frame[22..24].copy_from_slice(&port.to_be_bytes());
+            match flags {
+                Some(flags) => (frame[9], frame[32], frame[33]) = (6, 0x50, flags),
+                None => (frame[9], frame[25]) = (17, 20),
+            }
+            let time_ns = START + (u128::from(number) * u128::from(SECOND) / u128::from(self.per_second)) as u64;
+            sink(Record { time_ns, wire_len: 54, link: LinkType::RAW, data: &frame });
+        }
+        self.at += count;
+        Ok(count as usize)
+    }
+}
+
+/// SYNs and datagrams from sources that do not exist, by turns, to many hosts and ports.
+fn spoofed(number: u64) -> Facts {
+    let mut choices = Choices(number);
+    let (addresses, ports) = (choices.next(), choices.next());
+    Facts {
+        source: 0x0100_0000 + (addresses as u32 >> 2),
+        destination: 0x0a00_0000 + (addresses >> 32) as u32 % 5000,
+        source_port: 1024 + ports as u16 % 50_000,
+        port: (ports >> 16) as u16 % 1000,
+        flags: number.is_multiple_of(2).then_some(0x02),
+    }
+}
+
+/// Sources that do not exist, each of which scans a host: nothing but scans.
+fn scanners(number: u64) -> Facts {
+    let (scanner, port) = (number / 22, number % 22);
+    let (source, destination) = (0x0100_0000 + scanner as u32, 0x0a00_0000 + scanner as u32 % 5000);
+    Facts { source, destination, source_port: 4000, port: port as u16, flags: Some(0x01) }
+}
+
+/// Frames of each round of [`usual`].
+const ROUND: u64 = 8;
+/// Probes of each scan in it.
+const PROBES: u64 = 25;
+/// The scanners in it are from here on.
+const SCANNERS: u32 = 0xc000_0000;
+
+/// Usual traffic: a connection, an attempt that fails, a question and its answer, a question without one. At the
+/// beginning of each hour the last is a probe of that hour's scan.
+fn usual(number: u64, per_second: u64) -> Facts {
+    let (round, part) = (number / ROUND, number % ROUND);
+    let mut choices = Choices(round);
+    let (addresses, ports) = (choices.next(), choices.next());
+    let client = 0x0a00_0000 + addresses as u32 % 10_000;
+    let server = 0x0b00_0000 + (addresses >> 32) as u32 % 500;
+    let dead = 0x0c00_0000 + (addresses >> 32) as u32 % 100_000;
+    let own = 1024 + (ports as u16 % 60_000);
+    let port = 2000 + (ports >> 16) as u16 % 20_000;
+    let forth = Facts { source: client, destination: server, source_port: own, port: 443, flags: None };
+    let back = Facts { source: server, destination: client, source_port: 443, port: own, flags: None };
+    let nobody = Facts { destination: dead, port, ..forth };
+    let (hour, within) = (round / (3600 * per_second / ROUND), round % (3600 * per_second / ROUND));
+    match part {
+        0 => Facts { flags: Some(0x02), ..forth },
+        1 => Facts { flags: Some(0x12), ..back },
+        2 => Facts { flags: Some(0x11), ..forth },
+        3 => Facts { flags: Some(0x11), ..back },
+        4 => Facts { flags: Some(0x02), ..nobody },
+        5 => forth,
+        6 => back,
+        _ if within < PROBES => {
+            let (source, port) = (SCANNERS + hour as u32, 1 + within as u16);
+            Facts { source, port, flags: Some(0x02), ..nobody_of(hour) }
+        }
+        _ => nobody,
+    }
+}
+
+fn nobody_of(hour: u64) -> Facts {
+    Facts { source: 0, destination: 0x0d00_0000 + hour as u32, source_port: 4000, port: 0, flags: None }
+}
+
+/// The bytes of memory that this process has now.
+fn resident() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
+    pages * 4096
+}
+
+fn say(line: &str) {
+    // Not by a macro, whose output the test harness may keep to itself.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The bytes that a run takes, after each of these minutes, and what it found.
+struct Measured {
+    bytes: Vec<u64>,
+    /// The first scans.
+    found: Vec<corelane_monitor::ScanEvent>,
+    report: Report,
+}
+
+fn measure<S: Source<Error = Infallible> + Send>(source: S, case: &Case, plan: &Plan, minutes: u64) -> Measured {
+    let mut case = case.clone();
+    case.continuous.snapshot_s = 60 * minutes;
+    let (begun, mut bytes, mut found) = (resident(), Vec::new(), Vec::new());
+    let out = |news: Found<'_>| match news {
+        Found::Snapshot(..) => bytes.push(resident().saturating_sub(begun)),
+        // What is kept here counts too.
+        Found::Scan(event) if event.state == ScanState::Found && found.len() < 2000 => found.push(event.clone()),
+        _ => {}
+    };
+    let (settings, continuous) = (&case.settings, &case.continuous);
+    let never = |_, never: Infallible| match never {};
+    let ran = watch([source], settings, continuous, &case.inspection, plan, &Progress::new(), never, out);
+    Measured { bytes, found, report: ran.expect("a plan").0 }
+}
+
+/// Runs a scenario in a process of its own, and returns what it says.
+fn alone(scenario: &str) {
+    if !cfg!(target_os = "linux") {
+        return say("SKIPPED: the system does not say how much memory a process has");
+    }
+    let program = std::env::current_exe().expect("this program");
+    let arguments = ["--exact", "memory::scenario", "--ignored", "--nocapture", "--test-threads=1"];
+    let output = Command::new(program).args(arguments).env(SCENARIO, scenario).output().expect("a process");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{scenario}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    assert!(said.contains("MiB"), "{scenario} was not run: {said}");
+    say(&said);
+}
+
+/// The variable that names a scenario.
+const SCENARIO: &str = "CORELANE_TEST_SCENARIO";
+
+#[test]
+#[ignore = "run by the tests of this file"]
+fn scenario() {
+    match std::env::var(SCENARIO).as_deref() {
+        Ok("flood") => flood([64, 24], false, 6_000_000, &spoofed),
+        Ok("flood, payload") => flood([192, 96], true, 1_500_000, &spoofed),
+        Ok("scanners") => flood([64, 48], false, 3_000_000, &scanners),
+        Ok("hours") => hours(4, 200),
+        Ok("thirty days") => hours(30 * 24, 80),
+        _ => say("SKIPPED: this is run by the other tests of its file"),
+    }
+}
+
+/// Two and a half minutes of a flood: a limit is kept, and reached soon. The second number of MiB is what a run may take
+/// beside the program: less, as not all parts are used.
+fn flood([limit, most]: [u64; 2], payload: bool, packets: u64, make: &(dyn Fn(u64) -> Facts + Sync)) {
+    let (limit, most) = (limit << 20, most << 20);
+    let mut case = Case { inspection: Inspection { payload, ..Inspection::default() }, ..Case::default() };
+    let plan = plan(1, QueueKind::Lane, 1024);
+    let Case { settings, inspection, .. } = &mut case;
+    limit_memory(limit, &plan, settings, payload.then_some(inspection)).expect("enough");
+    let per_second = packets / 150;
+    let source = Made { packets, at: 0, per_second, make };
+    let Measured { bytes, report, .. } = measure(source, &case, &plan, 1);
+    let total = resident();
+    say(&format!("{} of {} MiB, {bytes:?}, {:?}", total >> 20, limit >> 20, report.evicted));
+    assert!(total <= limit && bytes.iter().all(|&bytes| bytes <= most), "{total} of {limit}, {bytes:?} of {most}");
+    let [first, second] = bytes[..] else { panic!("{bytes:?}") };
+    assert!(second <= first + first / 10 + (4 << 20), "it grows from {first} to {second}");
+    let evicted = report.evicted;
+    assert!(evicted.flows > 0 && evicted.failures + evicted.groups > packets / 50, "{evicted:?}");
+}
+
+/// Usual traffic for so many hours.
+fn hours(hours: u64, per_second: u64) {
+    let source =
+        Made { packets: hours * 3600 * per_second, at: 0, per_second, make: |number| usual(number, per_second) };
+    let Measured { bytes, found, report } = measure(source, &Case::default(), &plan(1, QueueKind::Lane, 1024), 10);
+    let (before, after) = bytes.split_at(12);
+    let second_hour = *before[6..].iter().max().expect("six of ten minutes");
+    let days: Vec<_> = bytes.chunks(24 * 6).map(|day| day.iter().max().map_or(0, |most| most >> 10)).collect();
+    say(&format!("hour 2: {} KiB, each day {days:?} KiB, now {} MiB", second_hour >> 10, resident() >> 20));
+    let most = after.iter().max().expect("some hours");
+    assert!(second_hour > 4 << 20, "{second_hour} bytes are too few to say something");
+    assert!(*most <= second_hour + second_hour / 10, "{most} after {second_hour}");
+    // Every scan that was planted, and no other.
+    let sources: Vec<_> = found.iter().map(|event| (event.scan.kind(), event.scan.source(), event.probe)).collect();
+    let planted = (0..hours as u32).map(|hour| ("vertical", Ipv4Addr::from_bits(SCANNERS + hour).into(), None));
+    assert_eq!(sources, planted.collect::<Vec<_>>());
+    assert!(report.evicted.is_empty() && report.refused.is_empty());
+}
+
+#[test]
+fn a_flood_stays_within_a_limit() {
+    ["flood", "flood, payload", "scanners"].into_iter().for_each(alone);
+}
+
+#[test]
+fn memory_is_the_same_after_hours() {
+    alone("hours");
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --release -p corelane-monitor --test continuous thirty_days -- --ignored --nocapture"]
+fn thirty_days_take_no_more_memory_than_two_hours() {
+    alone("thirty days");
+}
+
+/// What a limit leaves of a flood does not depend on the stages that share it.
+#[test]
+fn a_flood_gives_the_same_for_any_number_of_analyzers() {
+    for make in [spoofed, scanners] {
+        let mut case = Case::scans_only();
+        limit_memory(64 << 20, &plan(4, QueueKind::Lane, 64), &mut case.settings, None).expect("enough");
+        case.continuous.snapshot_s = 5;
+        // Less than the least limit, so that it is reached soon.
+        case.settings.table_bytes = case.settings.table_bytes.map(|bytes| bytes / 16);
+        let source = || Made { packets: 300_000, at: 0, per_second: 10_000, make };
+        let alone = case.alone(source());
+        assert!(alone.report.evicted.flows > 0 && alone.snapshots() >= 5, "{:?}", alone.report.evicted);
+        for analyzers in 1..=4 {
+            let run = case.watch(source(), &plan(analyzers, QueueKind::Lane, 64 * analyzers));
+            assert_eq!(alone.difference(&run), None, "{analyzers}");
+        }
+    }
+}
