@@ -103,3 +103,43 @@ impl Refused {
         self.source_packets += other.source_packets;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that all tables of a detector may take: of each family flows, attempts and probes.
+    fn bytes(room: &Room, factor: usize) -> usize {
+        let [v4, v6] = [V4, 2 * V4];
+        let flows = room.flows(v4) * v4 + room.flows(v6) * v6;
+        let failures = room.failures(v4) * v4 + room.failures(v6) * v6;
+        PARTITIONS * factor * (flows + 2 * failures)
+    }
+
+    #[test]
+    fn tables_that_get_old_take_their_share_and_not_more() {
+        for table_bytes in [39 << 20, 100 << 20, 440 << 20, 3 << 30, 1 << 40] {
+            let settings = Settings { table_bytes: Some(table_bytes), ..Settings::default() };
+            let room = Room::of(&settings);
+            for entry in [V4, 2 * V4] {
+                assert!(room.flows(entry).is_power_of_two() && room.failures(entry).is_power_of_two());
+            }
+            assert!(room.flows(V4) >= 2 * room.flows(2 * V4) && room.flows(V4) >= room.failures(V4));
+            // A table, the one that it is rebuilt from, and those that were smaller: at most four times the table.
+            assert!(bytes(&room, 4) as u64 <= table_bytes, "{table_bytes}");
+            assert!(bytes(&room, 8) as u64 > table_bytes / 2, "{table_bytes}: not much less either");
+            assert!(groups(&settings) as u64 * GROUP <= table_bytes / 4);
+        }
+    }
+
+    #[test]
+    fn the_least_room_is_a_table_of_the_first_capacity_and_none_is_no_limit() {
+        let settings = Settings { table_bytes: Some(0), ..Settings::default() };
+        let room = Room::of(&settings);
+        assert_eq!([room.flows(V4), room.failures(V4), room.flows(2 * V4), room.failures(2 * V4)], [8; 4]);
+        assert_eq!(groups(&settings), 0);
+        let room = Room::of(&Settings::default());
+        assert_eq!((room.flows(V4), room.failures(2 * V4)), (1 << 40, 1 << 40));
+        assert_eq!(groups(&Settings::default()), usize::MAX);
+    }
+}

@@ -285,4 +285,90 @@ mod tests {
         table.prefetch(u64::MAX);
         assert!(table.entries.is_empty());
     }
+
+    /// Adds keys, each with its time as its value, as a table of values that get old is used. Returns how many left it
+    /// before they were over, and what is left of the others, in order.
+    fn renewed(run: &Run, largest: usize, keys: u64, now: impl Fn(u64) -> u64, lasts: u64) -> (u64, Vec<(u64, u64)>) {
+        let mut table: Table<[u64; 2], u64, Align32> = Table::default();
+        let mut evicted = 0;
+        for number in 1..=keys {
+            let time = now(number);
+            evicted += table.renew(run, largest, |&then| time.saturating_sub(then) > lasts, |&then| then);
+            let key = [number, 1];
+            *table.entry(run, &key, key.hash(&run.keys)) = time;
+            assert!(table.entries.len() <= largest.max(FIRST_CAPACITY) && table.refused() == 0);
+            assert_eq!(table.find(&key, key.hash(&run.keys)).map(|position| *table.value_at(position)), Some(time));
+        }
+        let mut left: Vec<_> = table.iter().map(|entry| (entry.key()[0], entry.value)).collect();
+        left.sort_unstable();
+        (evicted, left)
+    }
+
+    #[test]
+    fn a_table_that_gets_old_keeps_what_is_not_over_and_grows_no_further() {
+        let run = Run::new();
+        let (evicted, left) = renewed(&run, 1 << 40, 100_000, |number| number, 1000);
+        assert_eq!(evicted, 0);
+        let young = |time: u64| 100_000 - time <= 1000;
+        assert_eq!(left.iter().filter(|&&(_, time)| young(time)).count(), 1001, "none of them is missing");
+        assert!(left.len() < 5000, "{}: what is over leaves a full table", left.len());
+    }
+
+    #[test]
+    fn a_table_that_gets_old_shrinks_when_it_is_full_of_what_is_over() {
+        let run = Run::new();
+        let mut table: Table<[u64; 2], u64, Align32> = Table::default();
+        let mut capacities = Vec::new();
+        // Many at once; then few, of which each is over when the next comes.
+        for number in 1..=200_000_u64 {
+            let time = number.saturating_sub(50_000);
+            table.renew(&run, 1 << 40, |&then| then < time, |&then| then);
+            let key = [number, 1];
+            *table.entry(&run, &key, key.hash(&run.keys)) = time;
+            capacities.push(table.entries.len());
+        }
+        assert!(
+            capacities[49_999] >= 1 << 16 && capacities[199_999] <= 64,
+            "{} {}",
+            capacities[49_999],
+            capacities[199_999]
+        );
+    }
+
+    #[test]
+    fn the_oldest_leave_a_full_table_whatever_the_keys_of_its_hash() {
+        for (largest, of_one_time) in [(8, 1), (64, 1), (64, 10), (1024, 7), (1024, 200), (256, 100_000)] {
+            // Times that do not come in order.
+            let now = |number: u64| (number ^ 5) / of_one_time + 1_000_000;
+            let first = renewed(&Run::new(), largest, 20_000, now, u64::MAX);
+            let (evicted, left) = &first;
+            assert_eq!(evicted + left.len() as u64, 20_000, "each is there or was counted");
+            assert!(left.len() <= limit(largest));
+            for _ in 0..3 {
+                assert_eq!(renewed(&Run::new(), largest, 20_000, now, u64::MAX), first, "{largest}");
+            }
+        }
+    }
+
+    #[test]
+    fn about_half_of_a_full_table_leaves_it_and_none_that_is_younger_than_one_that_stays() {
+        let run = Run::new();
+        let largest = 1024;
+        for of_one_time in [1, 3, 50, 400] {
+            let mut table: Table<[u64; 2], u64, Align32> = Table::default();
+            for number in 1..=limit(largest) as u64 {
+                table.renew(&run, largest, |_| false, |&then| then);
+                let key = [number, 1];
+                *table.entry(&run, &key, key.hash(&run.keys)) = number / of_one_time;
+            }
+            let before = table.len();
+            let evicted = table.renew(&run, largest, |_| false, |&then| then);
+            assert_eq!(before as u64, evicted + table.len() as u64);
+            assert!(evicted >= before as u64 / 4, "{of_one_time}: {evicted}");
+            assert!(of_one_time > 50 || evicted <= before as u64 * 3 / 4, "{of_one_time}: {evicted}");
+            // Numbers ascend with times, so those that stay are the last.
+            let least = table.iter().map(|entry| entry.key()[0]).min().unwrap_or(before as u64 + 1);
+            assert_eq!(before as u64 + 1 - least, table.len() as u64, "{of_one_time}");
+        }
+    }
 }

@@ -277,3 +277,29 @@ fn a_capture_that_ends_keeps_its_times() {
         assert_eq!(ran.expect("a plan").0.times, Some((START, START)));
     }
 }
+
+/// Where one jump ends many steps, each has its lines first and then its scans.
+#[test]
+fn scans_stand_behind_the_lines_of_their_step_and_before_those_of_the_next() {
+    // Conversations count time in ticks of 2^30 ns, and are over with the step in which their last tick ends.
+    const TICK: u64 = 1 << 30;
+    // Nothing answers this one: 30 s.
+    let due_ns = (START / TICK + 1 + (30 * SECOND).div_ceil(TICK)) * TICK;
+    let over_s = (due_ns.div_ceil(SECOND) - 1) - START / SECOND;
+    let mut case = Case::default();
+    (case.settings.vertical_threshold, case.settings.probes) = (2, false);
+    for failed_s in over_s - 2..=over_s + 2 {
+        let syn = |port: u64| {
+            let opened_ns = START + failed_s * SECOND - 3 * SECOND;
+            tcp(opened_ns + port, "10.0.0.1 5", &format!("10.0.0.2 {port}"), SYN)
+        };
+        let mut packets = vec![udp(START, "10.0.0.3 4000", "10.0.0.4 53")];
+        packets.extend((1..4).map(syn));
+        packets.push(udp(START + 1000 * SECOND, "10.0.0.5 4000", "10.0.0.6 53"));
+        for analyzers in [0, 1, 3] {
+            let run = case.watch(Capture::of(&packets), &plan(analyzers, QueueKind::Lane, 64)).without_snapshots();
+            let lines_before = run.text[..run.news[0].0].iter().filter(|&&byte| byte == b'\n').count();
+            assert_eq!(lines_before, usize::from(over_s <= failed_s), "{failed_s} {over_s} {analyzers}");
+        }
+    }
+}
