@@ -56,6 +56,9 @@ Examples:
   corelane monitor --demo                     a first look, needs no capture
   corelane monitor mon.pcap.gz tue.pcapng     several files are one capture
   tcpdump -w - | corelane monitor -           until Ctrl-C
+  corelane monitor -i eth0                    an interface, until Ctrl-C
+  corelane monitor -i eth0 --eve eve.json --metrics 9477
+                                              the same with events and metrics
   corelane monitor --protocols capture.pcap   and what is said in it
   corelane monitor --format json capture.pcap | jq .alerts
   corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'
@@ -63,18 +66,19 @@ Examples:
 
 const MONITOR_CODES: &str = "\
 Exit codes:
-    0  done, also if the reader of the output has gone away
+    0  done, also if the reader of the output has gone away, or if Ctrl-C
+       or SIGTERM ended a run on an interface
     1  some input is missing or damaged, or found no room in --memory-limit:
        a warning says what, the rest is reported; or some output could not
        be written
     2  wrong usage, or nothing could be read
-  130  ended by Ctrl-C, after a report of what was found so far;
-       a second Ctrl-C ends at once";
+  130  ended by Ctrl-C while captures were read, after a report of what was
+       found so far; a second Ctrl-C ends at once";
 
-/// Finds connections, port scans and what is said in captures.
+/// Finds connections, port scans and what is said in captures and on an interface.
 ///
-/// Reads pcap and pcapng, also packed by gzip or zstd, and spreads the packets over many cores. The report is the same
-/// for any number of analyzers, any queue, any capacity.
+/// Reads pcap and pcapng, also packed by gzip or zstd, or an interface, and spreads the packets over many cores. The
+/// report is the same for any number of analyzers, any queue, any capacity.
 #[derive(Args, Debug)]
 #[command(
     group(ArgGroup::new("endless").args(["interface", "continuous"]).multiple(true)),
@@ -130,7 +134,7 @@ pub(crate) struct Capture {
     #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program"])]
     pub(crate) filter: Option<String>,
 
-    /// Writes the packets that are analysed, as pcapng
+    /// Writes the packets that are analysed, as pcapng; a file that is there is emptied first
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) write: Option<PathBuf>,
 
@@ -217,7 +221,7 @@ pub(crate) struct Detection {
     pub(crate) rule: RuleName,
 
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
-    /// its outermost [default: on with --protocols and --eve, else off]
+    /// its outermost [default: on with --protocols, --eve and -i, else off]
     #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub(crate) tunnels: Option<Whether>,
 

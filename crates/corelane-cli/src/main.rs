@@ -6,13 +6,15 @@
 //! |---|---|
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
 //! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
+//! | `monitor/outputs.rs` | reports, events and scans, each to its place |
+//! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
+//! | `tap.rs` | the filter and the copy, between a source and its analysis |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 //! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
 
 mod args;
-#[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 mod confine;
 mod demo;

@@ -25,6 +25,8 @@ use corelane_monitor::{
     Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings,
     Silence, Source, Steps, Timing, limit_memory,
 };
+#[cfg(feature = "libpcap")]
+use corelane_net::capture::LinkType;
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;

@@ -20,10 +20,13 @@
 //!   the (threshold + 1)-th failure in order of time, and lists are sorted by orders without ties.
 //! - Table positions come from keyed hashes and differ from run to run, but only sets are ever taken from a table.
 //!
+//! [`watch`](watch()) is for runs without an end: on an interface, or over captures by the same rules. Time passes in
+//! [`Steps`], at whose ends alone anything expires, and scans are given out as they are found.
+//!
 //! # Limits
 //!
-//! Flows are kept until the capture ends, at about 60 bytes each for IPv4 and 100 for IPv6. The following are kept too,
-//! at about as much each:
+//! In captures that end, flows are kept until then, at about 60 bytes each for IPv4 and 100 for IPv6. The following are
+//! kept too, at about as much each:
 //!
 //! - every attempt that failed;
 //! - every key (source, destination, port) of a [probe](Probe), which includes every key that a UDP datagram asked for;
@@ -54,6 +57,8 @@
 //! | `state_report.rs`, `partial_result.rs` | the MainAnalyzer's input while packets flow, and at the end |
 //! | `pipeline.rs`, `single.rs`, `share.rs` | stages as threads; in one thread; moves of partitions |
 //! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
+//! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
+//! | `inspect/collect.rs` | one order of events and scans, and the report, for all runs that inspect or go on |
 //! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
 //! | `settings.rs`, `network.rs`, `memory.rs` | the choices of the user; a limit for all memory |
 //! | `table.rs`, `groups.rs`, `key.rs`, `hash.rs`, `pages.rs`, `room.rs` | tables: keys, memory, room |

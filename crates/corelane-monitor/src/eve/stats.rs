@@ -1,4 +1,4 @@
-//! `stats`: what was counted, once at the end.
+//! `stats`: what was counted, at the end and, in a run without one, ever again.
 
 use super::json::{self, key};
 use crate::inspect::Findings;
@@ -7,10 +7,11 @@ use corelane_net::protocol::Protocol;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Writes the event of a whole run, with Suricata's counters as far as they are counted here, and under `corelane` all
+/// Writes the event of a run so far, with Suricata's counters as far as they are counted here, and under `corelane` all
 /// others.
 ///
-/// It holds only what follows from the packets, the settings and the limits.
+/// It holds only what follows from the packets, the settings and the limits, but for `capture`, `corelane.capture` and
+/// `corelane.outputs` of an interface.
 ///
 /// # Errors
 /// Those of `out`.

@@ -65,7 +65,8 @@
 //! | `item.rs`, `feed.rs` | items; chunks, marks and credits |
 //! | `stage.rs` | a stage: the TCP/IP stack, the parsers and the scan detector of whole partitions |
 //! | `records.rs`, `talk.rs` | events and numbers of conversations; the state of one |
-//! | `lines.rs`, `merge.rs` | events and their order; the output stage's work |
+//! | `lines.rs`, `merge.rs` | events and their order |
+//! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
 //! | `pipeline.rs`, `ends.rs` | stages as threads, or in one thread; the traits of a queue's ends |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
