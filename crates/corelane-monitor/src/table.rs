@@ -194,8 +194,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     }
 
     /// Makes room for new keys in a table of values that get old: when it is full, those that are over leave it. If
-    /// the others nearly fill a table of the largest capacity, half of them leave it too, the oldest. Returns how many
-    /// those were, which depends on the values alone.
+    /// the others nearly fill a table of the largest capacity, half of them leave it too, the oldest, and `evicted` gets
+    /// them. Which those are depends on the values alone, but not their order. Returns their number.
     #[inline]
     pub(crate) fn renew(
         &mut self,
@@ -203,20 +203,28 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         largest: usize,
         is_over: impl Fn(&V) -> bool,
         time: impl Fn(&V) -> u64,
+        evicted: impl FnMut(&K, &V),
     ) -> u64 {
-        if self.len < self.limit { 0 } else { self.sweep(run, largest, is_over, time) }
+        if self.len < self.limit { 0 } else { self.sweep(run, largest, is_over, time, evicted) }
     }
 
     #[cold]
     #[inline(never)]
-    fn sweep(&mut self, run: &Run, largest: usize, is_over: impl Fn(&V) -> bool, time: impl Fn(&V) -> u64) -> u64 {
+    fn sweep(
+        &mut self,
+        run: &Run,
+        largest: usize,
+        is_over: impl Fn(&V) -> bool,
+        time: impl Fn(&V) -> u64,
+        mut evicted: impl FnMut(&K, &V),
+    ) -> u64 {
         let times: Vec<u64> =
             self.iter().map(|entry| &entry.value).filter(|&value| !is_over(value)).map(&time).collect();
         let mut capacity = FIRST_CAPACITY;
         while capacity < largest && limit(capacity) < 2 * times.len() {
             capacity *= 2;
         }
-        let (mut since, mut evicted) = (0, 0);
+        let (mut since, mut count) = (0, 0);
         if times.len() > limit(capacity) / 4 * 3 {
             let before = |since: u64| times.iter().filter(|&&time| time < since).count();
             since = before_half(&times);
@@ -224,10 +232,12 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
             if before(since) < times.len() / 4 {
                 since = since.saturating_add(1);
             }
-            evicted = before(since) as u64;
+            count = before(since) as u64;
+            let old = |entry: &&Entry<K, V, A>| !is_over(&entry.value) && time(&entry.value) < since;
+            self.iter().filter(old).for_each(|entry| evicted(&entry.key, &entry.value));
         }
         self.rebuild(run, capacity, |value| !is_over(value) && time(value) >= since);
-        evicted
+        count
     }
 }
 
@@ -293,7 +303,7 @@ mod tests {
         let mut evicted = 0;
         for number in 1..=keys {
             let time = now(number);
-            evicted += table.renew(run, largest, |&then| time.saturating_sub(then) > lasts, |&then| then);
+            evicted += table.renew(run, largest, |&then| time.saturating_sub(then) > lasts, |&then| then, |_, _| {});
             let key = [number, 1];
             *table.entry(run, &key, key.hash(&run.keys)) = time;
             assert!(table.entries.len() <= largest.max(FIRST_CAPACITY) && table.refused() == 0);
@@ -322,7 +332,7 @@ mod tests {
         // Many at once; then few, of which each is over when the next comes.
         for number in 1..=200_000_u64 {
             let time = number.saturating_sub(50_000);
-            table.renew(&run, 1 << 40, |&then| then < time, |&then| then);
+            table.renew(&run, 1 << 40, |&then| then < time, |&then| then, |_, _| {});
             let key = [number, 1];
             *table.entry(&run, &key, key.hash(&run.keys)) = time;
             capacities.push(table.entries.len());
@@ -357,12 +367,12 @@ mod tests {
         for of_one_time in [1, 3, 50, 400] {
             let mut table: Table<[u64; 2], u64, Align32> = Table::default();
             for number in 1..=limit(largest) as u64 {
-                table.renew(&run, largest, |_| false, |&then| then);
+                table.renew(&run, largest, |_| false, |&then| then, |_, _| {});
                 let key = [number, 1];
                 *table.entry(&run, &key, key.hash(&run.keys)) = number / of_one_time;
             }
             let before = table.len();
-            let evicted = table.renew(&run, largest, |_| false, |&then| then);
+            let evicted = table.renew(&run, largest, |_| false, |&then| then, |_, _| {});
             assert_eq!(before as u64, evicted + table.len() as u64);
             assert!(evicted >= before as u64 / 4, "{of_one_time}: {evicted}");
             assert!(of_one_time > 50 || evicted <= before as u64 * 3 / 4, "{of_one_time}: {evicted}");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub(crate) trait Address: Copy + Eq + Hash {
+pub(crate) trait Address: Copy + Ord + Hash {
     fn ip(self) -> IpAddr;
 }
 

@@ -8,7 +8,8 @@
 //!
 //! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
 //! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
-//! full table drops what is over before it grows. What was written down of entries that have left their table is
+//! full table drops what is over before it grows. Where it may not grow, what was told leaves it first, the oldest before
+//! the others. What was written down of entries that have left their table is
 //! dropped when there may be much of it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
@@ -38,6 +39,9 @@ const UDP_S: u64 = 60;
 const CLOSED_S: u64 = 5;
 /// How long a UDP key may go without an answer, in seconds.
 const ASKED_S: u64 = 60;
+
+/// Set in the rank of an entry that was not told, beside its time.
+const UNTOLD: u64 = 1 << 63;
 
 /// Slots that are walked at a time, so that what they need is fetched while others are worked on.
 const CHUNK: usize = 64;
@@ -254,6 +258,19 @@ impl Common {
         self.outbox.push(A::state_report(tried, time_ns, verdict));
     }
 
+    /// Keys that leave their table before they could be judged. A fast scan fills a table before its first probe is
+    /// late, and would go unseen. So a source of more than a scan's worth of them is judged by what is known: no busy
+    /// host waits for so many answers in one partition. Of others there is only the count.
+    fn judge_early<A: Family>(&mut self, mut keys: Vec<(A::Key, Verdict)>, time_ns: u64) {
+        let threshold = self.settings.vertical_threshold.min(self.settings.horizontal_threshold);
+        keys.sort_unstable_by_key(|(key, _)| A::tried(key).source);
+        for of_source in keys.chunk_by(|(a, _), (b, _)| A::tried(a).source == A::tried(b).source) {
+            if of_source.len() as u64 > threshold {
+                of_source.iter().for_each(|(key, verdict)| self.tell::<A>(key, time_ns, *verdict));
+            }
+        }
+    }
+
     /// Whether what was told with this time is forgotten.
     fn forgets(&self, time_ns: u64) -> bool {
         forgets(self.now, time_ns, self.continuous.forget_s)
@@ -304,8 +321,13 @@ impl<A: Family> Tables<A> {
         let (partition, flags, now) = (slot.partition(), slot.flags(), common.now);
         let is_udp = slot.protocol() == UDP;
         let flows = &mut self.flows[usize::from(partition)];
-        common.counts.evicted_flows +=
-            flows.renew(&common.run, common.run.room.flows(A::ENTRY), |flow| flow.is_over(now), |flow| flow.touched);
+        common.counts.evicted_flows += flows.renew(
+            &common.run,
+            common.run.room.flows(A::ENTRY),
+            |flow| flow.is_over(now),
+            |flow| flow.touched,
+            |_, _| {},
+        );
         let flow = flows.entry(&common.run, &A::flow_key(chunk, i), flow_hash(slot));
         let begins = flags & (SYN | ACK | RST | FIN) == SYN;
         let is_first = flow.is_over(now) || flow.is_closed() && begins;
@@ -343,7 +365,15 @@ impl<A: Family> Tables<A> {
         let table = &mut self.attempts[usize::from(slot.partition())];
         if begins {
             let is_over = |attempt: &Attempt| attempt.failed().is_some_and(|time| common.forgets(time));
-            let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, Attempt::time);
+            // Those that were told leave first.
+            let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
+            let mut open = Vec::new();
+            let evicted =
+                table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, attempt| {
+                    if attempt.is_open() {
+                        open.push((*key, Verdict::Failed(Failure::Unanswered)));
+                    }
+                });
             if let Some(position) = table.find(&key, key.hash(&common.run.keys)) {
                 let attempt = table.value_at(position);
                 if is_over(attempt) {
@@ -351,7 +381,9 @@ impl<A: Family> Tables<A> {
                 }
             }
             common.counts.evicted_failures += evicted;
+            common.judge_early::<A>(open, slot.time_ns());
         }
+        let table = &mut self.attempts[usize::from(slot.partition())];
         match attempts::step(table, &common.run, &common.settings, &key, slot) {
             Step::Nothing => {}
             Step::Opened => {
@@ -378,14 +410,23 @@ impl<A: Family> Tables<A> {
             return;
         }
         let is_over = |asked: &Asked| asked.state == Asking::Told && common.forgets(asked.time);
-        let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, |asked| asked.time);
+        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Told { 0 } else { UNTOLD };
+        let mut untold = Vec::new();
+        let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, asked| {
+            match asked.state {
+                Asking::Waiting => untold.push((*key, Verdict::Failed(Failure::Unanswered))),
+                Asking::Answered => untold.push((*key, Verdict::Answered)),
+                Asking::New | Asking::Told => {}
+            }
+        });
         let asked = table.entry(&common.run, &key, hash);
         let is_new = asked.state == Asking::New || is_over(asked);
         common.counts.evicted_failures += evicted;
+        let time = slot.time_ns();
         if !is_new {
+            common.judge_early::<A>(untold, time);
             return;
         }
-        let time = slot.time_ns();
         if slot.protocol() == UDP {
             *asked = Asked { time, state: Asking::Waiting };
             self.due.entry(judged(time)).or_default().probes.push((slot.partition(), key));
@@ -394,6 +435,7 @@ impl<A: Family> Tables<A> {
             *asked = Asked { time, state: Asking::Told };
             common.tell::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
         }
+        common.judge_early::<A>(untold, time);
     }
 
     /// All steps before this time are over.

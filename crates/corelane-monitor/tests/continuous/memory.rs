@@ -186,8 +186,8 @@ fn scenario() {
     }
 }
 
-/// Two and a half minutes of a flood: a limit is kept, and reached soon. The second number of MiB is what a run may take
-/// beside the program: less, as not all parts are used.
+/// Two and a half minutes of a flood: a limit is kept, and reached soon. The second number of MiB is what a run may
+/// take beside the program: less, as not all parts are used.
 fn flood([limit, most]: [u64; 2], payload: bool, packets: u64, make: &(dyn Fn(u64) -> Facts + Sync)) {
     let (limit, most) = (limit << 20, most << 20);
     let mut case = Case { inspection: Inspection { payload, ..Inspection::default() }, ..Case::default() };
@@ -257,5 +257,28 @@ fn a_flood_gives_the_same_for_any_number_of_analyzers() {
             let run = case.watch(source(), &plan(analyzers, QueueKind::Lane, 64 * analyzers));
             assert_eq!(alone.difference(&run), None, "{analyzers}");
         }
+    }
+}
+
+/// More probes of one host than its partition has room for, long before the first of them is late.
+#[test]
+fn a_scan_that_is_faster_than_a_limit_allows_for_is_found_at_once() {
+    const RATE: u64 = 100_000;
+    for (flags, within_s) in [(Some(0x02), 1), (None, 1)] {
+        let mut case = Case::scans_only();
+        limit_memory(64 << 20, &plan(0, QueueKind::Lane, 64), &mut case.settings, None).expect("enough");
+        let port = |number: u64| (number % 60_000) as u16 + 1;
+        let make = |number| {
+            let (source, destination) = (0x0a00_0001, 0x0b00_0000);
+            // UDP keys are new each time, as the ports of the source are.
+            Facts { source, destination, source_port: 40_000 + (number / 60_000) as u16, port: port(number), flags }
+        };
+        let run = case.alone(Made { packets: 5 * RATE, at: 0, per_second: RATE, make });
+        let scans = run.scans();
+        let first = scans.first().expect("it is found");
+        assert_eq!(first.state, ScanState::Found);
+        let after_s = (first.scan.time_ns() - START) / SECOND;
+        assert!(after_s < within_s, "{flags:?}: found after {after_s} s");
+        assert!(run.report.evicted.failures > 0, "{:?}", run.report.evicted);
     }
 }
