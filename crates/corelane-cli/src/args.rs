@@ -139,21 +139,25 @@ pub(crate) struct Capture {
     pub(crate) write: Option<PathBuf>,
 
     /// The most bytes to capture of a packet
-    #[arg(long, value_name = "BYTES", default_value = "256K", value_parser = memory_u32, requires = "interface")]
+    #[arg(long, value_name = "BYTES", default_value = "256K", value_parser = memory_u32,
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) snaplen: u32,
 
     /// The kernel's memory for packets that wait; what finds no room there is dropped, and counted
-    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory, requires = "interface")]
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory,
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) ring_size: u64,
 
     /// Rings that share the packets, each with a thread that reads and at least one that analyses; 1 is fast enough for
     /// most. With more, the numbers of packets and the names of flows are others, and tunnels are not opened
-    #[arg(long, value_name = "N", default_value = "1", value_parser = rings, requires = "interface")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = rings,
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) rings: NonZeroU16,
 
     /// Captures packets to other machines too
     #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
-        default_value = "on", default_missing_value = "on", requires = "interface")]
+        default_value = "on", default_missing_value = "on",
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) promiscuous: Whether,
 }
 
@@ -180,16 +184,18 @@ pub(crate) struct Endless {
     pub(crate) stats_interval: Duration,
 
     /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
-    #[arg(long, value_name = "[ADDR:]PORT", requires = "interface")]
+    #[arg(long, value_name = "[ADDR:]PORT",
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) metrics: Option<String>,
 
     /// The user to become once everything is open, if started as root
-    #[arg(long, value_name = "NAME", requires = "interface")]
+    #[arg(long, value_name = "NAME",
+        requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) user: Option<String>,
 
     /// Gives up all rights once everything is open, also the one that it takes to open the interface again when that
     /// was deleted and made anew
-    #[arg(long, requires = "interface")]
+    #[arg(long, requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) drop_all: bool,
 }
 

@@ -170,7 +170,7 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
         return compiled.map(Some).map_err(|error| format!("--filter: {error}"));
     }
     let Some(path) = &capture.filter_program else { return Ok(None) };
-    let refusal = |error| format!("--filter-program: {error}");
+    let refusal = |error| format!("--filter-program {}: {error}", path.display());
     let filter = Filter::read(path).map_err(refusal)?;
     if capture.interface.is_none() {
         filter.check_files().map_err(refusal)?;
@@ -188,14 +188,13 @@ fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) ->
     #[cfg(not(target_os = "linux"))]
     let owner = None;
     outputs.give_to(owner)?;
-    let copy = |path: &PathBuf| {
+    let create = |path: &PathBuf| {
         let output = Output::create(path).map_err(|error| error.to_string())?;
-        give(&output, owner)?;
-        Ok::<_, String>(Copy::to(output, capture.snaplen, capture.interface.clone()))
+        give(&output, owner).map(|()| output)
     };
     let filter = filter(capture)?;
-    let copy = capture.write.as_ref().map(copy).transpose()?;
     let Some(interface) = &capture.interface else {
+        let copy = capture.write.as_ref().map(create).transpose()?.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
     };
@@ -206,6 +205,11 @@ fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) ->
         let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
         let listener = listener(arguments)?;
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
+        // A run that is refused harms no capture: creating a copy empties what was there.
+        let copy = |link| {
+            let output = capture.write.as_ref().map(create).transpose()?;
+            Ok(output.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
+        };
         let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests)?;
         // From here on nothing can be opened but in the folders of the outputs.
         let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
@@ -258,8 +262,9 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
 /// The settings of time, if the analysis goes on.
 fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
     let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
-    let continuous =
-        Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s: stats_interval.as_secs() };
+    // The metrics of an interface, and the report by a signal, are of the last second.
+    let snapshot_s = if arguments.capture.interface.is_some() { 1 } else { stats_interval.as_secs() };
+    let continuous = Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s };
     arguments.is_endless().then_some(continuous)
 }
 
@@ -326,6 +331,15 @@ impl Input {
             Input::Files(inputs) => inputs.size(),
             #[cfg(target_os = "linux")]
             Input::Wire(_) => None,
+        }
+    }
+
+    /// Ends the copy, if there is one; says how it is.
+    fn finish_copy(&mut self) -> Option<Condition> {
+        match self {
+            Input::Files(inputs) => inputs.finish_copy(),
+            #[cfg(target_os = "linux")]
+            Input::Wire(wire) => wire.finish_copy(),
         }
     }
 
@@ -458,13 +472,14 @@ fn analyse(
             exit = watch.interrupt.exit();
             complain("interrupted: the report has what was found so far");
         }
-        if let Some(Condition { dropped, error, .. }) = files.finish_copy()
-            && (dropped > 0 || error.is_some())
-        {
-            let error = error.unwrap_or_default();
-            complain(format_args!("--write: {dropped} packets could not be written: {error}"));
-            exit = exit.and(Exit::Partial);
-        }
+    }
+    // Several rings share a copy.
+    if let Some(Condition { dropped, error, .. }) = inputs.last_mut().and_then(Input::finish_copy)
+        && (dropped > 0 || error.is_some())
+    {
+        let error = error.unwrap_or_else(|| "there was no room for them for a while".to_owned());
+        complain(format_args!("--write: {dropped} packets could not be written: {error}"));
+        exit = exit.and(Exit::Partial);
     }
     match found {
         Ok((mut report, findings)) => {

@@ -210,94 +210,155 @@ impl Joint {
     }
 }
 
+/// Bytes of packets that are handed on at a time, so that few are lost together on a full disk.
+const TOGETHER: usize = 256 << 10;
+
 /// A copy of what is analysed, as pcapng. It outlives full disks, as an enduring [`Stream`] does.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    /// `None` before the first record, whose link type the file begins with, and after the end.
+    /// `None` before the first packet, if the file's link type is not known before.
     writer: Option<PcapngWriter<Stream>>,
     stream: Option<Stream>,
     snaplen: u32,
     interface: Option<String>,
+    /// The link type that the file's header has last.
+    link: Option<LinkType>,
     reopens: usize,
-    /// Records since the last time that all were written.
-    waiting: u64,
+    /// Packets and bytes since the last time that all were handed on.
+    packets: u64,
+    bytes: usize,
+    /// How many packets are in each record of the stream that is not written yet.
+    pending: VecDeque<u64>,
+    /// The stream's records that were dropped.
+    dropped: u64,
     lost: u64,
     condition: Condition,
 }
 
 impl Copy {
-    pub(crate) fn to(output: Output, snaplen: u32, interface: Option<String>) -> Self {
-        let stream = output.into_stream().enduring(Units::Records);
+    /// A copy of packets from files, with the most bytes to keep of each.
+    pub(crate) fn to(output: Output, snaplen: u32) -> Self {
         Copy {
             writer: None,
-            stream: Some(stream),
+            stream: Some(output.into_stream().enduring(Units::Records)),
             snaplen,
-            interface,
+            interface: None,
+            link: None,
             reopens: 0,
-            waiting: 0,
+            packets: 0,
+            bytes: 0,
+            pending: VecDeque::new(),
+            dropped: 0,
             lost: 0,
             condition: Condition::default(),
         }
     }
 
-    /// How the file is, with the number of lost records.
+    /// A copy of packets from an interface whose frames have this link type.
+    pub(crate) fn of_interface(output: Output, snaplen: u32, interface: String, link: LinkType) -> Self {
+        let mut copy = Copy { interface: Some(interface), ..Copy::to(output, snaplen) };
+        copy.begin(link);
+        copy.hand_on();
+        copy
+    }
+
+    /// How the file is, with the number of lost packets.
     pub(crate) fn condition(&self) -> Condition {
         Condition { dropped: self.lost, ..self.condition.clone() }
     }
 
     fn take(&mut self, record: &Record<'_>) {
-        let link = record.link;
-        if let Some(stream) = self.stream.take() {
-            self.writer = self.begin(stream, link);
-        }
+        self.begin(record.link);
         let name = self.interface.as_deref();
         let Some(writer) = &mut self.writer else { return self.lost += 1 };
         let written = writer
-            .interface(link, self.snaplen, name)
+            .interface(record.link, self.snaplen, name)
             .and_then(|interface| writer.write(interface, record.time_ns, record.wire_len, record.data));
-        match written {
-            Ok(()) => self.waiting += 1,
+        if written.is_err() {
             // A record that the format cannot hold.
-            Err(_) => self.lost += 1,
+            return self.lost += 1;
+        }
+        if self.link != Some(record.link) {
+            self.link = Some(record.link);
+            let header = writer.header();
+            writer.get_mut().begin_files_with(header);
+        }
+        self.packets += 1;
+        self.bytes += record.data.len();
+        if self.bytes >= TOGETHER {
+            self.hand_on();
         }
     }
 
-    fn begin(&self, stream: Stream, link: LinkType) -> Option<PcapngWriter<Stream>> {
-        PcapngWriter::new(stream, link, self.snaplen, self.interface.as_deref()).ok()
+    /// Begins the file, if it is not begun.
+    #[inline]
+    fn begin(&mut self, link: LinkType) {
+        let Some(stream) = self.stream.take() else { return };
+        self.writer = PcapngWriter::new(stream, link, self.snaplen, self.interface.as_deref()).ok();
+        self.link = Some(link);
+        if let Some(writer) = &mut self.writer {
+            let header = writer.header();
+            writer.get_mut().begin_files_with(header);
+        }
     }
 
-    fn flush(&mut self) {
-        let waiting = mem::take(&mut self.waiting);
+    /// Gives the stream all packets so far, as one record of it, which is written or lost as a whole.
+    fn hand_on(&mut self) {
         let Some(writer) = &mut self.writer else { return };
-        let before = writer.get_ref().condition().dropped;
         // A stream takes all, and says in its condition what it has lost.
         let _ = writer.flush();
-        writer.get_mut().put(&[]);
-        self.condition = writer.get_ref().condition();
-        if self.condition.dropped > before {
-            self.lost += waiting;
+        let stream = writer.get_mut();
+        if stream.records().1 {
+            self.pending.push_back(mem::take(&mut self.packets));
+            self.bytes = 0;
         }
+        stream.put(&[]);
+        self.count();
+    }
+
+    /// Finds out what became of the stream's records: the oldest ones are written, the newest ones dropped.
+    fn count(&mut self) {
+        let Some(writer) = &self.writer else { return };
+        self.condition = writer.get_ref().condition();
+        while self.dropped < self.condition.dropped {
+            self.dropped += 1;
+            self.lost += self.pending.pop_back().unwrap_or(0);
+        }
+        let (waiting, _) = writer.get_ref().records();
+        self.pending.drain(..self.pending.len().saturating_sub(waiting));
     }
 
     fn rest(&mut self, reopens: usize, begun_ns: Option<u64>) {
+        self.hand_on();
         if reopens != self.reopens {
             self.reopens = reopens;
-            self.finish(begun_ns, None);
-            if let Some(stream) = &mut self.stream {
-                stream.reopen();
+            self.end(begun_ns, None);
+            if let Some(writer) = &mut self.writer {
+                writer.get_mut().reopen();
             }
-        } else {
-            self.flush();
+            self.count();
         }
     }
 
-    /// Ends the file; what is taken after this begins another one.
-    fn finish(&mut self, begun_ns: Option<u64>, counts: Option<(u64, u64)>) {
-        self.flush();
-        if let Some(mut writer) = self.writer.take() {
+    /// Writes what ends a file.
+    fn end(&mut self, begun_ns: Option<u64>, counts: Option<(u64, u64)>) {
+        self.hand_on();
+        if let Some(writer) = &mut self.writer {
+            // Errors are the stream's, see above.
             let _ = writer.finish(begun_ns, counts.map(|(received, _)| received), counts.map(|(_, dropped)| dropped));
-            writer.get_mut().put(&[]);
-            self.stream = Some(writer.into_inner());
+            self.hand_on();
         }
+    }
+
+    /// Ends the file. What cannot be written now is lost.
+    fn finish(&mut self, begun_ns: Option<u64>, counts: Option<(u64, u64)>) {
+        // Without any packet as well it is a capture.
+        self.begin(LinkType::ETHERNET);
+        self.end(begun_ns, counts);
+        if let Some(writer) = &mut self.writer {
+            writer.get_mut().flush_now();
+        }
+        self.count();
+        self.lost += self.pending.drain(..).sum::<u64>();
     }
 }

@@ -4,7 +4,7 @@ use super::service::Service;
 use super::{Analysed, events};
 use crate::args::{Format, MonitorArguments};
 use crate::exit::{Exit, complain};
-use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, same_file};
+use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{Findings, Found, Progress, Report, Style};
@@ -64,11 +64,15 @@ impl Outputs {
         };
         let format = arguments.outputs.format;
         let eve = create(eve)?;
-        let taken = eve.as_ref().is_some_and(Output::is_stdout);
-        if taken && format == Format::Json {
-            return Err(
-                "--eve -: the events and the JSON report cannot both go to the standard output; name a file".to_owned()
-            );
+        let taken = if eve.as_ref().is_some_and(Output::is_stdout) {
+            Some("--eve -: the events")
+        } else {
+            copy.as_ref().is_some_and(|copy| is_standard(copy)).then_some("--write -: the packets")
+        };
+        if let Some(taken) = taken
+            && format == Format::Json
+        {
+            return Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"));
         }
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
@@ -78,7 +82,7 @@ impl Outputs {
         Ok(Outputs {
             format,
             probes: arguments.outputs.probes,
-            report: (!taken).then(Output::stdout),
+            report: taken.is_none().then(Output::stdout),
             eve,
             timing: create(timing)?,
             has_told: false,
@@ -130,7 +134,10 @@ impl Outputs {
                     }
                 }
                 let report = own.as_ref().unwrap_or(report);
-                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS)) {
+                // Before the first packet an event has no time.
+                if report.times.is_some()
+                    && let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS))
+                {
                     let _ = eve::write_stats(report, findings, &mut eve.stream);
                 }
             }
@@ -224,7 +231,12 @@ impl Eve {
         {
             let _ = eve::write_stats(report, findings, &mut self.stream);
         }
-        self.stream.finish()
+        let dropped = self.stream.condition().dropped;
+        let finished = self.stream.finish()?;
+        if dropped > 0 {
+            complain(format_args!("--eve: {dropped} events could not be written, as there was no room for them"));
+        }
+        Ok(finished)
     }
 }
 

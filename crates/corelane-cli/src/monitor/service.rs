@@ -75,12 +75,21 @@ impl Service {
             numbers
         };
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
-        let reports = requests.reports();
         let requests = requests.clone();
         let interface = all(&facts).capture.interface;
         // A service manager that does not listen any longer is its own fault.
         let _ = notify.ready(&format!("capturing from {interface}"));
-        Ok(Service { requests, facts, notify, numbers, metrics, start: Instant::now(), every, snapshots: 0, reports })
+        Ok(Service {
+            requests,
+            facts,
+            notify,
+            numbers,
+            metrics,
+            start: Instant::now(),
+            every,
+            snapshots: 0,
+            reports: 0,
+        })
     }
 
     /// Opens outputs again, and tells the service manager of it.

@@ -5,7 +5,7 @@ use crate::args::{Capture, Whether};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Watch};
 use crate::interrupt::Requests;
-use crate::output::Output;
+use crate::output::{Condition, Output};
 use crate::tap::{Copy, CopyEnd, Tap};
 use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::filter::Filter;
@@ -76,12 +76,13 @@ pub(super) fn list() -> Exit {
 }
 
 impl Wire {
-    /// Opens the rings of an interface. The kernel runs the filter, and the rings share the copy.
+    /// Opens the rings of an interface. The kernel runs the filter, and the rings share the copy, which `copy` creates
+    /// for frames of this link type once the interface is open.
     pub(super) fn open(
         name: &str,
         capture: &Capture,
         filter: Option<&Filter>,
-        copy: Option<Copy>,
+        copy: impl FnOnce(LinkType) -> Result<Option<Copy>, String>,
         watch: &Watch,
         requests: &Requests,
     ) -> Result<Vec<Self>, String> {
@@ -91,7 +92,7 @@ impl Wire {
             .promiscuous(capture.promiscuous == Whether::On)
             .filter(filter.map(|filter| filter.instructions().to_vec()));
         let rings = Live::open_rings(name, &options, capture.rings).map_err(|error| error.to_string())?;
-        let mut copies = match copy {
+        let mut copies = match copy(rings[0].link())? {
             Some(copy) if rings.len() == 1 => vec![CopyEnd::own(copy)],
             Some(copy) => CopyEnd::shared(copy, rings.len()),
             None => Vec::new(),
@@ -126,6 +127,12 @@ impl Wire {
         };
         wire.look(None);
         wire
+    }
+
+    /// How the copy is, if there is one, of which this ring's share has ended.
+    pub(super) fn finish_copy(&mut self) -> Option<Condition> {
+        self.finish();
+        self.tap.copy.as_ref().map(|copy| copy.condition())
     }
 
     pub(super) fn shared(&self) -> Shared {

@@ -62,6 +62,8 @@ struct Endurance {
     direct: Option<File>,
     /// Whether the file is to be opened again.
     reopen: bool,
+    /// What a file that was opened again begins with.
+    preamble: Vec<u8>,
     retry_at: Option<Instant>,
     condition: Condition,
 }
@@ -97,6 +99,7 @@ impl Stream {
             full: None,
             direct,
             reopen: false,
+            preamble: Vec::new(),
             retry_at: None,
             condition,
         });
@@ -144,6 +147,27 @@ impl Stream {
         }
     }
 
+    /// Sets what each file begins with that [`reopen`](Stream::reopen) opens, now or later: records need a header.
+    pub(crate) fn begin_files_with(&mut self, preamble: Vec<u8>) {
+        if let Some(endurance) = &mut self.endurance {
+            endurance.preamble = preamble;
+        }
+    }
+
+    /// Writes all pending units as [`flush`](Stream::flush) does, without waiting until it is time to try again.
+    pub(crate) fn flush_now(&mut self) -> bool {
+        if let Some(endurance) = &mut self.endurance {
+            endurance.retry_at = None;
+        }
+        self.flush()
+    }
+
+    /// The records that wait to be written, and whether another one has begun.
+    pub(crate) fn records(&self) -> (usize, bool) {
+        let Some(Endurance { ends, .. }) = &self.endurance else { return (0, false) };
+        (ends.len(), self.pending.len() > ends.last().copied().unwrap_or(0))
+    }
+
     /// How an enduring stream is; all is well with any other one, whose [`finish`](Stream::finish) says the rest.
     pub(crate) fn condition(&self) -> Condition {
         self.endurance.as_ref().map_or_else(Condition::default, |endurance| endurance.condition.clone())
@@ -153,13 +177,12 @@ impl Stream {
     /// the output partial.
     pub(crate) fn finish(mut self) -> Result<Exit, OutputError> {
         if let Some(endurance) = &mut self.endurance {
-            endurance.retry_at = None;
             endurance.end_unit(self.pending.len());
             if endurance.units == Units::Lines && self.pending.last().is_some_and(|&last| last != b'\n') {
                 self.pending.push(b'\n');
             }
         }
-        self.flush();
+        self.flush_now();
         let endured = self.endurance.map(|endurance| endurance.condition).unwrap_or_default();
         let failure = self.failure.or(endured.error.map(io::Error::other));
         match failure {
@@ -204,11 +227,11 @@ impl Stream {
                     Ok(is_other) => {
                         endurance.reopen = false;
                         if is_other {
-                            endurance.begun = 0;
+                            endurance.begin_file(&mut self.pending);
                             #[cfg(test)]
                             (self.room = None);
                         }
-                        if tried.is_err() {
+                        if is_other || tried.is_err() {
                             tried = self.write_units();
                         }
                     }
@@ -302,6 +325,18 @@ impl Endurance {
     fn end_unit(&mut self, end: usize) {
         if self.units == Units::Records && end > self.ends.last().copied().unwrap_or(0) {
             self.ends.push(end);
+        }
+    }
+
+    /// The pending bytes go to a new file.
+    fn begin_file(&mut self, pending: &mut Vec<u8>) {
+        self.begun = 0;
+        let length = self.preamble.len();
+        if length > 0 {
+            pending.splice(0..0, self.preamble.iter().copied());
+            self.ends.iter_mut().for_each(|end| *end += length);
+            self.ends.insert(0, length);
+            self.full = self.full.map(|full| full + length);
         }
     }
 
@@ -653,6 +688,48 @@ mod tests {
         fs::rename(&path, &old).unwrap();
         stream.reopen();
         assert_eq!(fs::read(&path).unwrap(), line(10));
+    }
+
+    #[test]
+    fn every_new_file_of_records_begins_with_the_preamble() {
+        let folder = folder();
+        let (logs, away) = (folder.path().join("logs"), folder.path().join("away"));
+        fs::create_dir(&logs).unwrap();
+        let path = logs.join("out");
+        let mut stream = stream(&path, Units::Records);
+        let with = |numbers: std::ops::Range<usize>| [b"preamble".to_vec(), together(Units::Records, numbers)].concat();
+        stream.begin_files_with(b"preamble".to_vec());
+        stream.room = Some(record(0).len() + 1);
+        (0..5).for_each(|i| drop(stream.put(&record(i))));
+        stream.flush();
+        assert_eq!(stream.records(), (4, false));
+        // From a full disk to another one, while one is begun.
+        fs::rename(&path, logs.join("old")).unwrap();
+        stream.room = Some(0);
+        stream.write_all(&record(5)).unwrap();
+        stream.reopen();
+        assert_eq!(fs::read(logs.join("old")).unwrap(), record(0));
+        assert_eq!(fs::read(&path).unwrap(), with(1..5));
+        assert_eq!(stream.records(), (0, true));
+        // The same file again.
+        stream.put(&[]);
+        stream.reopen();
+        assert_eq!(fs::read(&path).unwrap(), with(1..6));
+        // To a folder that is there only later.
+        fs::rename(&logs, &away).unwrap();
+        stream.reopen();
+        stream.put(&record(6));
+        let_time_pass(&mut stream);
+        stream.flush();
+        assert_eq!(fs::read(away.join("out")).unwrap(), with(1..7));
+        fs::create_dir(&logs).unwrap();
+        let_time_pass(&mut stream);
+        stream.flush();
+        assert_eq!(fs::read(&path).unwrap(), with(0..0), "it is a whole file at once");
+        stream.put(&record(7));
+        stream.flush_now();
+        assert_eq!(fs::read(&path).unwrap(), with(7..8));
+        assert_eq!(stream.condition().dropped, 0);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod plans;
 #[cfg(target_os = "linux")]
 mod service;
 mod support;
+mod tap;
 mod truth;
 #[cfg(target_os = "linux")]
 mod wire;

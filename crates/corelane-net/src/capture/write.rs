@@ -140,16 +140,22 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// As [`PcapngWriter::interface`].
     pub fn new(w: W, link: LinkType, snaplen: u32, name: Option<&str>) -> io::Result<Self> {
-        let mut writer =
-            Self { w, buffer: Vec::with_capacity(BUFFER), written: 0, interfaces: Vec::new(), last_time: 0 };
+        let mut writer = Self::over(w, BUFFER);
+        writer.interface(link, snaplen, name)?;
+        Ok(writer)
+    }
+
+    /// A section without interfaces.
+    fn over(w: W, buffer: usize) -> Self {
+        let buffer = Vec::with_capacity(buffer);
+        let mut writer = Self { w, buffer, written: 0, interfaces: Vec::new(), last_time: 0 };
         let block = writer.begin(pcapng::SECTION);
         writer.put(&pcapng::BYTE_ORDER_MAGIC.to_le_bytes());
         // The version, 1.0, and a section whose length is not known.
         writer.put(&[1, 0, 0, 0]);
         writer.put(&u64::MAX.to_le_bytes());
         writer.end(block);
-        writer.interface(link, snaplen, name)?;
-        Ok(writer)
+        writer
     }
 
     /// The interface that [`PcapngWriter::new`] was given.
@@ -262,6 +268,17 @@ impl<W: Write> PcapngWriter<W> {
         self.option(pcapng::OPTION_END, &[]);
         self.end(block);
         self.flush()
+    }
+
+    /// What a further file has to begin with, if blocks of this writer are to follow there: its section and all interfaces
+    /// up to now.
+    pub fn header(&self) -> Vec<u8> {
+        let mut header = PcapngWriter::over(io::sink(), 0);
+        for (link, snaplen, name) in &self.interfaces {
+            // Each of them was accepted before.
+            let _ = header.interface(*link, *snaplen, name.as_deref());
+        }
+        header.buffer
     }
 
     /// Bytes that wait in the buffer.

@@ -48,7 +48,7 @@ pub(crate) fn inside(name: &str, test: impl FnOnce()) {
     let program = std::env::current_exe().expect("this program has a path");
     let output = unshare()
         .arg(program)
-        .args(["--exact", name, "--nocapture"])
+        .args(["--exact", name, "--nocapture", "--include-ignored"])
         .env(INSIDE, "1")
         .output()
         .expect("`unshare` was found");

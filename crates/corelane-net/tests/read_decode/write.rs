@@ -79,6 +79,27 @@ fn packets_and_the_end_come_back() {
     assert_eq!(end_ns(&capture), Some(LAST + 1));
 }
 
+/// Blocks that a writer goes on with in another file mean the same behind its header.
+#[test]
+fn a_further_file_begins_with_the_header() {
+    let mut writer = memory(100);
+    let raw = writer.interface(LinkType::RAW, 0, None).unwrap();
+    writer.write(raw, LAST, 4, &[4; 4]).unwrap();
+    writer.flush().unwrap();
+    let mut further = writer.header();
+    let first = writer.get_ref().len();
+    writer.write(raw, LAST, 5, &[5; 5]).unwrap();
+    let ethernet = writer.first_interface();
+    writer.write(ethernet, 6, 600, &[6; 200]).unwrap();
+    writer.finish(Some(LAST + 1), None, None).unwrap();
+    further.extend(&writer.into_inner()[first..]);
+    assert_eq!(read_whole(&further), [owned(LAST, 5, 101, &[5; 5]), owned(6, 600, 1, &[6; 100])]);
+    assert_eq!(end_ns(&further), Some(LAST + 1));
+    // What waits is not in it.
+    let waiting = memory(100);
+    assert_eq!(waiting.header().len(), waiting.waiting());
+}
+
 #[test]
 fn a_capture_without_packets_has_an_end_all_the_same() {
     let mut writer = memory(0);

@@ -1,0 +1,18 @@
+//! `corelane monitor -i` as a whole: the program runs on virtual interfaces, and what it writes and serves is looked at.
+//! Each test runs in a process, a network namespace and a mount namespace of its own, which end with it. Without the
+//! right to make those, or without `ip` and `unshare`, a test says that it is skipped.
+
+#![cfg(target_os = "linux")]
+
+mod alerts;
+mod drops;
+mod endure;
+mod errors;
+#[path = "../../src/metrics/tests/exposition.rs"]
+mod exposition;
+mod metrics;
+#[path = "../../../corelane-net/tests/live/support.rs"]
+#[allow(dead_code, reason = "it is shared with the tests of the capture, which use all of it")]
+mod net;
+mod same;
+mod support;

@@ -1,0 +1,76 @@
+//! Scrapes of a run under load.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::exposition::{Samples, parse_metrics};
+use crate::net::{PATIENCE, Sender, inside, skip};
+use crate::support::{Folder, Live, labelled, pair, query, sample, segment, under_load};
+
+/// Fails if a counter has fallen or is gone.
+#[track_caller]
+fn assert_rising(before: &Samples, after: &Samples) {
+    for (key, value) in before.iter().filter(|((name, _), _)| name.ends_with("_total")) {
+        let now = after.get(key).unwrap_or_else(|| panic!("{key:?} is gone"));
+        assert!(now >= value, "{key:?} has fallen from {value} to {now}");
+    }
+}
+
+#[test]
+fn scrapes_under_load_are_sound_and_counters_never_fall() {
+    inside("metrics::scrapes_under_load_are_sound_and_counters_never_fall", || {
+        let folder = Folder::new();
+        let (eve, tee) = (folder.path("eve.json"), folder.path("tee.pcapng"));
+        pair(0);
+        let live =
+            Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap(), "--syn-timeout", "0.5"]);
+        let load = |sender: &Sender, call: u32| {
+            for number in 50 * call..50 * call + 50 {
+                sender.send(&query(number));
+                sender.send(&segment(1, 2 + number % 1000, [4000, number as u16], 0x02));
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let (calls, text) = under_load(0, load, || {
+            let mut before = live.scrape();
+            // Until the numbers of some steps were seen, and alerts among them.
+            let (start, mut scrapes, mut steps) = (Instant::now(), 0, 0);
+            loop {
+                let text = live.get("/metrics").1;
+                let samples = parse_metrics(&text);
+                assert_rising(&before, &samples);
+                steps += usize::from(sample(&samples, "bytes_total") > sample(&before, "bytes_total"));
+                scrapes += 1;
+                if steps >= 3 && labelled(&samples, "alerts_total", "syn") > 0.0 {
+                    return text;
+                }
+                assert!(start.elapsed() < PATIENCE, "{steps} steps and no alerts in {scrapes} scrapes");
+                before = samples;
+            }
+        });
+        let sent = 100 * calls;
+        check(&text);
+        live.wait_until_received(sent as usize);
+        let samples = live.scrape();
+        assert_eq!(sample(&samples, "capture_packets_total"), f64::from(sent));
+        assert!(labelled(&samples, "events_total", "dns") > 0.0 && sample(&samples, "conversations") > 0.0);
+        assert!(labelled(&samples, "output_errors_total", "events") == 0.0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let last = sample(&samples, "last_packet_timestamp_seconds");
+        assert!(last <= now && last > now - 60.0, "{last} at {now}");
+        let report = live.stop().code(0).json();
+        assert_eq!(report["packets"], sent);
+    });
+}
+
+/// Asks Prometheus' own tool.
+fn check(text: &str) {
+    let child =
+        Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return skip("promtool is not installed") };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}\n{text}");
+}

@@ -1,0 +1,180 @@
+//! Promise 1: an interface and the copy of what it saw give the same events, byte for byte, but for those that count the
+//! capture itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use corelane_net::capture::{Options, Reader};
+
+use crate::net::{inside, skip};
+use crate::support::{Folder, Live, assert_same, events, pair, query, replay, segment, sending, wait_for};
+
+/// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
+const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
+/// What is left of a pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A frame, and the pause before it.
+type Frame = (Duration, Vec<u8>);
+
+/// The captures whose link type is Ethernet, with their frames that can be sent.
+fn captures() -> Option<Vec<(PathBuf, Vec<Frame>)>> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("CORELANE_CAPTURES")
+        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        skip(&format!("no captures in {}; set CORELANE_CAPTURES to test with them", folder.display()));
+        return None;
+    };
+    let mut found = Vec::new();
+    for path in files.map(|file| file.unwrap().path()) {
+        if !path.is_file() || !path.to_str().is_some_and(|path| path.contains(".pcap")) {
+            continue;
+        }
+        let mut reader = Reader::open(&path, &Options::default()).unwrap();
+        let (mut frames, mut last, mut is_ethernet) = (Vec::new(), None, true);
+        // A capture may be damaged at its end, on purpose.
+        while let Ok(1..) = reader.read(1000, |record| {
+            is_ethernet &= record.link.0 == 1;
+            let pause = record.time_ns.saturating_sub(last.unwrap_or(record.time_ns));
+            last = Some(record.time_ns);
+            if SENDABLE.contains(&record.data.len()) {
+                frames.push((Duration::from_nanos(pause).min(LONGEST_PAUSE), record.data.to_vec()));
+            }
+        }) {}
+        if is_ethernet && !frames.is_empty() {
+            found.push((path, frames));
+        }
+    }
+    found.sort();
+    assert!(found.len() > 20, "only {} captures of Ethernet", found.len());
+    Some(found)
+}
+
+fn pauses(frames: &[Frame]) -> Duration {
+    frames.iter().map(|(pause, _)| *pause).sum()
+}
+
+/// What is sent on which pair, and with how many analyzers it is then replayed.
+fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], replays: &[usize]) {
+    let folder = Folder::new();
+    let (eve, tee) = (folder.path("live.json"), folder.path("tee.pcapng"));
+    let analyzers = (number % 5).to_string();
+    let (eve_text, tee_text) = (eve.to_str().unwrap(), tee.to_str().unwrap());
+    let live = Live::start(lane, ["--eve", eve_text, "--write", tee_text, "--analyzers", analyzers.as_str()]);
+    sending(lane, |sender| {
+        for (pause, frame) in frames {
+            if !pause.is_zero() {
+                thread::sleep(*pause);
+            }
+            sender.send(frame);
+        }
+    });
+    live.wait_until_received(frames.len());
+    let outcome = live.stop().code(0).silent();
+    let report = outcome.json();
+    assert_eq!(report["packets"], frames.len(), "{name}: {report}");
+    assert_eq!(report["capture"]["kernel_packets"], frames.len(), "{name}: {report}");
+    let found = events(&eve);
+    let copied = std::slice::from_ref(&tee);
+    for analyzers in replays {
+        let expected = replay(copied, &folder.path("replay.json"), &["--analyzers", &analyzers.to_string()]);
+        assert_same(&found, &expected, &format!("{name}, {analyzers} analyzers"));
+    }
+}
+
+/// Sends captures, several at a time.
+fn compare_all(captures: &[(PathBuf, Vec<Frame>)], lanes: u16, replays: impl Fn(usize) -> Vec<usize> + Sync) {
+    let next = Mutex::new(captures.iter().enumerate());
+    thread::scope(|scope| {
+        for lane in 0..lanes {
+            let (next, replays) = (&next, &replays);
+            scope.spawn(move || {
+                pair(lane);
+                loop {
+                    let Some((number, (path, frames))) = next.lock().unwrap().next() else { return };
+                    compare(lane, number, &path.display().to_string(), frames, &replays(number));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn captures_sent_at_once_give_the_events_of_their_copy() {
+    inside("same::captures_sent_at_once_give_the_events_of_their_copy", || {
+        let Some(mut captures) = captures() else { return };
+        captures.iter_mut().flat_map(|(_, frames)| frames).for_each(|(pause, _)| *pause = Duration::ZERO);
+        // Every capture with two numbers of analyzers besides that of the live run. All five are left to the ignored
+        // test, and so are pauses that sum up to more than seconds.
+        compare_all(&captures, 3, |number| vec![(number + 2) % 5, (number + 3) % 5]);
+    });
+}
+
+#[test]
+fn captures_with_pauses_give_the_events_of_their_copy() {
+    inside("same::captures_with_pauses_give_the_events_of_their_copy", || {
+        let Some(mut captures) = captures() else { return };
+        captures
+            .retain(|(_, frames)| (Duration::from_millis(300)..Duration::from_millis(8500)).contains(&pauses(frames)));
+        assert!(captures.len() >= 5, "{}", captures.len());
+        let lanes = captures.len() as u16;
+        compare_all(&captures, lanes, |number| vec![(number + 1) % 5, (number + 4) % 5]);
+    });
+}
+
+/// Takes four minutes: the pauses of each capture, up to three minutes of them, and all numbers of analyzers.
+#[test]
+#[ignore = "takes four minutes"]
+fn all_captures_with_all_their_pauses() {
+    inside("same::all_captures_with_all_their_pauses", || {
+        let Some(mut captures) = captures() else { return };
+        for (_, frames) in &mut captures {
+            let mut left = Duration::from_secs(180);
+            for (pause, _) in frames {
+                *pause = (*pause).min(left);
+                left -= *pause;
+            }
+        }
+        let lanes = captures.len() as u16;
+        compare_all(&captures, lanes, |_| (0..5).collect());
+    });
+}
+
+/// Flows that end by silence do so on a silent wire as well, and once.
+#[test]
+fn a_silent_wire_gives_the_events_of_its_copy() {
+    inside("same::a_silent_wire_gives_the_events_of_its_copy", || {
+        // A connection that is refused ends 5 s later; the query goes on for longer than the run.
+        let frames = [segment(1, 2, [4000, 80], 0x02), segment(2, 1, [80, 4000], 0x14), query(1)];
+        let folder = Folder::new();
+        let (eve, tee) = (folder.path("live.json"), folder.path("tee.pcapng"));
+        pair(0);
+        let live = Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()]);
+        sending(0, |sender| frames.iter().for_each(|frame| sender.send(frame)));
+        wait_for("the end of the flow", || {
+            let text = std::fs::read_to_string(&eve).unwrap();
+            text.contains("\"event_type\":\"flow\"").then_some(())
+        });
+        live.stop().code(0).silent();
+        let found = events(&eve);
+        for analyzers in ["0", "1", "4"] {
+            let expected = replay(std::slice::from_ref(&tee), &folder.path("replay.json"), &["--analyzers", analyzers]);
+            assert_same(&found, &expected, analyzers);
+        }
+    });
+}
+
+/// Also when nothing was captured at all.
+#[test]
+fn an_empty_copy_can_be_read() {
+    inside("same::an_empty_copy_can_be_read", || {
+        let folder = Folder::new();
+        let (eve, tee) = (folder.path("live.json"), folder.path("tee.pcapng"));
+        pair(0);
+        Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()]).stop().code(0).silent();
+        assert_same(&events(&eve), &replay(&[tee], &folder.path("replay.json"), &[]), "nothing");
+    });
+}
