@@ -4,7 +4,9 @@
 
 use crate::packets::SECOND;
 use crate::support::{Case, Choices, plan};
-use corelane_monitor::{Found, Inspection, Plan, Progress, QueueKind, Report, ScanState, Source, limit_memory, watch};
+use corelane_monitor::{
+    Found, Inspection, Plan, Probe, Progress, QueueKind, Report, ScanState, Source, limit_memory, watch,
+};
 use corelane_net::capture::{LinkType, Record};
 use std::convert::Infallible;
 use std::fs;
@@ -280,5 +282,27 @@ fn a_scan_that_is_faster_than_a_limit_allows_for_is_found_at_once() {
         let after_s = (first.scan.time_ns() - START) / SECOND;
         assert!(after_s < within_s, "{flags:?}: found after {after_s} s");
         assert!(run.report.evicted.failures > 0, "{:?}", run.report.evicted);
+    }
+}
+
+/// What is due is tidied when it is much. Nothing is lost by that where nothing has left its table.
+#[test]
+fn many_keys_that_are_due_at_once_are_all_judged() {
+    const KEYS: u64 = 150_000;
+    let make = |number: u64| {
+        let (key, is_syn) = (number / 2, number.is_multiple_of(2));
+        let source = 0x0a00_0001 + u32::from(is_syn);
+        let flags = is_syn.then_some(0x02);
+        Facts { source, destination: 0x0b00_0000 + key as u32, source_port: 4000, port: 80, flags }
+    };
+    // All in two seconds; and in ten minutes, when one is due after the other.
+    for seconds in [2, 600] {
+        let source = Made { packets: 2 * KEYS, at: 0, per_second: 2 * KEYS / seconds, make };
+        let run = Case::scans_only().alone(source);
+        assert_eq!((run.report.flows, run.report.unanswered), (2 * KEYS, KEYS), "{seconds}");
+        let ended = run.scans().into_iter().filter(|event| event.state != ScanState::Found);
+        let mut counts: Vec<_> = ended.map(|event| (event.probe, event.scan.count())).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [(None, KEYS), (Some(Probe::Udp), KEYS)], "{seconds}");
     }
 }
