@@ -40,6 +40,8 @@ pub(crate) enum Command {
     CoherenceGuest(GuestArguments),
     #[command(hide = true)]
     CrowdGuest(CrowdArguments),
+    #[command(hide = true)]
+    LiveGuest(LiveArguments),
 }
 
 /// Runs experiments, prints their tables
@@ -160,6 +162,13 @@ pub(crate) struct CrowdArguments {
     pub(crate) pause: u64,
     #[arg(long)]
     pub(crate) alone: bool,
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// What runs in namespaces of its own. What it plays comes on the standard input.
+#[derive(Args, Debug)]
+pub(crate) struct LiveArguments {
     #[arg(long)]
     pub(crate) quick: bool,
 }

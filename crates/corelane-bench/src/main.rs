@@ -6,6 +6,7 @@
 //!   `roofline.rs` measures the bare machine;
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is their stored form;
+//! - `live/` measures the capture from an interface, in namespaces of its own;
 //! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
 //! - `report/` draws the page.
 
@@ -17,6 +18,7 @@ mod counters;
 mod experiments;
 mod histogram;
 mod item;
+mod live;
 mod machine;
 mod measure;
 mod plan;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::CoherenceGuest(arguments) => coherence::guest(&arguments).map(success),
+        Command::LiveGuest(arguments) => live::guest(arguments.quick).map(success),
     };
     match done {
         Ok(code) => code,

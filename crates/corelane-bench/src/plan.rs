@@ -9,7 +9,9 @@ use crate::setting::Setting;
 use crate::slip;
 use crate::topology::{Cpu, Place};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 /// One of the papers' experiments, or one of ours.
 #[derive(Clone, Copy, Debug)]
@@ -264,12 +266,14 @@ pub(crate) struct Plan {
     pub(crate) panels: Vec<Panel>,
     /// Facts about this machine or run that a reader of the result needs.
     pub(crate) notes: Vec<String>,
+    /// Notes that measurements add.
+    pub(crate) found: Rc<RefCell<Vec<String>>>,
 }
 
 impl Plan {
     /// An empty plan for these kinds of CPU pairs.
     pub(crate) fn new(places: Vec<Place>) -> Self {
-        Plan { places, panels: Vec::new(), notes: Vec::new() }
+        Plan { places, panels: Vec::new(), notes: Vec::new(), found: Rc::default() }
     }
 
     /// One pair of CPUs of every kind the machine has, nearest first. On a machine with one CPU, one `None`: both

@@ -1,5 +1,5 @@
 //! The only `unsafe` code of this crate: a clock that is cheap enough for the inside of a loop, `unsafe` calls of
-//! contenders, and calls to the emulator's directory of cache lines.
+//! contenders, the address of a packet socket, and calls to the emulator's directory of cache lines.
 
 use gil::spsc::Sender;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -33,6 +33,20 @@ pub(crate) fn ticks() -> u64 {
         use std::time::Instant;
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+/// The address of a packet socket that sends on the interface with this index, and receives nothing.
+#[cfg(target_os = "linux")]
+pub(crate) fn packet_address(index: i32) -> socket2::SockAddr {
+    let mut storage = socket2::SockAddrStorage::zeroed();
+    // SAFETY: `sockaddr_ll` is an address type of this system, all its fields are numbers, and those that are not set
+    // here are zero. Its family and its length say what it is.
+    unsafe {
+        let address = storage.view_as::<libc::sockaddr_ll>();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = index;
+        socket2::SockAddr::new(storage, size_of::<libc::sockaddr_ll>() as u32)
     }
 }
 

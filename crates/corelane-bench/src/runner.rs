@@ -132,6 +132,7 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
         panels.extend(panel_records(panel, tracks));
     }
     let mut notes = plan.notes;
+    notes.append(&mut plan.found.borrow_mut());
     notes.extend(bare.iter().flat_map(|bare| [moved(bare), taken(bare)]).flatten());
     Record {
         format: FORMAT,

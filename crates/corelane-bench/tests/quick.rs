@@ -1,6 +1,7 @@
 //! The tool as a user runs it, with the smallest effort.
 
 use serde_json::Value;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -160,6 +161,57 @@ fn every_experiment_runs_and_every_contender_has_a_result() {
     let svg = std::fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
     assert!(svg.contains("xmlns=\"http://www.w3.org/2000/svg\"") && svg.contains(">lane</text>"));
+}
+
+/// Runs the experiment `live` with this search path for programs, if one is given.
+fn live(path: Option<&str>) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("live.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corelane-bench"));
+    command.args(["run", "live", "--quick", "--json"]).arg(&file);
+    command.envs(path.map(|path| ("PATH", path)));
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let records: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    records.into_iter().next().unwrap()
+}
+
+/// Why nothing was captured at all, if that is so.
+fn refusal(record: &Value) -> Option<String> {
+    let left_out = record["panels"][0]["left_out"].as_array().unwrap();
+    let all = left_out.iter().find(|left_out| left_out["name"] == "all")?;
+    Some(all["reason"].as_str().unwrap().to_owned()).filter(|reason| reason.starts_with("needs "))
+}
+
+#[test]
+fn live_capture_is_measured_where_it_is_allowed() {
+    let record = live(None);
+    if let Some(reason) = refusal(&record) {
+        // Not through `eprintln!`, which a passing test swallows.
+        let _ = writeln!(io::stderr(), "SKIPPED: the experiment `live` {reason}");
+        return;
+    }
+    for panel in record["panels"].as_array().unwrap() {
+        let series = panel["series"].as_array().unwrap();
+        let left_out = panel["left_out"].as_array().unwrap();
+        // On a busy machine a reader may be late.
+        let late = left_out.iter().filter(|left_out| left_out["reason"].as_str().unwrap().starts_with("it keeps up "));
+        assert_eq!((series.len() + left_out.len(), late.count()), (5, left_out.len()), "{panel:#}");
+        assert!(!series.is_empty(), "{panel:#}");
+        for series in series {
+            let samples = series["points"][0]["samples"].as_array().unwrap();
+            assert!(samples.len() == 1 && samples[0]["items"].as_u64().unwrap() > 0, "{series:#}");
+        }
+    }
+}
+
+#[test]
+fn live_capture_says_what_it_needs_and_ends_well() {
+    let record = live(Some("/nonexistent"));
+    let reason = refusal(&record).expect("nothing can be captured without programs");
+    assert!(reason.contains(if cfg!(target_os = "linux") { "unshare" } else { "Linux" }), "{reason}");
+    let panels = record["panels"].as_array().unwrap();
+    assert!(panels.iter().all(|panel| panel["left_out"][0]["reason"] == *reason && panel["series"][0].is_null()));
 }
 
 #[test]

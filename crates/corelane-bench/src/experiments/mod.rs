@@ -13,6 +13,7 @@ mod elimination;
 mod fan;
 mod fastforward;
 mod handoff;
+mod live;
 mod messages;
 mod monitor_rate;
 mod params;
@@ -47,6 +48,7 @@ pub(crate) const ALL: &[Experiment] = &[
     ring::EXPERIMENT,
     messages::EXPERIMENT,
     monitor_rate::EXPERIMENT,
+    live::EXPERIMENT,
     shared_core::EXPERIMENT,
     spin::EXPERIMENT,
     select::EXPERIMENT,
