@@ -467,11 +467,11 @@ fn analyse(
             wire.finish();
         }
     });
-    if let [Input::Files(files)] = &mut inputs[..] {
-        if files.was_cut_short() {
-            exit = watch.interrupt.exit();
-            complain("interrupted: the report has what was found so far");
-        }
+    if let [Input::Files(files)] = &inputs[..]
+        && files.was_cut_short()
+    {
+        exit = watch.interrupt.exit();
+        complain("interrupted: the report has what was found so far");
     }
     // Several rings share a copy.
     if let Some(Condition { dropped, error, .. }) = inputs.last_mut().and_then(Input::finish_copy)

@@ -1,6 +1,6 @@
-//! `corelane monitor -i` as a whole: the program runs on virtual interfaces, and what it writes and serves is looked at.
-//! Each test runs in a process, a network namespace and a mount namespace of its own, which end with it. Without the
-//! right to make those, or without `ip` and `unshare`, a test says that it is skipped.
+//! `corelane monitor -i` as a whole: the program runs on virtual interfaces, and what it writes and serves is looked
+//! at. Each test runs in a process, a network namespace and a mount namespace of its own, which end with it. Without
+//! the right to make those, or without `ip` and `unshare`, a test says that it is skipped.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,5 @@
-//! Promise 1: an interface and the copy of what it saw give the same events, byte for byte, but for those that count the
-//! capture itself.
+//! Promise 1: an interface and the copy of what it saw give the same events, byte for byte, but for those that count
+//! the capture itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

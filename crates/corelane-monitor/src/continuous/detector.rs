@@ -8,9 +8,9 @@
 //!
 //! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
 //! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
-//! full table drops what is over before it grows. Where it may not grow, what was told leaves it first, the oldest before
-//! the others. What was written down of entries that have left their table is
-//! dropped when there may be much of it, so that it takes no more memory than the tables allow.
+//! full table drops what is over before it grows. Where it may not grow, what was told leaves it first, the oldest
+//! before the others. What was written down of entries that have left their table is dropped when there may be much of
+//! it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
 use crate::analyzer::attempts::{self, Attempt, Step};

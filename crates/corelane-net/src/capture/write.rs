@@ -270,8 +270,8 @@ impl<W: Write> PcapngWriter<W> {
         self.flush()
     }
 
-    /// What a further file has to begin with, if blocks of this writer are to follow there: its section and all interfaces
-    /// up to now.
+    /// What a further file has to begin with, if blocks of this writer are to follow there: its section and all
+    /// interfaces up to now.
     pub fn header(&self) -> Vec<u8> {
         let mut header = PcapngWriter::over(io::sink(), 0);
         for (link, snaplen, name) in &self.interfaces {
