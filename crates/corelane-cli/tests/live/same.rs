@@ -147,8 +147,14 @@ fn all_captures_with_all_their_pauses() {
 #[test]
 fn a_silent_wire_gives_the_events_of_its_copy() {
     inside("same::a_silent_wire_gives_the_events_of_its_copy", || {
-        // A connection that is refused ends 5 s later; the query goes on for longer than the run.
-        let frames = [segment(1, 2, [4000, 80], 0x02), segment(2, 1, [80, 4000], 0x14), query(1)];
+        // A connection that is reset ends 5 s later; the query goes on for longer than the run.
+        let frames = [
+            segment(1, 2, [4000, 80], 0x02),
+            segment(2, 1, [80, 4000], 0x12),
+            segment(1, 2, [4000, 80], 0x10),
+            segment(2, 1, [80, 4000], 0x14),
+            query(1),
+        ];
         let folder = Folder::new();
         let (eve, tee) = (folder.path("live.json"), folder.path("tee.pcapng"));
         pair(0);

@@ -365,11 +365,11 @@ pub(crate) fn query(number: u32) -> Vec<u8> {
     ipv4(0x0a00_0001, 0x0a00_0002, 17, &datagram)
 }
 
-/// A TCP segment without payload. One with an ACK acknowledges a SYN of the other end.
+/// A TCP segment without payload: a SYN, or what follows one. One with an ACK acknowledges a SYN of the other end.
 pub(crate) fn segment(source: u32, destination: u32, ports: [u16; 2], flags: u8) -> Vec<u8> {
     let mut header = ports.map(u16::to_be_bytes).concat();
-    let acknowledged = if flags & 0x10 == 0 { 0 } else { 2 };
-    header.extend([0, 0, 0, 1, 0, 0, 0, acknowledged, 0x50, flags, 4, 0, 0, 0, 0, 0]);
+    let (sequence, acknowledged) = (if flags & 0x02 == 0 { 2 } else { 1 }, if flags & 0x10 == 0 { 0 } else { 2 });
+    header.extend([0, 0, 0, sequence, 0, 0, 0, acknowledged, 0x50, flags, 4, 0, 0, 0, 0, 0]);
     ipv4(source, destination, 6, &header)
 }
 
