@@ -700,9 +700,7 @@ mod tests {
         let with = |numbers: std::ops::Range<usize>| [b"preamble".to_vec(), together(Units::Records, numbers)].concat();
         stream.begin_files_with(b"preamble".to_vec());
         stream.room = Some(record(0).len() + 1);
-        for i in 0..5 {
-            stream.put(&record(i));
-        }
+        (0..5).for_each(|i| assert!(stream.put(&record(i))));
         stream.flush();
         assert_eq!(stream.records(), (4, false));
         // From a full disk to another one, while one is begun.

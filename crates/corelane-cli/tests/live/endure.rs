@@ -191,23 +191,42 @@ fn a_copy_whose_place_is_taken_for_a_while_goes_on_as_captures() {
 }
 
 /// A disk of 1 MiB that only this process and its children see, and that is full but for 20 KiB.
-fn small_disk(folder: &Folder, name: &str) -> PathBuf {
-    let disk = folder.path(name);
-    std::fs::create_dir(&disk).unwrap();
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk);
-    let output = mount.output().expect("there is `mount`");
-    assert!(output.status.success(), "{output:?}");
-    std::fs::write(disk.join("ballast"), vec![0; 1004 << 10]).unwrap();
-    disk
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn new(folder: &Folder, name: &str) -> Self {
+        let disk = folder.path(name);
+        std::fs::create_dir(&disk).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk);
+        let output = mount.output().expect("there is `mount`");
+        assert!(output.status.success(), "{output:?}");
+        std::fs::write(disk.join("ballast"), vec![0; 1004 << 10]).unwrap();
+        Self(disk)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.path("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Else its folder stays.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
 }
 
 #[test]
 fn full_disks_tear_nothing_and_get_all_once_there_is_room() {
     inside("endure::full_disks_tear_nothing_and_get_all_once_there_is_room", || {
         let folder = Folder::new();
-        let disks = [small_disk(&folder, "one"), small_disk(&folder, "two")];
-        let (eve, tee) = (disks[0].join("eve.json"), disks[1].join("tee.pcapng"));
+        let disks = [SmallDisk::new(&folder, "one"), SmallDisk::new(&folder, "two")];
+        let (eve, tee) = (disks[0].path("eve.json"), disks[1].path("tee.pcapng"));
         pair(0);
         let options = ["--stats-interval", "1s", "--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
         let live = Live::start(0, options);
@@ -228,7 +247,7 @@ fn full_disks_tear_nothing_and_get_all_once_there_is_room() {
         assert!(!events(&eve).is_empty());
         send(500..600);
         live.wait_until_received(600);
-        disks.iter().for_each(|disk| std::fs::remove_file(disk.join("ballast")).unwrap());
+        disks.iter().for_each(SmallDisk::make_room);
         live.wait_until_health(200);
         send(600..700);
         live.wait_until_received(700);
@@ -248,8 +267,8 @@ fn full_disks_tear_nothing_and_get_all_once_there_is_room() {
 fn a_copy_that_loses_records_says_so() {
     inside("endure::a_copy_that_loses_records_says_so", || {
         let folder = Folder::new();
-        let disk = small_disk(&folder, "disk");
-        let (eve, tee) = (folder.path("eve.json"), disk.join("tee.pcapng"));
+        let disk = SmallDisk::new(&folder, "disk");
+        let (eve, tee) = (folder.path("eve.json"), disk.path("tee.pcapng"));
         pair(0);
         let live = Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()]);
         let flood = |count| {
