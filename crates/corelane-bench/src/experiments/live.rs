@@ -21,8 +21,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             the contender has been running for a while. The highest rate is found by doubling and bisection: every \
             frame reaches the reader, and when the sender stops the reader is at most a tenth of a second behind, as \
             the ring would hide for a while that it is too slow. Offered is what was sent then, reached what was \
-            read until the sender stopped. Where the sender is not faster, a note says so. Its frames are new \
-            conversations in each pass. With --eve, payload is looked into and all events are written, to nowhere.",
+            read until the sender stopped. Where the sender is not faster, a note says so, and CPU/wall how busy the \
+            contender was. Its frames are new conversations in each pass. With --eve, payload is looked into and all \
+            events are written, to nowhere.",
     parameters: &[
         Parameter { name: "interfaces", here: "a veth pair, MTU 65,535, no IPv6", paper: None },
         Parameter { name: "ring", here: "64 MiB, blocks of 1 MiB, 50 ms", paper: None },

@@ -84,7 +84,7 @@ impl Frames {
         let frames = &self.frames[self.next..end];
         self.next = end;
         for &(place, octet) in frames.iter().flat_map(|frame| &frame.octets) {
-            // The header's checksum is wrong then; nothing here looks at it.
+            // The header's checksum is wrong then, and no reader here looks at it.
             self.bytes[place] = octet ^ self.pass;
         }
         frames.iter().map(|frame| IoSlice::new(&self.bytes[frame.place.clone()]))

@@ -2,7 +2,7 @@
 
 use super::Played;
 
-/// How much of a rate has to be sent. Who sends less is at its top speed.
+/// How much of a rate has to be sent. A sender that sends less is at its top speed.
 const SENT: f64 = 0.95;
 /// How often in a row that has to be seen: other work may have kept the sender from its CPU.
 const SEEN: usize = 2;
