@@ -134,10 +134,7 @@ impl Outputs {
                     }
                 }
                 let report = own.as_ref().unwrap_or(report);
-                // Before the first packet an event has no time.
-                if report.times.is_some()
-                    && let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS))
-                {
+                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::STATS)) {
                     let _ = eve::write_stats(report, findings, &mut eve.stream);
                 }
             }
@@ -150,10 +147,11 @@ impl Outputs {
         self.eve.iter().try_for_each(|eve| give(eve.stream.output(), owner))
     }
 
-    /// Opens the outputs again, if that was asked for.
+    /// Opens the outputs again, and writes a first report, if that was asked for.
     fn follow(&mut self) {
         let Some(service) = &mut self.service else { return };
         service.alive();
+        service.follow();
         let reopens = service.requests.reopens();
         if reopens != self.reopens {
             self.reopens = reopens;

@@ -129,13 +129,25 @@ impl Service {
     pub(super) fn snapshot(&mut self, report: &Report, findings: &Findings, outputs: &[(String, Condition)]) -> bool {
         let numbers = numbers(report, findings, outputs);
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+        self.report_if_asked(report);
+        self.snapshots += 1;
+        self.snapshots.is_multiple_of(self.every)
+    }
+
+    /// Follows requests that no end of a step follows: there are no numbers before the first packet.
+    pub(super) fn follow(&mut self) {
+        if self.snapshots == 0 {
+            let capture = Some(self.captured(&[]));
+            self.report_if_asked(&Report { capture, ..Report::default() });
+        }
+    }
+
+    fn report_if_asked(&mut self, report: &Report) {
         let reports = self.requests.reports();
         if reports != self.reports {
             self.reports = reports;
             self.write(report);
         }
-        self.snapshots += 1;
-        self.snapshots.is_multiple_of(self.every)
     }
 
     /// Writes the report so far to the standard error.

@@ -482,23 +482,21 @@ impl Clock {
     fn packet(&mut self, record: &mut Record<'_>) -> Option<StepEnd> {
         let (time_ns, begun_ns) = self.dispatcher.time(record.time_ns);
         record.time_ns = time_ns;
-        // The step of the first one comes after none.
-        let is_first = self.dispatcher.packets() == 0;
-        begun_ns.map(|begun_ns| self.end(begun_ns, !is_first))
+        begun_ns.map(|begun_ns| self.end(begun_ns))
     }
 
     /// No packet before this time follows.
     fn pass(&mut self, time_ns: u64) -> Option<StepEnd> {
-        self.dispatcher.pass(time_ns).map(|begun_ns| self.end(begun_ns, true))
+        self.dispatcher.pass(time_ns).map(|begun_ns| self.end(begun_ns))
     }
 
     #[cold]
-    fn end(&mut self, begun_ns: u64, has_passed: bool) -> StepEnd {
+    fn end(&mut self, begun_ns: u64) -> StepEnd {
         let is_due = step_of(begun_ns) >= self.next;
         if is_due {
             self.next = (step_of(begun_ns) / self.every + 1).saturating_mul(self.every);
         }
-        let snapshot = (is_due && has_passed).then(|| Box::new(self.dispatcher.clone()));
+        let snapshot = (is_due && self.dispatcher.packets() > 0).then(|| Box::new(self.dispatcher.clone()));
         StepEnd { number: self.dispatcher.packets() + 1, begun_ns, snapshot }
     }
 }
