@@ -11,8 +11,7 @@ use crate::confine::{Confinement, User};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
-use crate::interrupt::Interrupt;
-use crate::interrupt::Requests;
+use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;

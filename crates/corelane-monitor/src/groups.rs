@@ -22,7 +22,7 @@ pub(crate) struct Groups<K> {
 }
 
 /// A group is no scan if at least one of so many of its probes was answered.
-const ONE_OF: u64 = 5;
+pub(crate) const ONE_OF: u64 = 5;
 
 /// A group with more failures than the threshold.
 #[derive(Debug)]

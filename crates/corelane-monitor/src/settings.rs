@@ -1,6 +1,7 @@
 //! The settings of the analysis itself.
 
 use crate::network::Ignored;
+use crate::talkers::Address;
 use std::num::NonZeroU64;
 
 /// The rule by which a connection attempt counts as failed.
@@ -54,6 +55,13 @@ pub struct Settings {
     /// The most bytes of the tables and of everything that follows from them; `None` is no limit. See
     /// [`limit_memory`](crate::limit_memory).
     pub table_bytes: Option<u64>,
+}
+
+impl Settings {
+    /// Whether attempts and probes between these two addresses are ignored.
+    pub(crate) fn ignores<A: Address>(&self, source: A, destination: A) -> bool {
+        !self.ignored.is_empty() && self.ignored.has(source.ip(), destination.ip())
+    }
 }
 
 impl Default for Settings {

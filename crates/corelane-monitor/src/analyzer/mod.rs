@@ -88,7 +88,13 @@ type Flows<A> = FlowTable<<A as Family>::Key, <A as Family>::FlowAlign>;
 type Attempts<A> = Table<<A as Family>::Key, Attempt, <A as Family>::AttemptAlign>;
 type Probes<A> = Table<<A as Family>::Key, Probed, <A as Family>::AttemptAlign>;
 type Sources<A> = Table<<A as Family>::SourceKey, Sent, <A as Family>::AttemptAlign>;
-type PerPartition<T> = Box<[T; PARTITIONS]>;
+
+pub(crate) type PerPartition<T> = Box<[T; PARTITIONS]>;
+
+/// A table of each partition, all empty.
+pub(crate) fn per_partition<T: Default>() -> PerPartition<T> {
+    Box::new(std::array::from_fn(|_| T::default()))
+}
 
 /// One address family's state.
 #[derive(Debug)]
@@ -210,15 +216,10 @@ impl SubAnalyzer {
 }
 
 impl Common {
-    /// Whether attempts and probes between these two addresses are ignored.
-    fn ignores<A: Family>(&self, source: A, destination: A) -> bool {
-        !self.settings.ignored.is_empty() && self.settings.ignored.has(source.ip(), destination.ip())
-    }
-
     /// Counts a failure, and makes its state report: only a failure can change the global result.
     fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
         let tried = A::tried(attempt);
-        if self.ignores(tried.source, tried.destination) {
+        if self.settings.ignores(tried.source, tried.destination) {
             return;
         }
         match failure {
@@ -244,14 +245,11 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> + Clone {
 
 impl<A: Family> Default for Tables<A> {
     fn default() -> Self {
-        fn tables<T: Default>() -> PerPartition<T> {
-            Box::new(std::array::from_fn(|_| T::default()))
-        }
         Tables {
-            flows: tables(),
-            attempts: tables(),
-            probes: tables(),
-            sources: tables(),
+            flows: per_partition(),
+            attempts: per_partition(),
+            probes: per_partition(),
+            sources: per_partition(),
             numbers: Box::new([0; CHUNK]),
         }
     }
@@ -409,7 +407,7 @@ impl<A: Family> Tables<A> {
 
             for mut entry in std::mem::take(attempts).iter().copied() {
                 let Tried { source, destination, .. } = A::tried(entry.key());
-                if common.ignores(source, destination) {
+                if settings.ignores(source, destination) {
                     continue;
                 }
                 if let Step::Failed(failure, time_ns) = entry.value.finish(&settings, max_time) {
@@ -430,7 +428,7 @@ impl<A: Family> Tables<A> {
                 let tried @ Tried { source, destination, port, probe: Some(probe) } = A::tried(entry.key()) else {
                     continue;
                 };
-                if common.ignores(source, destination) {
+                if settings.ignores(source, destination) {
                     continue;
                 }
                 if let Some(time_ns) = entry.value.failed() {

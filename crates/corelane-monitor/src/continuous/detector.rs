@@ -16,12 +16,13 @@ use super::Continuous;
 use crate::analyzer::attempts::{self, Attempt, Step};
 use crate::analyzer::family::Family;
 use crate::analyzer::probes::{self, Event};
+use crate::analyzer::{PerPartition, per_partition};
 use crate::key::Key;
 use crate::partial_result::PartialResult;
 use crate::room::Room;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::slot::{PARTITIONS, Slot};
+use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport, Verdict};
 use crate::steps::{begin_of, step_of};
 use crate::table::Table;
@@ -133,12 +134,6 @@ impl<K> Default for Due<K> {
     }
 }
 
-type PerPartition<T> = Box<[T; PARTITIONS]>;
-
-fn per_partition<T: Default>() -> PerPartition<T> {
-    Box::new(std::array::from_fn(|_| T::default()))
-}
-
 /// One address family's state.
 #[derive(Debug)]
 struct Tables<A: Family> {
@@ -246,8 +241,7 @@ impl Common {
     /// Reports what became of a key.
     fn tell<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
         let tried = A::tried(key);
-        let ignored = &self.settings.ignored;
-        if !ignored.is_empty() && ignored.has(tried.source.ip(), tried.destination.ip()) {
+        if self.settings.ignores(tried.source, tried.destination) {
             return;
         }
         match verdict {
@@ -273,12 +267,8 @@ impl Common {
 
     /// Whether what was told with this time is forgotten.
     fn forgets(&self, time_ns: u64) -> bool {
-        forgets(self.now, time_ns, self.continuous.forget_s)
+        self.continuous.forgets(self.now, time_ns)
     }
-}
-
-fn forgets(now: u64, time_ns: u64, forget_s: u64) -> bool {
-    now.saturating_sub(step_of(time_ns)) > forget_s
 }
 
 /// So many keys may be due before it is looked which of them still are.
@@ -383,7 +373,6 @@ impl<A: Family> Tables<A> {
             common.counts.evicted_failures += evicted;
             common.judge_early::<A>(open, slot.time_ns());
         }
-        let table = &mut self.attempts[usize::from(slot.partition())];
         match attempts::step(table, &common.run, &common.settings, &key, slot) {
             Step::Nothing => {}
             Step::Opened => {

@@ -19,6 +19,8 @@
 mod detector;
 mod scans;
 
+use crate::steps::step_of;
+
 pub(crate) use detector::Detector;
 pub(crate) use scans::Scans;
 pub use scans::{ScanEvent, ScanState};
@@ -32,6 +34,13 @@ pub struct Continuous {
     pub suppress_s: u64,
     /// The seconds between two [snapshots](crate::Found::Snapshot).
     pub snapshot_s: u64,
+}
+
+impl Continuous {
+    /// Whether a failure of this time counts no longer in the step `now`.
+    fn forgets(&self, now: u64, time_ns: u64) -> bool {
+        now.saturating_sub(step_of(time_ns)) > self.forget_s
+    }
 }
 
 impl Default for Continuous {

@@ -10,6 +10,7 @@
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 
 use super::Continuous;
+use crate::groups;
 use crate::hash::HashKeys;
 use crate::probe::Probe;
 use crate::report::Alert;
@@ -43,8 +44,8 @@ pub enum ScanState {
     },
 }
 
-/// A group one less whose number of answers is at least this part of its failures is no scan.
-const ONE_OF: usize = 5;
+/// The failures that one answer outweighs.
+const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
 
 /// Source, kind and target.
 type Key = (IpAddr, Option<Probe>, Target);
@@ -187,7 +188,7 @@ impl Scans {
             quiet.last_ns = quiet.last_ns.max(time_ns);
             return;
         }
-        group.forget(step_of(time_ns), forget_s);
+        group.forget(step_of(time_ns), &self.continuous);
         if group.failures.iter().any(|&(_, known)| known == member) {
             return;
         }
@@ -196,7 +197,7 @@ impl Scans {
             group.tidy();
         }
         group.failures.push_back((time_ns, member));
-        if group.failures.len() <= threshold || group.failures.len() <= (ONE_OF - 1) * group.answers.len() {
+        if group.failures.len() <= threshold || group.failures.len() <= FAILURES_TO_ONE * group.answers.len() {
             return;
         }
         let count = group.failures.len() as u64;
@@ -213,7 +214,7 @@ impl Scans {
     fn look(&mut self, key: Key, step: u64, events: &mut Vec<ScanEvent>) {
         let Some(group) = self.groups.get_mut(&key).filter(|group| group.due == step) else { return };
         // One that is quiet has no failures.
-        group.forget(step.saturating_add(1), self.continuous.forget_s);
+        group.forget(step.saturating_add(1), &self.continuous);
         match group.failures.back() {
             Some(&(time_ns, _)) => {
                 group.due = step_of(time_ns).saturating_add(self.continuous.forget_s);
@@ -303,8 +304,8 @@ impl Group {
     }
 
     /// Forgets failures that do not count in this step.
-    fn forget(&mut self, now: u64, forget_s: u64) {
-        while self.failures.front().is_some_and(|&(time_ns, _)| now.saturating_sub(step_of(time_ns)) > forget_s) {
+    fn forget(&mut self, now: u64, continuous: &Continuous) {
+        while self.failures.front().is_some_and(|&(time_ns, _)| continuous.forgets(now, time_ns)) {
             self.failures.pop_front();
         }
         self.tidy();
@@ -324,7 +325,7 @@ impl Group {
         }
         self.answers.push_back(time_ns);
         // So many decide for all failures that there may be.
-        if self.answers.len() > threshold.saturating_add(1).div_ceil(ONE_OF - 1) {
+        if self.answers.len() > threshold.saturating_add(1).div_ceil(FAILURES_TO_ONE) {
             self.answers.pop_front();
         }
     }
