@@ -67,12 +67,12 @@ impl Syns {
         self.places(key).find(|&place| self.places[place].is_some_and(|syn| syn.key.equals(key)))
     }
 
-    /// Records a SYN. Says whether memory was reserved for it.
+    /// Records a SYN of this time. Says whether memory was reserved for it.
     pub(super) fn remember(
         &mut self,
         key: &Key,
         sender: Sender,
-        now_ns: u64,
+        time_ns: u64,
         sequence: u32,
         frames: u32,
         bytes: u32,
@@ -84,7 +84,7 @@ impl Syns {
         let age = |&place: &usize| self.places[place].map(|syn| syn.first_ns);
         // A free place counts as the oldest; of several, the first.
         let place = self.find(key).or_else(|| self.places(key).min_by_key(age)).unwrap_or(0);
-        let fresh = Syn { key: *key, first_ns: now_ns, sequence, frames, bytes, sender };
+        let fresh = Syn { key: *key, first_ns: time_ns, sequence, frames, bytes, sender };
         self.places[place] = Some(match self.places[place] {
             Some(old) if old.key.equals(key) && old.sender == sender && old.sequence == sequence => {
                 Syn { frames: old.frames.saturating_add(frames), bytes: old.bytes.saturating_add(bytes), ..old }
@@ -94,10 +94,11 @@ impl Syns {
         reserved
     }
 
-    /// The trace of a SYN of this conversation, if there is one.
-    pub(super) fn get(&self, key: &Key, now_ns: u64) -> Option<Syn> {
+    /// The trace of a SYN of this conversation for a packet of this time, if there is one. Only times of the
+    /// conversation itself are compared: when others of the partition come has nothing to do with it.
+    pub(super) fn get(&self, key: &Key, time_ns: u64) -> Option<Syn> {
         let syn = self.places[self.find(key)?]?;
-        (now_ns.saturating_sub(syn.first_ns) < FRESH).then_some(syn)
+        (time_ns.saturating_sub(syn.first_ns) < FRESH).then_some(syn)
     }
 
     pub(super) fn forget(&mut self, key: &Key) {

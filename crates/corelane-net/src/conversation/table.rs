@@ -274,7 +274,7 @@ impl<A: Application> Conversations<A> {
             control == SYN | ACK
                 && conversation.has_started(side)
                 && packet.sequence.wrapping_add(1) != expected
-                && self.syns.get(key, self.clock).is_some_and(is_answered)
+                && self.syns.get(key, packet.time_ns).is_some_and(is_answered)
         };
         if anew {
             self.remove(number, Reason::Replaced, observer);
@@ -290,7 +290,7 @@ impl<A: Application> Conversations<A> {
     }
 
     fn remember_syn(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
-        if self.syns.remember(key, sender, self.clock, packet.sequence, packet.frames, packet.wire_len) {
+        if self.syns.remember(key, sender, packet.time_ns, packet.sequence, packet.frames, packet.wire_len) {
             self.make_room(observer, |_| 0);
         }
     }
@@ -326,7 +326,7 @@ impl<A: Application> Conversations<A> {
             syn.sender != sender
                 && packet.acknowledgment.wrapping_sub(syn.sequence.wrapping_add(1)) <= u32::from(u16::MAX)
         };
-        let syn = self.syns.get(key, self.clock).filter(|syn| !answers || is_answered(syn));
+        let syn = self.syns.get(key, packet.time_ns).filter(|syn| !answers || is_answered(syn));
         self.syns.forget(key);
         let originator = match syn {
             Some(syn) => syn.sender,

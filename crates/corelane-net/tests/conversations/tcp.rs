@@ -82,6 +82,18 @@ fn the_trace_is_that_of_the_last_syn() {
 }
 
 #[test]
+fn the_trace_has_its_own_time_though_others_are_ahead() {
+    let (mut bench, mut tcp) = (Bench::new(), Tcp::default());
+    bench.take(&udp((1, 1), (2, 2), tcp.time_ns + 5, b"ahead"));
+    bench.take(&tcp.syn());
+    tcp.time_ns += 3;
+    bench.take(&tcp.syn_ack());
+    bench.table.finish(&mut bench.log);
+    let over = bench.log.over.iter().find(|over| over.originator == "10.0.0.1:40000").unwrap();
+    assert_eq!((over.packets, over.times), ([1, 1], (100 * SECOND, 100 * SECOND + 3)));
+}
+
+#[test]
 fn a_trace_tells_where_data_begins_whose_syn_ack_was_missed() {
     let (mut bench, tcp) = (Bench::new(), Tcp::default());
     bench.take(&tcp.syn());
