@@ -5,7 +5,7 @@ use crate::room::Refused;
 use crate::talkers::Talkers;
 
 /// The results of a [`SubAnalyzer`](crate::SubAnalyzer), which the [`MainAnalyzer`](crate::MainAnalyzer) joins.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PartialResult {
     pub(crate) packets: u64,
     /// TCP packets, and in `malformed` packets malformed behind their addresses: only a stage that decodes counts

@@ -63,7 +63,7 @@ impl<I: Ord + Copy> Talker<I> {
 }
 
 /// The first `n` of the talkers it is given, in memory for about twice as many.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Top<I> {
     n: usize,
     talkers: Vec<Talker<I>>,
@@ -103,7 +103,7 @@ impl<I: Ord + Copy> Top<I> {
 
 /// Gathers talkers. A conversation is in one partition, so its traffic is added as a whole. A host is in many
 /// partitions, so all hosts are kept until the end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Talkers {
     conversations: Top<Pair>,
     hosts: HashMap<IpAddr, Volume, HashKeys>,

@@ -1,14 +1,19 @@
 //! Several rings, each with a Dispatcher of its own, find what one finds.
 
 use corelane_monitor::{
-    Continuous, Found, Inspection, Plan, Progress, Report, Settings, Source, Steps, watch, watch_rings,
+    Continuous, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, Steps, watch,
+    watch_rings,
 };
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::decode::locate;
 use corelane_net::synth::{self, Config, Conversations, Generator};
 use serde_json::Value;
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 type Owned = (u64, u32, LinkType, Vec<u8>);
 
@@ -139,4 +144,128 @@ fn synthetic_traffic_is_told_alike_by_any_number_of_rings() {
         !matches!(reader.read(1000, keep), Ok(0))
     });
     compare("web", &records, &Settings::default());
+}
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A ring whose clock goes on from second to second while it is silent, until it is to end.
+struct Silent<'a> {
+    seconds: u64,
+    is_over: &'a AtomicBool,
+    since: Instant,
+}
+
+impl<'a> Silent<'a> {
+    fn until(is_over: &'a AtomicBool) -> Self {
+        Silent { seconds: 0, is_over, since: Instant::now() }
+    }
+}
+
+impl Source for Silent<'_> {
+    type Error = Infallible;
+
+    fn read(&mut self, _: usize, _: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        thread::yield_now();
+        Ok(0)
+    }
+
+    fn silence(&mut self) -> Silence {
+        if self.is_over.load(Relaxed) {
+            return Silence::End { time_ns: None };
+        }
+        assert!(self.since.elapsed() < PATIENCE, "nothing has ended this ring");
+        self.seconds += 1;
+        Silence::Pause { time_ns: self.seconds * STEP_NS }
+    }
+}
+
+/// A ring with packets of some seconds, then without any, and without a clock.
+struct Lagging<'a>(Records, &'a AtomicBool);
+
+impl Source for Lagging<'_> {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        thread::yield_now();
+        self.0.read(max, sink)
+    }
+
+    fn silence(&mut self) -> Silence {
+        match self.1.load(Relaxed) {
+            true => Silence::End { time_ns: None },
+            false => Silence::Pause { time_ns: 0 },
+        }
+    }
+}
+
+enum Ring<'a> {
+    Silent(Silent<'a>),
+    Lagging(Lagging<'a>),
+    Panics,
+}
+
+impl Source for Ring<'_> {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        match self {
+            Ring::Silent(ring) => ring.read(max, sink),
+            Ring::Lagging(ring) => ring.read(max, sink),
+            Ring::Panics => panic!("as planned"),
+        }
+    }
+
+    fn silence(&mut self) -> Silence {
+        match self {
+            Ring::Silent(ring) => ring.silence(),
+            Ring::Lagging(ring) => ring.silence(),
+            Ring::Panics => Silence::End { time_ns: None },
+        }
+    }
+}
+
+fn watch_all(rings: Vec<Ring<'_>>, out: impl FnMut(Found<'_>) + Send) -> Report {
+    let (settings, continuous, inspection) = (Settings::default(), Continuous::default(), Inspection::default());
+    let continuous = Continuous { snapshot_s: 1, ..continuous };
+    let plan = Plan { analyzers: rings.len(), capacity: 64, ..Plan::default() };
+    let damage = |_, never| match never {};
+    watch_rings(rings, &settings, &continuous, &inspection, &plan, &Progress::new(), damage, out)
+        .expect("the plan is good")
+        .0
+}
+
+/// The numbers come with the steps of the first ring, though it has no packets, and those of a ring that lags stay.
+#[test]
+fn numbers_are_those_of_all_rings_and_never_fall() {
+    let is_over = AtomicBool::new(false);
+    let packet = |seconds: u64| (seconds * STEP_NS, 60, LinkType::ETHERNET, vec![0; 60]);
+    // At the end of the first second there are ten.
+    let records = (0..10).map(|_| packet(1)).chain([packet(2)]).collect();
+    let rings = vec![Ring::Silent(Silent::until(&is_over)), Ring::Lagging(Lagging(Records(records, 0), &is_over))];
+    let (last, times) = (AtomicU64::new(0), AtomicU64::new(0));
+    let report = watch_all(rings, |found| {
+        let Found::Snapshot(report, _) = found else { return };
+        assert!(report.packets >= last.load(Relaxed).max(1), "{} packets", report.packets);
+        last.store(report.packets, Relaxed);
+        if times.fetch_add(1, Relaxed) == 100 {
+            is_over.store(true, Relaxed);
+        }
+    });
+    assert!(times.into_inner() > 100);
+    // Of the second packet's second there is no end before that of the run.
+    assert_eq!(report.packets, 11);
+}
+
+#[test]
+fn a_ring_that_panics_ends_the_others() {
+    let never = AtomicBool::new(false);
+    for silent_first in [true, false] {
+        let mut rings = vec![Ring::Silent(Silent::until(&never)), Ring::Panics];
+        if !silent_first {
+            rings.reverse();
+        }
+        let panic = catch_unwind(AssertUnwindSafe(|| watch_all(rings, |_| ()))).expect_err("a panic");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
+    }
 }

@@ -46,7 +46,7 @@ struct Ring<'a> {
     ends: VecDeque<StepEnd>,
     /// The snapshots of each stage that wait for those of the others.
     snapshots: Vec<VecDeque<Numbers>>,
-    /// The last complete snapshot, if there are other rings.
+    /// The last complete snapshot.
     numbers: Option<(Box<Dispatcher>, Vec<Numbers>)>,
     /// All its steps before this time are over.
     begun_ns: u64,
@@ -168,7 +168,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Gives out the numbers of all rings, when the first of them has new ones.
+    /// Gives out the numbers of all rings, when the first of them has new ones. Those of a ring that lags are its last
+    /// ones, as no number may fall. Before the first packet of any ring there is nothing to tell.
     fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut impl FnMut(Found<'_>)) {
         let ring = &mut self.rings[number];
         let numbers = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
@@ -178,10 +179,12 @@ impl<'a> Collector<'a> {
         }
         let mut all = Vec::new();
         let mut dispatchers = Vec::new();
-        for ring in &mut self.rings {
-            let Some((dispatcher, numbers)) = ring.numbers.take() else { continue };
-            dispatchers.push(*dispatcher);
-            all.extend(numbers);
+        for (dispatcher, numbers) in self.rings.iter().filter_map(|ring| ring.numbers.as_ref()) {
+            dispatchers.push(Dispatcher::clone(dispatcher));
+            all.extend_from_slice(numbers);
+        }
+        if dispatchers.iter().all(|dispatcher| dispatcher.packets() == 0) {
+            return;
         }
         let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all);
         out(Found::Snapshot(&report, &findings));

@@ -23,6 +23,7 @@ use corelane::spsc::{self, Consumer, Design, Linked, McRing, Options, Producer};
 use corelane::wait::{Adaptive, Select};
 use corelane_net::capture::Record;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -281,6 +282,8 @@ impl Stages<'_> {
         let end = &OnceLock::new();
         let spares = &Spares::default();
         let damage = &Mutex::new(damage);
+        // A panic ends all Dispatchers, as it surfaces when the last one has ended.
+        let broken = &AtomicBool::new(false);
         Ok(thread::scope(|scope| {
             let stages: Vec<_> = (backs.into_iter().enumerate())
                 .map(|(number, (ring, inlet, harvests))| {
@@ -299,9 +302,11 @@ impl Stages<'_> {
                 output(Collector::new(&counts, self.settings, self.continuous, spares), harvests_out, tolds, out)
             });
             let dispatch = move |(sources, mut feed, mut ends): (I, Feed<P>, Producer<StepEnd, Linked>)| {
+                let _panic = OnPanic(broken);
                 let damage = |number, error| damage.lock().unwrap_or_else(PoisonError::into_inner)(number, error);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-                let clock = self.dispatch(sources, run, &mut feed, |end| drop(ends.push(end)), progress, damage);
+                let told = |end| drop(ends.push(end));
+                let clock = self.dispatch(sources, run, &mut feed, told, progress, broken, damage);
                 (clock, feed, ends)
             };
             let mut fronts = fronts.into_iter();
@@ -342,7 +347,9 @@ impl Stages<'_> {
         Clock { dispatcher, every, next: every }
     }
 
-    /// Runs the first stage. `told` gets the end of each step before any other stage hears of it.
+    /// Runs the first stage. `told` gets the end of each step before any other stage hears of it. The result comes
+    /// early if this or another Dispatcher is broken.
+    #[expect(clippy::too_many_arguments, reason = "what all Dispatchers share, and what each has")]
     fn dispatch<S: Source, P: ItemProducer>(
         self,
         sources: impl IntoIterator<Item = S>,
@@ -350,13 +357,19 @@ impl Stages<'_> {
         feed: &mut Feed<P>,
         told: impl FnMut(StepEnd),
         progress: &Progress,
+        broken: &AtomicBool,
         mut damage: impl FnMut(usize, S::Error),
     ) -> Clock {
         let state = RefCell::new((self.dispatcher(run), feed, told));
         read(
             sources,
             progress,
-            || state.borrow().1.is_broken(),
+            || {
+                if state.borrow().1.is_broken() {
+                    broken.store(true, Relaxed);
+                }
+                broken.load(Relaxed)
+            },
             &mut damage,
             |source| {
                 let (clock, feed, told) = &mut *state.borrow_mut();
@@ -456,6 +469,17 @@ impl Stages<'_> {
     }
 }
 
+/// Says so when its thread panics.
+struct OnPanic<'a>(&'a AtomicBool);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
 /// Time passes for all stages of a Dispatcher, though no packet came.
 fn pass<P: ItemProducer>(clock: &mut Clock, feed: &mut Feed<P>, told: &mut impl FnMut(StepEnd), time_ns: u64) {
     let Some(end) = clock.pass(time_ns) else { return };
@@ -496,7 +520,7 @@ impl Clock {
         if is_due {
             self.next = (step_of(begun_ns) / self.every + 1).saturating_mul(self.every);
         }
-        let snapshot = (is_due && self.dispatcher.packets() > 0).then(|| Box::new(self.dispatcher.clone()));
+        let snapshot = is_due.then(|| Box::new(self.dispatcher.clone()));
         StepEnd { number: self.dispatcher.packets() + 1, begun_ns, snapshot }
     }
 }
