@@ -333,12 +333,13 @@ impl Input {
         }
     }
 
-    /// Ends the copy, if there is one; says how it is.
-    fn finish_copy(&mut self) -> Option<Condition> {
+    /// Ends the input, which the analysis may have left before its end; ends the copy, if there is one, and says how
+    /// that is.
+    fn finish(&mut self) -> Option<Condition> {
         match self {
             Input::Files(inputs) => inputs.finish_copy(),
             #[cfg(target_os = "linux")]
-            Input::Wire(wire) => wire.finish_copy(),
+            Input::Wire(wire) => wire.finish(),
         }
     }
 
@@ -459,21 +460,18 @@ fn analyse(
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
-    // An analysis whose events have lost their reader ends before the capture does.
-    #[cfg(target_os = "linux")]
-    inputs.iter_mut().for_each(|input| {
-        if let Input::Wire(wire) = input {
-            wire.finish();
-        }
-    });
     if let [Input::Files(files)] = &inputs[..]
         && files.was_cut_short()
     {
         exit = watch.interrupt.exit();
         complain("interrupted: the report has what was found so far");
     }
-    // Several rings share a copy.
-    if let Some(Condition { dropped, error, .. }) = inputs.last_mut().and_then(Input::finish_copy)
+    // Several rings share a copy, which has ended when the last of them has.
+    let mut copy = None;
+    for input in &mut inputs {
+        copy = input.finish();
+    }
+    if let Some(Condition { dropped, error, .. }) = copy
         && (dropped > 0 || error.is_some())
     {
         let error = error.unwrap_or_else(|| "there was no room for them for a while".to_owned());

@@ -1,13 +1,17 @@
 //! What lies between a capture and its analysis: a filter, and a copy of what passes it.
 
+mod share;
+
 use crate::output::{Condition, Output, Stream, Units};
-use corelane_monitor::{STEP_NS, Steps};
+use corelane_monitor::Steps;
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::write::PcapngWriter;
 use corelane_net::capture::{LinkType, Record};
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use share::{MOST_WAITING, Share};
 
 /// The filter and the copy of a run's records.
 #[derive(Debug, Default)]
@@ -43,6 +47,18 @@ impl Tap {
     pub(crate) fn pass(&mut self, time_ns: u64) {
         if let Some(steps) = &mut self.steps {
             steps.pass(time_ns);
+        }
+        if let Some(CopyEnd::Shared(share)) = &mut self.copy {
+            share.pass(time_ns);
+        }
+    }
+
+    /// Waits until the copy can take records, at most for so long; says whether it can. It cannot where this ring is
+    /// far ahead of the others that share it.
+    pub(crate) fn wait_for_room(&self, most: Duration) -> bool {
+        match &self.copy {
+            Some(CopyEnd::Shared(share)) => share.wait_for_room(most),
+            Some(CopyEnd::Own(_)) | None => true,
         }
     }
 
@@ -83,17 +99,14 @@ impl CopyEnd {
 
     /// The ends for so many rings.
     pub(crate) fn shared(copy: Copy, rings: usize) -> Vec<Self> {
-        let waiting = (0..rings).map(|_| Waiting::default()).collect();
-        let joint = Arc::new(Mutex::new(Joint { copy, waiting, counts: (0, 0) }));
-        let share = |ring| Share { joint: Arc::clone(&joint), ring, gathered: Vec::new() };
-        (0..rings).map(|ring| CopyEnd::Shared(share(ring))).collect()
+        Share::all(copy, rings, MOST_WAITING).into_iter().map(CopyEnd::Shared).collect()
     }
 
     /// How the file is, with the number of lost records.
     pub(crate) fn condition(&self) -> Condition {
         match self {
             CopyEnd::Own(copy) => copy.condition(),
-            CopyEnd::Shared(share) => share.lock().copy.condition(),
+            CopyEnd::Shared(share) => share.condition(),
         }
     }
 
@@ -101,23 +114,14 @@ impl CopyEnd {
     fn take(&mut self, record: &Record<'_>) {
         match self {
             CopyEnd::Own(copy) => copy.take(record),
-            CopyEnd::Shared(share) => share.gathered.push(Owned {
-                time_ns: record.time_ns,
-                wire_len: record.wire_len,
-                link: record.link,
-                data: record.data.into(),
-            }),
+            CopyEnd::Shared(share) => share.take(record),
         }
     }
 
     fn rest(&mut self, reopens: usize, begun_ns: Option<u64>) {
         match self {
             CopyEnd::Own(copy) => copy.rest(reopens, begun_ns),
-            CopyEnd::Shared(share) => {
-                let begun_ns = begun_ns.unwrap_or(0);
-                share.pass(begun_ns);
-                share.lock().copy.rest(reopens, Some(begun_ns));
-            }
+            CopyEnd::Shared(share) => share.rest(reopens),
         }
     }
 
@@ -125,87 +129,6 @@ impl CopyEnd {
         match self {
             CopyEnd::Own(copy) => copy.finish(begun_ns, counts),
             CopyEnd::Shared(share) => share.finish(begun_ns.unwrap_or(0), counts.unwrap_or_default()),
-        }
-    }
-}
-
-/// The end of one ring of a copy that several rings share. Their records wait until all have passed their step: the
-/// file is in the order of steps, so that a replay, which has one clock, sees the same times.
-#[derive(Debug)]
-pub(crate) struct Share {
-    joint: Arc<Mutex<Joint>>,
-    ring: usize,
-    /// Records since the last rest.
-    gathered: Vec<Owned>,
-}
-
-#[derive(Debug)]
-struct Joint {
-    copy: Copy,
-    waiting: Vec<Waiting>,
-    /// Packets received and dropped, of the rings that have ended.
-    counts: (u64, u64),
-}
-
-/// The records of one ring that wait for the other rings.
-#[derive(Debug, Default)]
-struct Waiting {
-    records: VecDeque<Owned>,
-    /// All its steps before this time are over.
-    begun_ns: u64,
-    is_over: bool,
-}
-
-#[derive(Debug)]
-struct Owned {
-    time_ns: u64,
-    wire_len: u32,
-    link: LinkType,
-    data: Box<[u8]>,
-}
-
-impl Share {
-    fn lock(&self) -> MutexGuard<'_, Joint> {
-        self.joint.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All steps of this ring before this time are over.
-    fn pass(&mut self, begun_ns: u64) {
-        let gathered = mem::take(&mut self.gathered);
-        let mut joint = self.lock();
-        let own = &mut joint.waiting[self.ring];
-        own.records.extend(gathered);
-        own.begun_ns = begun_ns;
-        joint.write();
-    }
-
-    fn finish(&mut self, begun_ns: u64, (received, dropped): (u64, u64)) {
-        self.pass(begun_ns);
-        let mut joint = self.lock();
-        joint.waiting[self.ring].is_over = true;
-        joint.counts = (joint.counts.0 + received, joint.counts.1 + dropped);
-        joint.write();
-        if joint.waiting.iter().all(|ring| ring.is_over) {
-            let end_ns = joint.waiting.iter().map(|ring| ring.begun_ns).max();
-            let counts = joint.counts;
-            joint.copy.finish(end_ns, Some(counts));
-        }
-    }
-}
-
-impl Joint {
-    /// Writes the records of all steps that all rings have passed, step by step.
-    fn write(&mut self) {
-        let going_on = self.waiting.iter().filter(|ring| !ring.is_over);
-        let over_ns = going_on.map(|ring| ring.begun_ns).min().unwrap_or(u64::MAX);
-        let mut records = Vec::new();
-        for ring in &mut self.waiting {
-            let count = ring.records.iter().take_while(|record| record.time_ns < over_ns).count();
-            records.extend(ring.records.drain(..count));
-        }
-        records.sort_by_key(|record| record.time_ns / STEP_NS);
-        for Owned { time_ns, wire_len, link, data } in &records {
-            self.copy.take(&Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data });
         }
     }
 }

@@ -11,6 +11,7 @@ use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
 use corelane_net::capture::{LinkType, Record};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,13 +32,11 @@ pub(super) struct Wire {
     watch: Watch,
     requests: Requests,
     shared: Shared,
-    /// Whether it tells what all rings of the interface hear.
-    is_first: bool,
+    /// The number of this ring among those of the interface. The first one tells what all of them hear.
+    ring: usize,
     is_up: bool,
     looked: Instant,
-    /// The last message about dropped frames, and how many there were then.
-    told: Option<Instant>,
-    told_drops: u64,
+    drops: Arc<Mutex<Drops>>,
     /// The last message about an error.
     failed: Option<Instant>,
     /// When the interrupt was seen.
@@ -47,6 +46,32 @@ pub(super) struct Wire {
     is_cut: bool,
     is_finished: bool,
     last_ns: Option<u64>,
+}
+
+/// The dropped frames of all rings of an interface, and what was said about them.
+#[derive(Debug)]
+struct Drops {
+    of_ring: Vec<u64>,
+    /// The last message, and how many frames it and those before were about.
+    told: Option<Instant>,
+    told_drops: u64,
+}
+
+impl Drops {
+    fn of(rings: usize) -> Self {
+        Drops { of_ring: vec![0; rings], told: None, told_drops: 0 }
+    }
+
+    /// Takes the count of a ring. The result is set if a message is due: about so many frames more.
+    fn count(&mut self, ring: usize, dropped: u64) -> Option<u64> {
+        self.of_ring[ring] = dropped;
+        let more = self.of_ring.iter().sum::<u64>().saturating_sub(self.told_drops);
+        let is_due = more > 0 && self.told.is_none_or(|told| told.elapsed() >= TELL);
+        is_due.then(|| {
+            (self.told, self.told_drops) = (Some(Instant::now()), self.told_drops + more);
+            more
+        })
+    }
 }
 
 /// Lists the interfaces.
@@ -98,14 +123,15 @@ impl Wire {
             None => Vec::new(),
         }
         .into_iter();
-        let wires = rings.into_iter().enumerate().map(|(number, live)| {
+        let drops = Arc::new(Mutex::new(Drops::of(rings.len())));
+        let wires = rings.into_iter().enumerate().map(|(ring, live)| {
             let tap = Tap { filter: None, copy: copies.next(), steps: Some(Steps::new()) };
-            Wire::new(live, tap, watch, requests, number == 0)
+            Wire::new(live, tap, watch, requests, ring, Arc::clone(&drops))
         });
         Ok(wires.collect())
     }
 
-    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests, is_first: bool) -> Self {
+    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests, ring: usize, drops: Arc<Mutex<Drops>>) -> Self {
         let shared = Shared::default();
         let mut wire = Wire {
             live,
@@ -113,11 +139,10 @@ impl Wire {
             watch: watch.clone(),
             requests: requests.clone(),
             shared,
-            is_first,
+            ring,
             is_up: true,
             looked: Instant::now(),
-            told: None,
-            told_drops: 0,
+            drops,
             failed: None,
             stopping: None,
             is_stopped: false,
@@ -127,12 +152,6 @@ impl Wire {
         };
         wire.look(None);
         wire
-    }
-
-    /// How the copy is, if there is one, of which this ring's share has ended.
-    pub(super) fn finish_copy(&mut self) -> Option<Condition> {
-        self.finish();
-        self.tap.copy.as_ref().map(|copy| copy.condition())
     }
 
     pub(super) fn shared(&self) -> Shared {
@@ -158,21 +177,20 @@ impl Wire {
         facts.lag = last_ns.map_or(Duration::ZERO, |last_ns| now.saturating_sub(Duration::from_nanos(last_ns)));
         facts.copy = self.tap.copy.as_ref().map(|copy| copy.condition());
         drop(facts);
-        if counts.dropped > self.told_drops && self.told.is_none_or(|told| told.elapsed() >= TELL) {
-            let more = counts.dropped - self.told_drops;
+        let more = self.drops.lock().unwrap_or_else(PoisonError::into_inner).count(self.ring, counts.dropped);
+        if let Some(more) = more {
             complain(format_args!(
                 "{}: {more} packets were dropped, as the analysis is slower than they come; a larger --ring-size, more \
                  --analyzers or a --filter may help",
                 self.live.interface()
             ));
-            (self.told, self.told_drops) = (Some(self.looked), counts.dropped);
         }
     }
 
     fn hear(&mut self) {
         while let Some(news) = self.live.take_news() {
             self.is_up = matches!(news, News::Up | News::Back);
-            if self.is_first {
+            if self.ring == 0 {
                 complain(format_args!("{}: {news}", self.live.interface()));
             }
         }
@@ -199,14 +217,16 @@ impl Wire {
         complain(format_args!("{interface}: {error}; the run ends all the same, without {left} packets in the ring"));
     }
 
-    /// Ends the copy, and gives the last counts. To be called also if the analysis ended before the capture.
-    pub(super) fn finish(&mut self) {
-        if std::mem::replace(&mut self.is_finished, true) {
-            return;
+    /// Ends the copy, and gives the last counts; says how the copy is, if there is one. To be called also if the
+    /// analysis ended before the capture.
+    pub(super) fn finish(&mut self) -> Option<Condition> {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            let counts = self.live.statistics();
+            self.tap.finish(Some((counts.received, counts.dropped)));
         }
-        let counts = self.live.statistics();
-        self.tap.finish(Some((counts.received, counts.dropped)));
+        // Again at the second call: meanwhile the others that share the copy may have ended too.
         self.look(None);
+        self.tap.copy.as_ref().map(|copy| copy.condition())
     }
 }
 
@@ -222,12 +242,18 @@ impl Source for Wire {
             return Ok(0);
         }
         let (tap, mut last_ns) = (&mut self.tap, None);
-        let read = self.live.read(max, PATIENCE, |record| {
-            if let Some(record) = tap.take(record) {
-                last_ns = Some(record.time_ns);
-                sink(record);
-            }
-        });
+        let read = if tap.wait_for_room(PATIENCE) {
+            self.live.read(max, PATIENCE, |record| {
+                if let Some(record) = tap.take(record) {
+                    last_ns = Some(record.time_ns);
+                    sink(record);
+                }
+            })
+        } else {
+            // What comes waits in the ring, and lags.
+            last_ns = self.last_ns;
+            Ok(0)
+        };
         let read = read.unwrap_or_else(|error| {
             self.fails(&error);
             0
