@@ -4,26 +4,31 @@ use rustix::process::Signal;
 
 use crate::net::{inside, ipv4};
 use crate::support::{
-    Folder, Live, assert_same, events, labelled, pair, query, replay, sample, sending, stats, under_load, wait_for,
+    Folder, Live, assert_same, events, labelled, of_rings, pair, query_of, replay, sample, sending, stats, under_load,
+    wait_for,
 };
 
-/// Frames of a flood: ten times what a ring of 1 MiB holds.
+/// Frames of a flood for each ring: ten times what a ring of 1 MiB holds.
 const FLOOD: u32 = 60_000;
 /// Bytes of each frame.
 const LENGTH: u64 = 74;
 
-/// Floods a program that stands still, with options; of each three frames the first is UDP. `passing` of them pass.
-fn flood(options: &[&str], passing: u64) {
+/// Floods a program that stands still, with rings and options; of each three frames the first is UDP. One of
+/// `one_in` frames passes.
+fn flood(rings: u32, options: &[&str], one_in: u32) {
     let folder = Folder::new();
     let eve = folder.path("eve.json");
     pair(0);
+    let (flood, count) = (rings * FLOOD, rings.to_string());
+    let passing = u64::from(flood / one_in);
     let mut all = vec!["--ring-size", "1M", "--stats-interval", "1s", "--eve", eve.to_str().unwrap()];
+    all.extend(["--rings", &count]);
     all.extend(options);
     let live = Live::start(0, all);
     live.signal(Signal::STOP);
     sending(0, |sender| {
-        for number in 0..FLOOD {
-            // To many hosts, as a UDP datagram without an answer: nothing of it is an event.
+        for number in 0..flood {
+            // To many hosts, as a UDP datagram without an answer: nothing of it is an event. So all rings have frames.
             sender.send(&ipv4(1, 2 + number % 16, if number.is_multiple_of(3) { 17 } else { 6 }, number));
         }
     });
@@ -60,42 +65,68 @@ fn flood(options: &[&str], passing: u64) {
     }
 }
 
+/// UDP over IPv4.
+const UDP: &str = "6\n40 0 0 12\n21 0 3 2048\n48 0 0 23\n21 0 1 17\n6 0 0 262144\n6 0 0 0\n";
+
+fn flood_with_a_filter(rings: u32) {
+    let folder = Folder::new();
+    let program = folder.file("udp.bpf", UDP);
+    flood(rings, &["--filter-program", program.to_str().unwrap()], 3);
+}
+
 #[test]
 fn a_flood_is_analysed_or_counted_as_dropped() {
-    inside("drops::a_flood_is_analysed_or_counted_as_dropped", || flood(&[], FLOOD.into()));
+    inside("drops::a_flood_is_analysed_or_counted_as_dropped", || flood(1, &[], 1));
+}
+
+#[test]
+fn a_flood_of_three_rings_is_analysed_or_counted_as_dropped() {
+    inside("drops::a_flood_of_three_rings_is_analysed_or_counted_as_dropped", || flood(3, &[], 1));
 }
 
 #[test]
 fn a_filter_keeps_what_it_refuses_out_of_the_counts() {
-    inside("drops::a_filter_keeps_what_it_refuses_out_of_the_counts", || {
-        let folder = Folder::new();
-        // UDP over IPv4.
-        let program = "6\n40 0 0 12\n21 0 3 2048\n48 0 0 23\n21 0 1 17\n6 0 0 262144\n6 0 0 0\n";
-        let program = folder.file("udp.bpf", program);
-        flood(&["--filter-program", program.to_str().unwrap()], u64::from(FLOOD / 3));
-    });
+    inside("drops::a_filter_keeps_what_it_refuses_out_of_the_counts", || flood_with_a_filter(1));
+}
+
+#[test]
+fn a_filter_of_three_rings_keeps_what_it_refuses_out_of_the_counts() {
+    inside("drops::a_filter_of_three_rings_keeps_what_it_refuses_out_of_the_counts", || flood_with_a_filter(3));
 }
 
 /// What comes while it ends was either captured, and is analysed, or was not.
+fn end_in_the_middle(rings: u16) {
+    let folder = Folder::new();
+    let (eve, tee) = (folder.path("eve.json"), folder.path("tee.pcapng"));
+    pair(0);
+    let count = rings.to_string();
+    let outputs = ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
+    let live = Live::start(0, outputs.into_iter().chain(["--rings", &count]));
+    let end = || {
+        live.wait_until_received(5000);
+        live.signal(Signal::INT);
+        live.finish()
+    };
+    let (_, outcome) = under_load(0, |sender, number| sender.send(&query_of(1 + number % 3, number)), end);
+    // Also the end by Ctrl-C is one that was wanted.
+    let report = outcome.code(0).json();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let received = number(&report["capture"]["kernel_packets"]);
+    assert_eq!(number(&report["packets"]) + number(&report["capture"]["kernel_drops"]), received, "{report}");
+    assert!(received >= 5000);
+    let expected = replay(&[tee], &folder.path("replay.json"), &["--tunnels=off"]);
+    match rings {
+        1 => assert_same(&events(&eve), &expected, "up to the end"),
+        _ => assert_same(&of_rings(&events(&eve)), &of_rings(&expected), "up to the end"),
+    }
+}
+
 #[test]
 fn an_end_in_the_middle_of_a_flood_leaves_nothing_out() {
-    inside("drops::an_end_in_the_middle_of_a_flood_leaves_nothing_out", || {
-        let folder = Folder::new();
-        let (eve, tee) = (folder.path("eve.json"), folder.path("tee.pcapng"));
-        pair(0);
-        let live = Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()]);
-        let end = || {
-            live.wait_until_received(5000);
-            live.signal(Signal::INT);
-            live.finish()
-        };
-        let (_, outcome) = under_load(0, |sender, number| sender.send(&query(number)), end);
-        // Also the end by Ctrl-C is one that was wanted.
-        let report = outcome.code(0).json();
-        let number = |value: &serde_json::Value| value.as_u64().unwrap();
-        let received = number(&report["capture"]["kernel_packets"]);
-        assert_eq!(number(&report["packets"]) + number(&report["capture"]["kernel_drops"]), received, "{report}");
-        assert!(received >= 5000);
-        assert_same(&events(&eve), &replay(&[tee], &folder.path("replay.json"), &[]), "up to the end");
-    });
+    inside("drops::an_end_in_the_middle_of_a_flood_leaves_nothing_out", || end_in_the_middle(1));
+}
+
+#[test]
+fn an_end_of_three_rings_in_the_middle_of_a_flood_leaves_nothing_out() {
+    inside("drops::an_end_of_three_rings_in_the_middle_of_a_flood_leaves_nothing_out", || end_in_the_middle(3));
 }

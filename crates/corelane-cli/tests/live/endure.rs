@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use crate::net::{Sender, inside, ip};
 use crate::support::{
-    Folder, Live, Outcome, assert_same, corelane, events, labelled, pair, query, replay, sample, sending, stats,
-    under_load, wait_for,
+    Folder, Live, Outcome, assert_same, corelane, events, labelled, of_rings, pair, query, query_of, replay, sample,
+    sending, stats, under_load, wait_for,
 };
 
 const UP: &str = "the interface is up";
@@ -81,45 +81,60 @@ fn without_its_interface_it_can_be_ended() {
 
 const ROTATIONS: usize = 100;
 
+/// Rotates again and again under load, with rings.
+fn rotations(rings: u16) {
+    let folder = Folder::new();
+    let (eve, tee) = (folder.path("eve.json"), folder.path("tee.pcapng"));
+    pair(0);
+    let count = rings.to_string();
+    let outputs = ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
+    let live = Live::start(0, outputs.into_iter().chain(["--rings", &count]));
+    let (mut eves, mut tees) = (Vec::<PathBuf>::new(), Vec::new());
+    let load = |sender: &Sender, call: u32| {
+        (10 * call..10 * call + 10).for_each(|number| sender.send(&query_of(1 + number % 3, number)));
+        thread::sleep(Duration::from_millis(2));
+    };
+    let (calls, ()) = under_load(0, load, || {
+        for rotation in 0..ROTATIONS {
+            for (path, all) in [(&eve, &mut eves), (&tee, &mut tees)] {
+                let old = folder.path(&format!("{}.{rotation}", path.file_name().unwrap().to_str().unwrap()));
+                std::fs::rename(path, &old).unwrap();
+                all.push(old);
+            }
+            live.signal(Signal::HUP);
+            wait_for("new files", || (eve.exists() && tee.exists()).then_some(()));
+        }
+    });
+    let sent = 10 * calls;
+    live.wait_until_received(sent as usize);
+    let outcome = live.stop().code(0).silent();
+    assert_eq!(outcome.json()["packets"], sent, "{outcome:?}");
+    eves.push(eve);
+    tees.push(tee);
+    let found: Vec<String> = eves.iter().flat_map(|path| events(path)).collect();
+    assert!(found.len() >= sent as usize, "{} events of {sent} queries", found.len());
+    for analyzers in ["0", "2"] {
+        let options = ["--analyzers", analyzers, "--tunnels=off"];
+        let expected = replay(&tees, &folder.path("replay.json"), &options);
+        let what = format!("{rings} rings, {analyzers} analyzers");
+        match rings {
+            1 => assert_same(&found, &expected, &what),
+            _ => assert_same(&of_rings(&found), &of_rings(&expected), &what),
+        }
+    }
+    // Each part is a capture of its own.
+    let alone = replay(&tees[50..51], &folder.path("replay.json"), &[]);
+    assert!(!alone.is_empty() && alone.len() < found.len());
+}
+
 #[test]
 fn a_hundred_rotations_under_load_lose_and_tear_nothing() {
-    inside("endure::a_hundred_rotations_under_load_lose_and_tear_nothing", || {
-        let folder = Folder::new();
-        let (eve, tee) = (folder.path("eve.json"), folder.path("tee.pcapng"));
-        pair(0);
-        let live = Live::start(0, ["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()]);
-        let (mut eves, mut tees) = (Vec::<PathBuf>::new(), Vec::new());
-        let load = |sender: &Sender, call: u32| {
-            (10 * call..10 * call + 10).for_each(|number| sender.send(&query(number)));
-            thread::sleep(Duration::from_millis(2));
-        };
-        let (calls, ()) = under_load(0, load, || {
-            for rotation in 0..ROTATIONS {
-                for (path, all) in [(&eve, &mut eves), (&tee, &mut tees)] {
-                    let old = folder.path(&format!("{}.{rotation}", path.file_name().unwrap().to_str().unwrap()));
-                    std::fs::rename(path, &old).unwrap();
-                    all.push(old);
-                }
-                live.signal(Signal::HUP);
-                wait_for("new files", || (eve.exists() && tee.exists()).then_some(()));
-            }
-        });
-        let sent = 10 * calls;
-        live.wait_until_received(sent as usize);
-        let outcome = live.stop().code(0).silent();
-        assert_eq!(outcome.json()["packets"], sent, "{outcome:?}");
-        eves.push(eve);
-        tees.push(tee);
-        let found: Vec<String> = eves.iter().flat_map(|path| events(path)).collect();
-        assert!(found.len() >= sent as usize, "{} events of {sent} queries", found.len());
-        for analyzers in ["0", "2"] {
-            let expected = replay(&tees, &folder.path("replay.json"), &["--analyzers", analyzers]);
-            assert_same(&found, &expected, &format!("{analyzers} analyzers"));
-        }
-        // Each part is a capture of its own.
-        let alone = replay(&tees[50..51], &folder.path("replay.json"), &[]);
-        assert!(!alone.is_empty() && alone.len() < found.len());
-    });
+    inside("endure::a_hundred_rotations_under_load_lose_and_tear_nothing", || rotations(1));
+}
+
+#[test]
+fn a_hundred_rotations_of_three_rings_under_load_lose_and_tear_nothing() {
+    inside("endure::a_hundred_rotations_of_three_rings_under_load_lose_and_tear_nothing", || rotations(3));
 }
 
 /// Parts without packets are captures too, and the last one says when the capture ended.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::exposition::{Samples, parse_metrics};
 use crate::net::{PATIENCE, Sender, inside, skip};
-use crate::support::{Folder, Live, labelled, pair, query, sample, segment, under_load};
+use crate::support::{
+    Folder, Live, labelled, pair, query, query_of, sample, segment, sending, stats, under_load, wait_for,
+};
 
 /// Fails if a counter has fallen or is gone.
 #[track_caller]
@@ -62,6 +64,28 @@ fn scrapes_under_load_are_sound_and_counters_never_fall() {
         assert!(last <= now && last > now - 60.0, "{last} at {now}");
         let report = live.stop().code(0).json();
         assert_eq!(report["packets"], sent);
+    });
+}
+
+/// Each of three rings has its turn to be the only one with packets.
+#[test]
+fn numbers_come_whichever_ring_has_packets() {
+    inside("metrics::numbers_come_whichever_ring_has_packets", || {
+        for host in [1, 2, 3] {
+            let folder = Folder::new();
+            let eve = folder.path("eve.json");
+            pair(host as u16);
+            let options = ["--rings", "3", "--stats-interval", "1s", "--eve", eve.to_str().unwrap()];
+            let live = Live::start(host as u16, options);
+            sending(host as u16, |sender| (0..10).for_each(|number| sender.send(&query_of(host, number))));
+            let bytes = 10.0 * query_of(host, 0).len() as f64;
+            wait_for("its bytes", || (sample(&live.scrape(), "bytes_total") == bytes).then_some(()));
+            assert_eq!(labelled(&live.scrape(), "events_total", "dns"), 10.0);
+            let whole = || stats(&eve).into_iter().find(|stats| stats["decoder"]["pkts"] == 10);
+            let stats = wait_for("statistics", whole);
+            assert_eq!(stats["capture"]["kernel_packets"], 10, "{stats}");
+            live.stop().code(0).silent();
+        }
     });
 }
 

@@ -1,15 +1,18 @@
 //! Promise 1: an interface and the copy of what it saw give the same events, byte for byte, but for those that count
-//! the capture itself.
+//! the capture itself. Of several rings the order, the numbers of packets and the names of flows are others, and they
+//! open no tunnels.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use corelane_net::capture::{Options, Reader};
+use rustix::process::Signal;
 
 use crate::net::{inside, skip};
-use crate::support::{Folder, Live, assert_same, events, pair, query, replay, segment, sending, wait_for};
+use crate::support::{Folder, Live, assert_same, events, of_rings, pair, query, replay, segment, sending, wait_for};
 
 /// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
 const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
@@ -57,13 +60,29 @@ fn pauses(frames: &[Frame]) -> Duration {
     frames.iter().map(|(pause, _)| *pause).sum()
 }
 
-/// What is sent on which pair, and with how many analyzers it is then replayed.
-fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], replays: &[usize]) {
+/// With how many analyzers the copy of a capture with this number, from so many rings, is replayed.
+type Replays<'a> = dyn Fn(usize, u16) -> Vec<usize> + Sync + 'a;
+
+/// Sends a capture to programs on a pair, one for each of these numbers of rings. Says how many of them brought events
+/// in another way than one ring does.
+fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16], replays: &Replays<'_>) -> usize {
     let folder = Folder::new();
-    let (eve, tee) = (folder.path("live.json"), folder.path("tee.pcapng"));
     let analyzers = (number % 5).to_string();
-    let (eve_text, tee_text) = (eve.to_str().unwrap(), tee.to_str().unwrap());
-    let live = Live::start(lane, ["--eve", eve_text, "--write", tee_text, "--analyzers", analyzers.as_str()]);
+    let runs: Vec<_> = (0..)
+        .zip(rings)
+        .map(|(others, &rings)| {
+            let (eve, tee) = (folder.path(&format!("live-{rings}.json")), folder.path(&format!("tee-{rings}.pcapng")));
+            let count = rings.to_string();
+            let mut arguments = vec!["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
+            arguments.extend(["--analyzers", &analyzers, "--rings", &count]);
+            if rings > 1 {
+                // Many programs run at a time, and rings are memory of the kernel's.
+                arguments.extend(["--ring-size", "16M"]);
+            }
+            let live = Live::start_beside(others, lane, arguments);
+            (rings, live, eve, tee)
+        })
+        .collect();
     sending(lane, |sender| {
         for (pause, frame) in frames {
             if !pause.is_zero() {
@@ -72,34 +91,58 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], replays: &[us
             sender.send(frame);
         }
     });
-    live.wait_until_received(frames.len());
-    let outcome = live.stop().code(0).silent();
-    let report = outcome.json();
-    assert_eq!(report["packets"], frames.len(), "{name}: {report}");
-    assert_eq!(report["capture"]["kernel_packets"], frames.len(), "{name}: {report}");
-    let found = events(&eve);
-    let copied = std::slice::from_ref(&tee);
-    for analyzers in replays {
-        let expected = replay(copied, &folder.path("replay.json"), &["--analyzers", &analyzers.to_string()]);
-        assert_same(&found, &expected, &format!("{name}, {analyzers} analyzers"));
+    for (_, live, ..) in &runs {
+        live.wait_until_received(frames.len());
+        live.signal(Signal::TERM);
     }
+    let mut rearranged = 0;
+    for (rings, live, eve, tee) in runs {
+        let report = live.finish().code(0).silent().json();
+        assert_eq!(report["packets"], frames.len(), "{name}, {rings} rings: {report}");
+        assert_eq!(report["capture"]["kernel_packets"], frames.len(), "{name}, {rings} rings: {report}");
+        let (found, mut differs) = (events(&eve), false);
+        for analyzers in replays(number, rings) {
+            let what = format!("{name}, {rings} rings, {analyzers} analyzers");
+            let analyzers = analyzers.to_string();
+            let mut options = vec!["--analyzers", &analyzers];
+            if rings > 1 {
+                options.push("--tunnels=off");
+            }
+            let expected = replay(std::slice::from_ref(&tee), &folder.path("replay.json"), &options);
+            match rings {
+                1 => assert_same(&found, &expected, &what),
+                _ => assert_same(&of_rings(&found), &of_rings(&expected), &what),
+            }
+            differs |= found != expected;
+        }
+        rearranged += usize::from(differs);
+    }
+    rearranged
 }
 
-/// Sends captures, several at a time.
-fn compare_all(captures: &[(PathBuf, Vec<Frame>)], lanes: u16, replays: impl Fn(usize) -> Vec<usize> + Sync) {
-    let next = Mutex::new(captures.iter().enumerate());
+/// Sends captures, several at a time. The capture of a number goes to programs with these numbers of rings. Says how
+/// many of the programs brought events in another way than one ring does.
+fn compare_all(
+    captures: &[(PathBuf, Vec<Frame>)],
+    lanes: u16,
+    rings: impl Fn(usize) -> Vec<u16> + Sync,
+    replays: &Replays<'_>,
+) -> usize {
+    let (next, rearranged) = (Mutex::new(captures.iter().enumerate()), AtomicUsize::new(0));
     thread::scope(|scope| {
         for lane in 0..lanes {
-            let (next, replays) = (&next, &replays);
+            let (next, rearranged, rings) = (&next, &rearranged, &rings);
             scope.spawn(move || {
                 pair(lane);
                 loop {
                     let Some((number, (path, frames))) = next.lock().unwrap().next() else { return };
-                    compare(lane, number, &path.display().to_string(), frames, &replays(number));
+                    let name = path.display().to_string();
+                    rearranged.fetch_add(compare(lane, number, &name, frames, &rings(number), replays), Relaxed);
                 }
             });
         }
     });
+    rearranged.into_inner()
 }
 
 #[test]
@@ -107,10 +150,19 @@ fn captures_sent_at_once_give_the_events_of_their_copy() {
     inside("same::captures_sent_at_once_give_the_events_of_their_copy", || {
         let Some(mut captures) = captures() else { return };
         captures.iter_mut().flat_map(|(_, frames)| frames).for_each(|(pause, _)| *pause = Duration::ZERO);
-        // Every capture with two numbers of analyzers besides that of the live run. All five are left to the ignored
-        // test, and so are pauses that sum up to more than seconds.
-        compare_all(&captures, 3, |number| vec![(number + 2) % 5, (number + 3) % 5]);
+        // Every capture with one ring and with two or three. Of one ring with two numbers of analyzers besides that of
+        // the live run. All five are left to the ignored test, and so are pauses that sum up to more than seconds.
+        let rearranged = compare_all(&captures, 3, one_and_several, &|number, rings| match rings {
+            1 => vec![(number + 2) % 5, (number + 3) % 5],
+            _ => vec![(number + 1) % 5],
+        });
+        assert!(rearranged >= 5, "only {rearranged} captures came to more than one ring");
     });
+}
+
+/// One ring, and by turns two or three.
+fn one_and_several(number: usize) -> Vec<u16> {
+    vec![1, if number.is_multiple_of(2) { 2 } else { 3 }]
 }
 
 #[test]
@@ -121,11 +173,15 @@ fn captures_with_pauses_give_the_events_of_their_copy() {
             .retain(|(_, frames)| (Duration::from_millis(300)..Duration::from_millis(8500)).contains(&pauses(frames)));
         assert!(captures.len() >= 5, "{}", captures.len());
         let lanes = captures.len() as u16;
-        compare_all(&captures, lanes, |number| vec![(number + 1) % 5, (number + 4) % 5]);
+        compare_all(&captures, lanes, one_and_several, &|number, rings| match rings {
+            1 => vec![(number + 1) % 5, (number + 4) % 5],
+            _ => vec![(number + 2) % 5],
+        });
     });
 }
 
-/// Takes four minutes: the pauses of each capture, up to three minutes of them, and all numbers of analyzers.
+/// Takes four minutes: the pauses of each capture, up to three minutes of them, one to three rings, and all numbers of
+/// analyzers.
 #[test]
 #[ignore = "takes four minutes"]
 fn all_captures_with_all_their_pauses() {
@@ -139,7 +195,7 @@ fn all_captures_with_all_their_pauses() {
             }
         }
         let lanes = captures.len() as u16;
-        compare_all(&captures, lanes, |_| (0..5).collect());
+        compare_all(&captures, lanes, |_| vec![1, 2, 3], &|_, _| (0..5).collect());
     });
 }
 

@@ -74,10 +74,15 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Analyses captures as an interface would; the events but `stats`, which count the capture itself.
+/// Analyses captures as an interface would, with tunnels unless it is said; the events but `stats`, which count the
+/// capture itself.
 #[track_caller]
 pub(crate) fn replay(tees: &[PathBuf], eve: &Path, options: &[&str]) -> Vec<String> {
-    let mut command = corelane(["monitor", "--quiet", "--continuous", "--tunnels", "--memory-limit", "1G", "--eve"]);
+    let mut command = corelane(["monitor", "--quiet", "--continuous", "--memory-limit", "1G"]);
+    if !options.contains(&"--tunnels=off") {
+        command.arg("--tunnels");
+    }
+    command.arg("--eve");
     run(command.arg(eve).args(options).args(tees)).code(0).silent();
     let found = events(eve);
     std::fs::remove_file(eve).unwrap();
@@ -90,6 +95,23 @@ pub(crate) fn events(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert!(text.is_empty() || text.ends_with('\n'), "{} is torn", path.display());
     text.lines().filter(|line| !line.contains("\"event_type\":\"stats\"")).map(str::to_owned).collect()
+}
+
+/// The events of several rings, and of one that is compared with them: without what may differ, in an order of their
+/// own. All else stays as it was written.
+#[track_caller]
+pub(crate) fn of_rings(events: &[String]) -> Vec<String> {
+    let mut events: Vec<_> = events.iter().map(|event| without(&without(event, "flow_id"), "pcap_cnt")).collect();
+    events.sort_unstable();
+    events
+}
+
+/// The line without a number of this name, if it has one.
+fn without(line: &str, name: &str) -> String {
+    let Some((before, behind)) = line.split_once(&format!("\"{name}\":")) else { return line.to_owned() };
+    let (number, behind) = behind.split_once(',').expect("something follows");
+    assert!(number.parse::<u64>().is_ok(), "{name} {number}");
+    format!("{before}{behind}")
 }
 
 /// The `stats` events of a file.
@@ -167,8 +189,14 @@ impl Live {
     /// Starts it on `b{number}`, with a JSON report unless it is said, and waits until it captures.
     #[track_caller]
     pub(crate) fn start<'a>(number: u16, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::start_beside(0, number, arguments)
+    }
+
+    /// The same, where so many others of these are on the interface.
+    #[track_caller]
+    pub(crate) fn start_beside<'a>(others: u16, number: u16, arguments: impl IntoIterator<Item = &'a str>) -> Self {
         let arguments: Vec<_> = arguments.into_iter().collect();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9100 + number));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9100 + 100 * others + number));
         let interface = format!("b{number}");
         let mut command = corelane(["monitor", "--quiet", "-i", &interface, "--metrics", &address.to_string()]);
         if !arguments.contains(&"--format") {
@@ -352,6 +380,11 @@ pub(crate) fn ipv4(source: u32, destination: u32, protocol: u8, payload: &[u8]) 
 
 /// A query of DNS for a name with this number. Each is an event of its own.
 pub(crate) fn query(number: u32) -> Vec<u8> {
+    query_of(1, number)
+}
+
+/// The same, of the host 10.0.0.`host`.
+pub(crate) fn query_of(host: u32, number: u32) -> Vec<u8> {
     let name = format!("{number:08}");
     let mut message = vec![(number >> 8) as u8, number as u8, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, name.len() as u8];
     message.extend(name.as_bytes());
@@ -362,7 +395,7 @@ pub(crate) fn query(number: u32) -> Vec<u8> {
     datagram.extend((8 + message.len() as u16).to_be_bytes());
     datagram.extend([0, 0]);
     datagram.extend(message);
-    ipv4(0x0a00_0001, 0x0a00_0002, 17, &datagram)
+    ipv4(0x0a00_0000 + host, 0x0a00_0002, 17, &datagram)
 }
 
 /// A TCP segment without payload: a SYN, or what follows one. One with an ACK acknowledges a SYN of the other end.
