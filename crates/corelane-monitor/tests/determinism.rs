@@ -4,9 +4,11 @@ use corelane_monitor::{Counting, Plan, Progress, QueueKind, Settings, Sharing, r
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::fs;
-use std::io::Write;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+
+#[path = "../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
+use captures_folder::captures;
 
 const ANALYZERS: [usize; 6] = [0, 1, 2, 3, 7, 16];
 const CAPACITIES: [usize; 3] = [2, 64, 2048];
@@ -14,19 +16,6 @@ const CAPACITIES: [usize; 3] = [2, 64, 2048];
 const PLANS: usize = ANALYZERS.len() * QueueKind::ALL.len() * CAPACITIES.len();
 /// Captures up to this size go through every plan.
 const SMALL: usize = 1 << 20;
-
-/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
-fn captures() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    if folder.join("expected-portscans.jsonl").is_file() {
-        return Some(folder);
-    }
-    // Not through `eprintln!`, which a passing test swallows.
-    let _ = writeln!(std::io::stderr(), "SKIPPED: no captures in {} (set CORELANE_CAPTURES)", folder.display());
-    None
-}
 
 /// The JSON report, and all that the summary shows.
 fn report(capture: &[u8], plan: &Plan) -> (String, String) {

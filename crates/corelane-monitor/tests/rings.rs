@@ -10,10 +10,12 @@ use corelane_net::synth::{self, Config, Conversations, Generator};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+
+#[path = "../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 
 type Owned = (u64, u32, LinkType, Vec<u8>);
 
@@ -108,13 +110,9 @@ fn frames(mut next: impl FnMut(&mut Vec<Owned>) -> bool) -> Vec<Owned> {
 
 #[test]
 fn captures_are_told_alike_by_any_number_of_rings() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        eprintln!("SKIPPED: no captures in {}", folder.display());
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
+    let Some(folder) = captures_folder::captures() else { return };
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
         let Ok(mut reader) = Reader::open(&path, &Options::default()) else { continue };
         let records = frames(|records| {
             let keep = |record: Record<'_>| {

@@ -91,7 +91,7 @@ fn not_a_capture() {
     let folder = Folder::new();
     unreadable(&folder.file("notes.txt", b"dear diary, today"), "is not a pcap or pcapng capture");
     unreadable(&folder.file("short", b"ab"), "is not a pcap or pcapng capture");
-    unreadable(&folder.file("packed", &gzip(b"dear diary")), "is not a pcap or pcapng capture");
+    unreadable(&folder.file("packed", gzip(b"dear diary")), "is not a pcap or pcapng capture");
     unreadable(&folder.file("header", &Pcap::new(100, 1).0[..20]), "20 of 24 bytes");
 }
 
@@ -101,7 +101,7 @@ fn an_unknown_link_type() {
     let bytes = Pcap::new(100, 147).record(1, 40, &syn(1)).0;
     unreadable(&folder.file("usb.pcap", &bytes), "link type 147");
     let interface = block(1, &[147, 0, 0, 0, 0, 0, 0, 0]);
-    unreadable(&folder.file("usb.pcapng", &[section(), interface].concat()), "link type 147");
+    unreadable(&folder.file("usb.pcapng", [section(), interface].concat()), "link type 147");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_pcapng_without_an_interface() {
     let folder = Folder::new();
     // However many there are, in however many sections.
     let part = [section(), interface, packet(7), packet(0), packet(7)].concat();
-    let outcome = monitor(&[&folder.file("many", &part.repeat(5))], &[]).code(1);
+    let outcome = monitor(&[&folder.file("many", part.repeat(5))], &[]).code(1);
     assert_eq!(outcome.packets(), 5);
     let lines: Vec<_> = outcome.stderr.lines().collect();
     assert!(lines.len() == 2 && lines[1].contains("10 records were skipped"), "{lines:?}");

@@ -67,7 +67,7 @@ fn capture(packets: Vec<(bool, u8, Vec<u8>)>) -> Vec<u8> {
 }
 
 fn file(folder: &Folder) -> PathBuf {
-    folder.file("talk.pcap", &conversations())
+    folder.file("talk.pcap", conversations())
 }
 
 fn events(text: &str) -> Vec<Value> {
@@ -94,7 +94,7 @@ fn tunnelled(capture: &[u8]) -> Vec<u8> {
 #[test]
 fn tunnels_are_opened_for_events_unless_they_are_not_wanted() {
     let folder = Folder::new();
-    let file = folder.file("tunnel.pcap", &tunnelled(&conversations()));
+    let file = folder.file("tunnel.pcap", tunnelled(&conversations()));
     let of = |options: &[&str]| run(corelane(["monitor"]).args(options).arg(&file)).code(0).silent().stdout;
     let opened = events(&of(&["--eve", "-"]));
     let types: Vec<&str> = opened.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
@@ -145,7 +145,7 @@ fn quic_is_told_by_its_hello() {
     let hello = [&[6, 0, content.len() as u8], &content[..], &[0; 1100]].concat();
     let packet = initial(1, b"original", true, [b"original", b""], b"", 0, &hello);
     let folder = Folder::new();
-    let file = folder.file("quic.pcap", &capture(vec![(true, 17, datagram(40_002, 443, &packet))]));
+    let file = folder.file("quic.pcap", capture(vec![(true, 17, datagram(40_002, 443, &packet))]));
     let outcome = run(corelane(["monitor", "--eve", "-", "--eve-types", "quic,tls,flow,stats"]).arg(&file));
     let events = events(&outcome.code(0).silent().stdout);
     let types: Vec<&str> = events.iter().map(|event| event["event_type"].as_str().unwrap()).collect();

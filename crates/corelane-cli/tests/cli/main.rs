@@ -1,12 +1,16 @@
 //! The binary as users run it.
 
 mod bad_input;
+#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 mod commands;
 mod events;
 mod files;
 mod interrupt;
 mod output;
 mod plans;
+#[path = "../support/program.rs"]
+mod program;
 #[cfg(target_os = "linux")]
 mod service;
 mod support;

@@ -1,44 +1,15 @@
-//! Running the binary, never longer than a while, and captures to run it on.
+//! Runs of the binary, and captures to run it on.
 
 use corelane_net::synth::{self, Config};
-use std::ffi::OsStr;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
-/// Nothing here takes seconds; a busy machine may make many of few.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use crate::captures_folder::captures;
+pub(crate) use crate::program::{Folder, Outcome, corelane, finish, run, wait};
 
-/// `CORELANE_TEST_PATIENCE` times as long where code runs slowly, as for the tests of the queues.
-fn limit() -> Duration {
-    let patience = std::env::var("CORELANE_TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
-    LIMIT * patience
-}
-
-/// The binary with these arguments, nothing on its standard input, all its output kept.
-pub(crate) fn corelane<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelane"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-/// Runs it to its end, which it has to reach by itself and without a panic.
-#[track_caller]
-pub(crate) fn run(command: &mut Command) -> Outcome {
-    finish(command.spawn().expect("the binary starts"))
-}
-
-/// The same with something on its standard input, which is closed then.
+/// Runs it to its end with something on its standard input, which is closed then.
 #[track_caller]
 pub(crate) fn run_with_stdin(command: &mut Command, input: &[u8]) -> Outcome {
     let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary starts");
@@ -50,75 +21,7 @@ pub(crate) fn run_with_stdin(command: &mut Command, input: &[u8]) -> Outcome {
     })
 }
 
-/// Waits for the end of a run. One that takes too long is killed and fails the test.
-#[track_caller]
-pub(crate) fn finish(mut child: Child) -> Outcome {
-    let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
-    let code = wait(&mut child).code();
-    let text = |thread: thread::JoinHandle<Vec<u8>>| String::from_utf8(thread.join().unwrap()).expect("UTF-8");
-    let outcome = Outcome { code, stdout: text(stdout), stderr: text(stderr) };
-    assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");
-    outcome
-}
-
-#[track_caller]
-pub(crate) fn wait(child: &mut Child) -> std::process::ExitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("a child to wait for") {
-            return status;
-        }
-        if start.elapsed() > limit() {
-            let _ = child.kill();
-            panic!("still running after {:?}", limit());
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn collect(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        bytes
-    })
-}
-
 impl Outcome {
-    /// Ended with this code.
-    #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-
-    /// Said nothing beside its output.
-    #[track_caller]
-    pub(crate) fn silent(self) -> Self {
-        assert_eq!(self.stderr, "", "{self:?}");
-        self
-    }
-
-    /// Said one line, with these parts.
-    #[track_caller]
-    pub(crate) fn one_line(self, parts: &[&str]) -> Self {
-        let lines: Vec<_> = self.stderr.lines().collect();
-        assert!(lines.len() == 1 && lines[0].starts_with("corelane: "), "{self:?}");
-        for part in parts {
-            assert!(lines[0].contains(part), "{part:?} is not in {self:?}");
-        }
-        self
-    }
-
-    /// The JSON report, which has to be the whole output.
-    #[track_caller]
-    pub(crate) fn json(&self) -> serde_json::Value {
-        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
     #[track_caller]
     pub(crate) fn packets(&self) -> u64 {
         self.json()["packets"].as_u64().expect("a number of packets")
@@ -139,18 +42,6 @@ pub(crate) const WAYS: [&[&str]; 5] = [
     &["--preload", "--analyzers", "2"],
     &["--mmap", "--analyzers", "1"],
 ];
-
-/// The folder of captures, or `None` after saying that the test is skipped.
-pub(crate) fn captures() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    if folder.join("expected-portscans.jsonl").is_file() {
-        return Some(folder);
-    }
-    skipped(&format!("no captures in {}; set CORELANE_CAPTURES to test with them", folder.display()));
-    None
-}
 
 /// Not through `eprintln!`, which a passing test swallows.
 pub(crate) fn skipped(why: &str) {
@@ -174,25 +65,6 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(bytes).unwrap();
     packer.finish().unwrap()
-}
-
-/// A folder that is gone after the test.
-pub(crate) struct Folder(tempfile::TempDir);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        Folder(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.path(name);
-        std::fs::write(&path, bytes).expect("a temporary file");
-        path
-    }
 }
 
 /// A pcap file by hand, little-endian, in microseconds.

@@ -32,7 +32,7 @@ fn a_copy_gives_the_events_of_what_was_copied() {
     let folder = Folder::new();
     let (capture, _) = generated(60_000);
     let plain = folder.file("a.pcap", &capture);
-    let packed = folder.file("a.pcap.gz", &gzip(&capture));
+    let packed = folder.file("a.pcap.gz", gzip(&capture));
     let copy = folder.path("copy.pcapng");
     let write = copy.to_str().unwrap();
     for (number, file) in [&plain, &packed].into_iter().enumerate() {

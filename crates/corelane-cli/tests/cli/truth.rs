@@ -109,7 +109,7 @@ fn several_files_are_one_capture() {
         at += 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize;
     }
     let first = folder.file("first.pcap", &capture[..at]);
-    let second = folder.file("second.pcap.gz", &gzip(&[&capture[..24], &capture[at..]].concat()));
+    let second = folder.file("second.pcap.gz", gzip(&[&capture[..24], &capture[at..]].concat()));
     for options in crate::support::WAYS {
         assert_eq!(monitor(&[&first, &second], options).code(0).silent().stdout, whole, "{options:?}");
     }
@@ -126,7 +126,7 @@ fn a_record_without_a_time_takes_the_last_one_of_the_file_before() {
     // A simple packet has only a length.
     let interface = block(1, &[101, 0, 0, 0, 0, 0, 0, 0]);
     let simple = block(3, &[&40_u32.to_le_bytes()[..], &syn(2)].concat());
-    let timeless = folder.file("timeless.pcapng", &[section(), interface, simple].concat());
+    let timeless = folder.file("timeless.pcapng", [section(), interface, simple].concat());
     for options in crate::support::WAYS {
         let summary = run(corelane(["monitor"]).args(options).args([&timed, &timeless])).code(0).silent().stdout;
         assert!(summary.contains("0.000 s  from 1970-01-01 00:16:40.000 UTC"), "{options:?}: {summary}");

@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod alerts;
+#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 mod drops;
 mod endure;
 mod errors;
@@ -14,5 +16,7 @@ mod metrics;
 #[path = "../../../corelane-net/tests/live/support.rs"]
 #[allow(dead_code, reason = "it is shared with the tests of the capture, which use all of it")]
 mod net;
+#[path = "../support/program.rs"]
+mod program;
 mod same;
 mod support;

@@ -11,7 +11,8 @@ use std::time::Duration;
 use corelane_net::capture::{Options, Reader};
 use rustix::process::Signal;
 
-use crate::net::{inside, skip};
+use crate::captures_folder;
+use crate::net::inside;
 use crate::support::{Folder, Live, assert_same, events, of_rings, pair, query, replay, segment, sending, wait_for};
 
 /// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
@@ -24,15 +25,15 @@ type Frame = (Duration, Vec<u8>);
 
 /// The captures whose link type is Ethernet, with their frames that can be sent.
 fn captures() -> Option<Vec<(PathBuf, Vec<Frame>)>> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    let Ok(files) = std::fs::read_dir(&folder) else {
-        skip(&format!("no captures in {}; set CORELANE_CAPTURES to test with them", folder.display()));
-        return None;
-    };
+    let found = frames(&captures_folder::captures()?);
+    assert!(found.len() > 20, "only {} captures of Ethernet", found.len());
+    Some(found)
+}
+
+/// The captures of a folder likewise.
+fn frames(folder: &Path) -> Vec<(PathBuf, Vec<Frame>)> {
     let mut found = Vec::new();
-    for path in files.map(|file| file.unwrap().path()) {
+    for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         if !path.is_file() || !path.to_str().is_some_and(|path| path.contains(".pcap")) {
             continue;
         }
@@ -52,8 +53,7 @@ fn captures() -> Option<Vec<(PathBuf, Vec<Frame>)>> {
         }
     }
     found.sort();
-    assert!(found.len() > 20, "only {} captures of Ethernet", found.len());
-    Some(found)
+    found
 }
 
 fn pauses(frames: &[Frame]) -> Duration {

@@ -1,10 +1,9 @@
 //! The program on an interface, what it says meanwhile, and frames for it.
 
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -14,65 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::exposition::{Samples, parse_metrics};
 use crate::net::{PATIENCE, Sender, frame, ip, quiet};
+pub(crate) use crate::program::{Folder, Outcome, corelane, run};
 
 /// Between two looks at what is waited for.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// The program with these arguments, nothing on its standard input, all its output kept.
-pub(crate) fn corelane<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelane"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Outcome {
-    #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        assert!(!self.stderr.contains("panicked"), "{self:?}");
-        self
-    }
-
-    /// Said nothing beside its output.
-    #[track_caller]
-    pub(crate) fn silent(self) -> Self {
-        assert_eq!(self.stderr, "", "{self:?}");
-        self
-    }
-
-    /// Said one line, with these parts.
-    #[track_caller]
-    pub(crate) fn one_line(self, parts: &[&str]) -> Self {
-        let lines: Vec<_> = self.stderr.lines().collect();
-        assert!(lines.len() == 1 && lines[0].starts_with("corelane: "), "{self:?}");
-        for part in parts {
-            assert!(lines[0].contains(part), "{part:?} is not in {self:?}");
-        }
-        self
-    }
-
-    /// The JSON report, which is the whole output.
-    #[track_caller]
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-/// Runs to the end.
-#[track_caller]
-pub(crate) fn run(command: &mut Command) -> Outcome {
-    let output = command.output().expect("the program starts");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
 
 /// Analyses captures as an interface would, with tunnels unless it is said; the events but `stats`, which count the
 /// capture itself.
@@ -288,7 +232,7 @@ impl Live {
     pub(crate) fn finish(mut self) -> Outcome {
         let status = wait_for(&format!("its end; {}", self.said()), || self.child.try_wait().expect("a child"));
         let [stdout, stderr] = [self.stdout.take(), self.stderr.take()].map(|heard| heard.expect("once").all());
-        Outcome { code: status.code(), stdout, stderr }
+        Outcome::new(status.code(), stdout, stderr)
     }
 }
 
@@ -404,23 +348,4 @@ pub(crate) fn segment(source: u32, destination: u32, ports: [u16; 2], flags: u8)
     let (sequence, acknowledged) = (if flags & 0x02 == 0 { 2 } else { 1 }, if flags & 0x10 == 0 { 0 } else { 2 });
     header.extend([0, 0, 0, sequence, 0, 0, 0, acknowledged, 0x50, flags, 4, 0, 0, 0, 0, 0]);
     ipv4(source, destination, 6, &header)
-}
-
-/// A folder that is gone after the test.
-pub(crate) struct Folder(tempfile::TempDir);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        Folder(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        std::fs::write(&path, bytes).expect("a temporary file");
-        path
-    }
 }

@@ -1,5 +1,7 @@
 //! Analysis without an end, from outside: packets in, lines, scans and numbers out.
 
+#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 mod memory;
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]
 #[path = "../it/packets.rs"]

@@ -1,8 +1,9 @@
 //! The same output for any number of analyzers, any queue and any capacity.
 
+use crate::captures_folder::captures;
 use crate::packets::Capture;
 use crate::support::Watched;
-use crate::support::{Act, Case, Paced, captures, plan, plans, records};
+use crate::support::{Act, Case, Paced, plan, plans, records};
 use corelane_monitor::{Inspection, Plan, QueueKind, Source};
 use corelane_net::capture::Reader;
 use corelane_net::conversation::{LEAST_BYTES, Limits};

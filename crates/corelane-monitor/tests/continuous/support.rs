@@ -6,8 +6,6 @@ use corelane_monitor::{
 };
 use corelane_net::capture::{LinkType, Reader, Record};
 use std::convert::Infallible;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 /// What came out between lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,18 +191,4 @@ pub(crate) fn records(capture: Vec<u8>) -> (LinkType, Vec<(u64, Vec<u8>)>) {
     };
     reader.read(usize::MAX, keep).expect("a sound capture");
     (link, records)
-}
-
-/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
-pub(crate) fn captures() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    if folder.join("TRUTH.json").is_file() {
-        return Some(folder);
-    }
-    // Not by a macro, whose output the test harness would keep to itself.
-    let line = format!("SKIPPED: no TRUTH.json in {} (set CORELANE_CAPTURES)\n", folder.display());
-    io::stderr().write_all(line.as_bytes()).expect("standard error");
-    None
 }

@@ -1,6 +1,8 @@
 //! The second analysis from outside: captures in, events out.
 
 mod broken;
+#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 mod limits;
 mod numbers;
 mod order;

@@ -1,6 +1,7 @@
 //! The same bytes however the work is spread, evictions included; and the scan detector's report.
 
-use crate::support::{Run, captures, of, of_bytes, plan, query};
+use crate::captures_folder::captures;
+use crate::support::{Run, of, of_bytes, plan, query};
 use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings, Source, run_single};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};

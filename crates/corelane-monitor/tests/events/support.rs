@@ -3,8 +3,6 @@
 use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, Report, Settings, Source, inspect};
 use corelane_net::capture::Reader;
 use serde_json::Value;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 /// What a run gave.
 pub(crate) struct Run {
@@ -43,20 +41,6 @@ pub(crate) fn of_bytes(capture: &[u8], inspection: &Inspection, plan: &Plan) -> 
 
 pub(crate) fn plan(analyzers: usize, queue: QueueKind, capacity: usize) -> Plan {
     Plan { analyzers, queue, capacity, ..Plan::default() }
-}
-
-/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
-pub(crate) fn captures() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    if folder.join("TRUTH.json").is_file() {
-        return Some(folder);
-    }
-    // Not by a macro, whose output the test harness would keep to itself.
-    let line = format!("SKIPPED: no TRUTH.json in {} (set CORELANE_CAPTURES)\n", folder.display());
-    io::stderr().write_all(line.as_bytes()).expect("standard error");
-    None
 }
 
 /// A query for example.org, in UDP, from one host to this one.

@@ -1,6 +1,7 @@
 //! Real captures: the events against what tshark counted.
 
-use crate::support::{captures, of, plan};
+use crate::captures_folder::captures;
+use crate::support::{of, plan};
 use corelane_monitor::{Inspection, QueueKind};
 use corelane_net::capture::{Options, Reader};
 use serde_json::Value;

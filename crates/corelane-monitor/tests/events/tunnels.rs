@@ -1,6 +1,7 @@
 //! Tunnels: a capture wrapped in them gives the events of the bare one.
 
-use crate::support::{Run, captures, plan, query, with};
+use crate::captures_folder::captures;
+use crate::support::{Run, plan, query, with};
 use corelane_monitor::{Inspection, Progress, QueueKind, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::synth::Tunnel;

@@ -1,6 +1,7 @@
 //! Events of SSH, from captures and from hand-made packets, and of TLS behind STARTTLS.
 
-use crate::support::{captures, of, of_bytes, plan};
+use crate::captures_folder::captures;
+use crate::support::{of, of_bytes, plan};
 use corelane_monitor::{Inspection, QueueKind};
 use corelane_net::capture::{Options, Reader};
 use serde_json::{Value, json};

@@ -1,25 +1,11 @@
 //! Real captures, and made ones, with known truth.
 
+use crate::captures_folder::captures;
 use corelane_monitor::{Alert, Probe, ProbeScan, Progress, Report, Rule, Settings, run_single};
 use corelane_net::capture::{Options, Reader};
 use serde_json::Value;
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-/// The folder named by CORELANE_CAPTURES, else the one beside the workspace. Says so loudly if there is none.
-fn captures() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| workspace.join("../shared/captures"), |folder| workspace.join(folder));
-    if folder.join("expected-portscans.jsonl").is_file() {
-        return Some(folder);
-    }
-    // Not by a macro, whose output the test harness would keep to itself.
-    let line = format!("SKIPPED: no captures in {} (set CORELANE_CAPTURES)\n", folder.display());
-    io::stderr().write_all(line.as_bytes()).expect("standard error");
-    None
-}
+use std::path::Path;
 
 fn run(file: &Path, settings: &Settings) -> Report {
     let reader = Reader::open(file, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

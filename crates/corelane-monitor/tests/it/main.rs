@@ -1,6 +1,8 @@
 //! The analysis from outside: hand-made packets in, reports out.
 
 mod captures;
+#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+mod captures_folder;
 mod contract;
 mod equivalence;
 mod outputs;

@@ -1,5 +1,6 @@
 //! Real captures, with what others found in them.
 
+use crate::captures_folder::captures;
 use crate::properties::agree;
 use crate::support::*;
 use corelane_net::capture::{Options, Reader, Record};
@@ -9,20 +10,7 @@ use corelane_net::defrag::{self, Defragmenter};
 use etherparse::SlicedPacket;
 use etherparse::defrag::IpDefragPool;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-
-/// The folder of captures, or `None` after saying that the test is skipped.
-fn captures() -> Option<PathBuf> {
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"), PathBuf::from);
-    if folder.join("expected-portscans.jsonl").exists() {
-        return Some(folder);
-    }
-    use std::io::Write;
-    // Not through `eprintln!`, which a passing test swallows.
-    let _ = writeln!(std::io::stderr(), "SKIPPED: no captures in {}; set CORELANE_CAPTURES", folder.display());
-    None
-}
+use std::path::Path;
 
 fn read(path: &Path, mut each: impl FnMut(&Record<'_>)) {
     let Ok(mut reader) = Reader::open(path, &Options::default()) else { return };

@@ -3,6 +3,8 @@
 
 mod bounds;
 mod captures;
+#[path = "../support/captures_folder.rs"]
+mod captures_folder;
 mod defrag;
 mod properties;
 mod support;

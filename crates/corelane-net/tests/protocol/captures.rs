@@ -4,14 +4,15 @@
 //! `docs/protocols.md` has the same as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use corelane_net::capture::{Options, Reader};
 use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
 use corelane_net::decode::{Tunnel, datagram};
 use corelane_net::defrag;
 use corelane_net::protocol::{Carrier, Event, Session};
+
+use crate::captures_folder::captures;
 
 /// File, field, tshark's count, ours. The reasons are in `docs/protocols.md`.
 const DIFFERENT: &[(&str, &str, u64, u64)] = &[
@@ -160,21 +161,6 @@ fn ssh_connections_say_what_tshark_lists_and_what_it_overlooks() {
             assert!(has(client) || has(server), "{name}: {line}");
         }
     }
-}
-
-fn captures() -> Option<PathBuf> {
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"), PathBuf::from);
-    if folder.join("TRUTH.json").exists() {
-        return Some(folder);
-    }
-    // Not through `eprintln!`, which a passing test swallows.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: no TRUTH.json in {}; set CORELANE_CAPTURES to test with captures",
-        folder.display()
-    );
-    None
 }
 
 #[test]

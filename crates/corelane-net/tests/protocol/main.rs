@@ -1,6 +1,8 @@
 //! Protocols, from outside: by hand-made bytes, by generated ones, and by captures whose truth is known.
 
 mod captures;
+#[path = "../support/captures_folder.rs"]
+mod captures_folder;
 mod dns;
 mod http;
 mod identify;

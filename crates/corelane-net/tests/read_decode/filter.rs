@@ -10,7 +10,8 @@ use corelane_net::capture::write::PcapWriter;
 use corelane_net::capture::{LinkType, Reader};
 use proptest::prelude::*;
 
-use crate::support::{Owned, captures, is_installed, read_all};
+use crate::captures_folder::captures;
+use crate::support::{Owned, is_installed, read_all};
 
 /// A program that tcpdump printed.
 struct Program {

@@ -1,5 +1,7 @@
 //! Reading captures and decoding frames, from outside.
 
+#[path = "../support/captures_folder.rs"]
+mod captures_folder;
 mod damage;
 mod filter;
 mod frames;

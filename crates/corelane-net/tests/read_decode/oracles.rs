@@ -10,7 +10,8 @@ use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, PcapBlockOwned, PcapHeader};
 use proptest::prelude::*;
 
-use crate::support::{Order, Owned, Pcap, PcapNg, captures, read_all, samples};
+use crate::captures_folder::captures;
+use crate::support::{Order, Owned, Pcap, PcapNg, read_all, samples};
 
 #[derive(Clone, Copy)]
 struct Interface {

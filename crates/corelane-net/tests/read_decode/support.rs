@@ -1,26 +1,9 @@
 //! Captures made by hand, and what all tests do with them.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use corelane_net::capture::{ReadError, Reader, Record};
-
-/// The folder of captures, or `None` after saying that the test is skipped.
-pub(crate) fn captures() -> Option<PathBuf> {
-    let folder = std::env::var_os("CORELANE_CAPTURES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"), PathBuf::from);
-    if folder.join("expected-portscans.jsonl").exists() {
-        return Some(folder);
-    }
-    // Not through `eprintln!`, which a passing test swallows.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: no captures in {}; set CORELANE_CAPTURES to test with them",
-        folder.display()
-    );
-    None
-}
 
 /// Whether a program is there to compare with; says that the test skips it otherwise.
 pub(crate) fn is_installed(program: &str) -> bool {

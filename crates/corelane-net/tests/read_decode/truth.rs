@@ -6,7 +6,7 @@ use std::path::Path;
 use corelane_net::capture::{Options, ReadError, Reader};
 use corelane_net::decode::{Decoded, TCP, Transport, decode};
 
-use crate::support::captures;
+use crate::captures_folder::captures;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counters {
