@@ -13,10 +13,14 @@ mod errors;
 #[path = "../../src/metrics/tests/exposition.rs"]
 mod exposition;
 mod metrics;
+mod mutated;
 #[path = "../../../corelane-net/tests/live/support.rs"]
 #[allow(dead_code, reason = "it is shared with the tests of the capture, which use all of it")]
 mod net;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../../../corelane/tests/support/random.rs"]
+#[allow(dead_code, reason = "it is shared with the tests of the queues, which also pause")]
+mod random;
 mod same;
 mod support;

@@ -16,12 +16,12 @@ use crate::net::inside;
 use crate::support::{Folder, Live, assert_same, events, of_rings, pair, query, replay, segment, sending, wait_for};
 
 /// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
-const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
+pub(crate) const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
 /// What is left of a pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A frame, and the pause before it.
-type Frame = (Duration, Vec<u8>);
+pub(crate) type Frame = (Duration, Vec<u8>);
 
 /// The captures whose link type is Ethernet, with their frames that can be sent.
 fn captures() -> Option<Vec<(PathBuf, Vec<Frame>)>> {
@@ -31,7 +31,7 @@ fn captures() -> Option<Vec<(PathBuf, Vec<Frame>)>> {
 }
 
 /// The captures of a folder likewise.
-fn frames(folder: &Path) -> Vec<(PathBuf, Vec<Frame>)> {
+pub(crate) fn frames(folder: &Path) -> Vec<(PathBuf, Vec<Frame>)> {
     let mut found = Vec::new();
     for path in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         if !path.is_file() || !path.to_str().is_some_and(|path| path.contains(".pcap")) {

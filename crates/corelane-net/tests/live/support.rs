@@ -54,8 +54,12 @@ pub(crate) fn inside(name: &str, test: impl FnOnce()) {
         .expect("`unshare` was found");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("1 passed"), "{out}\n{err}");
-    for line in err.lines().filter(|line| line.starts_with("SKIPPED")) {
-        let _ = writeln!(io::stderr(), "{line}");
+    for line in err.lines() {
+        if line.starts_with("SKIPPED") {
+            let _ = writeln!(io::stderr(), "{line}");
+        } else {
+            eprintln!("{line}");
+        }
     }
 }
 
