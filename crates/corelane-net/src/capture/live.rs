@@ -49,6 +49,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::netdevice::index_to_name;
 use socket2::Socket;
 
 use self::block::{TAG, Tally, View};
@@ -528,7 +529,9 @@ impl Live {
                 if ring::address(&ring.socket).is_ok_and(|address| address.index != ring.index) {
                     self.gone = Some(Instant::now());
                     self.tell(News::Gone);
-                } else if let Ok(is_running) = ring::is_running(&ring.socket, &self.name)
+                } else if let Ok(name) = index_to_name(&ring.socket, ring.index.cast_unsigned())
+                    // The interface may have another name by now, and still be the one.
+                    && let Ok(is_running) = ring::is_running(&ring.socket, &name)
                     && is_running != self.is_running
                 {
                     self.is_running = is_running;

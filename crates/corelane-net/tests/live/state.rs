@@ -29,6 +29,22 @@ fn a_link_that_was_down_goes_on() {
 }
 
 #[test]
+fn an_interface_that_gets_another_name_goes_on() {
+    inside("state::an_interface_that_gets_another_name_goes_on", || {
+        pair();
+        let mut live = Live::open("b0", &options()).unwrap();
+        ip("link set b0 down");
+        assert!(matches!(news(&mut live), News::Down));
+        ip("link set b0 name c0");
+        ip("link set c0 up");
+        assert!(matches!(news(&mut live), News::Up));
+        Sender::new("a0").send(&ipv4(1, 2, 17, 3));
+        assert_eq!(number(&read(&mut live, 1)[0].data), 3);
+        assert_eq!(live.interface(), "b0");
+    });
+}
+
+#[test]
 fn an_interface_that_is_down_can_be_opened() {
     inside("state::an_interface_that_is_down_can_be_opened", || {
         pair();
