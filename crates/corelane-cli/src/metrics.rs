@@ -1,7 +1,8 @@
 //! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service.
 //!
-//! A thread of its own answers one request at a time from a copy of what the run said last: a scrape costs the run that
-//! copy, and a client costs others four seconds at most.
+//! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
+//! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds
+//! up others.
 
 use httparse::Status;
 use prometheus_client::collector::Collector;
@@ -9,11 +10,12 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,12 @@ const MOST_HEADERS: usize = 64;
 
 /// How long a client has to send its request, and as long again to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Clients at a time. A newer one takes the place of the oldest, which either says nothing or takes nothing.
+const MOST_CLIENTS: usize = 64;
+
+/// Bytes of a thread's stack that answers.
+const STACK: usize = 256 << 10;
 
 /// A run that says nothing for so long hangs.
 const STALE: Duration = Duration::from_secs(60);
@@ -334,30 +342,66 @@ impl Listener {
         })
     }
 
-    /// Starts the thread that answers, from what `source` returns at each request. `source` has to be quick.
+    /// Starts the thread that listens, and that starts one for each client. They answer by what `source` returns at
+    /// each request.
     ///
     /// # Errors
     ///
     /// The system's, if it gives no thread.
-    pub(crate) fn serve(self, source: impl Fn() -> Snapshot + Send + 'static) -> io::Result<Metrics> {
+    pub(crate) fn serve(self, source: impl Fn() -> Snapshot + Send + Sync + 'static) -> io::Result<Metrics> {
         let Listener { socket, address } = self;
-        let ending = Arc::new(AtomicBool::new(false));
+        let (ending, source) = (Arc::new(AtomicBool::new(false)), Arc::new(source));
         let is_ending = Arc::clone(&ending);
         let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            let mut clients: VecDeque<Client> = VecDeque::with_capacity(MOST_CLIENTS);
             while !is_ending.load(Ordering::Acquire) {
-                match socket.accept() {
-                    // A client that goes away has seen enough.
-                    Ok((client, _)) => drop(answer(client, &source)),
+                let accepted = socket.accept().and_then(|(socket, _)| Client::start(socket, &source));
+                clients.retain(|client| !client.thread.is_finished());
+                if clients.len() == MOST_CLIENTS
+                    && let Some(oldest) = clients.pop_front()
+                {
+                    oldest.hang_up(Shutdown::Both);
+                }
+                match accepted {
+                    Ok(client) => clients.push_back(client),
                     // Without file descriptors, for one, this fails at once, and again.
                     Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
             }
+            // What was asked is answered, and no more is heard.
+            clients.iter().for_each(|client| client.hang_up(Shutdown::Read));
+            clients.into_iter().for_each(|client| drop(client.thread.join()));
         })?;
         Ok(Metrics { address, ending, thread: Some(thread) })
     }
 }
 
-/// The server. It ends when this is dropped, at the latest after the request that it is answering.
+/// A client whose request is read or answered.
+struct Client {
+    /// Its thread's, which closes it.
+    socket: Weak<TcpStream>,
+    thread: JoinHandle<()>,
+}
+
+impl Client {
+    fn start(socket: TcpStream, source: &Arc<impl Fn() -> Snapshot + Send + Sync + 'static>) -> io::Result<Self> {
+        let (own, source) = (Arc::new(socket), Arc::clone(source));
+        let socket = Arc::downgrade(&own);
+        // A client that goes away has seen enough.
+        let body = move || drop(answer(&own, &*source));
+        let thread = thread::Builder::new().name("client".to_owned()).stack_size(STACK).spawn(body)?;
+        Ok(Client { socket, thread })
+    }
+
+    /// Ends the waits of its thread, and so the thread. An error means that the client has gone.
+    fn hang_up(&self, how: Shutdown) {
+        if let Some(socket) = self.socket.upgrade() {
+            let _ = socket.shutdown(how);
+        }
+    }
+}
+
+/// The server. It ends when this is dropped, at the latest after the requests that it is answering.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     address: SocketAddr,
@@ -403,7 +447,7 @@ impl Answer {
     }
 }
 
-fn answer(mut client: TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<()> {
+fn answer(mut client: &TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let mut request = vec![0; MOST_REQUEST];
     let mut length = 0;
@@ -443,9 +487,9 @@ fn answer(mut client: TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<(
         body.len()
     );
     let deadline = Instant::now() + PATIENCE;
-    send(&mut client, head.as_bytes(), deadline)?;
+    send(client, head.as_bytes(), deadline)?;
     if !is_head {
-        send(&mut client, body.as_bytes(), deadline)?;
+        send(client, body.as_bytes(), deadline)?;
     }
     client.shutdown(Shutdown::Write)?;
     // Closing a socket with unread bytes resets the connection, and the client might lose the answer.
@@ -461,8 +505,7 @@ fn answer(mut client: TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<(
 }
 
 fn respond(method: &str, path: &str, source: &impl Fn() -> Snapshot) -> Answer {
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
-    match path {
+    match path_of(path) {
         "/metrics" | "/healthz" if !matches!(method, "GET" | "HEAD") => {
             Answer::error("405 Method Not Allowed", "GET and HEAD are answered.")
         }
@@ -476,8 +519,17 @@ fn respond(method: &str, path: &str, source: &impl Fn() -> Snapshot) -> Answer {
     }
 }
 
+/// The path of a request's target, which may be a whole URL: a server has to take what is sent to proxies.
+fn path_of(target: &str) -> &str {
+    let path = match target.split_at_checked("http://".len()) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http://") => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    };
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
 /// Writes all bytes before the deadline, however slowly the client takes them.
-fn send(client: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+fn send(mut client: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         client.set_write_timeout(Some(left(deadline)?))?;
         match client.write(bytes) {

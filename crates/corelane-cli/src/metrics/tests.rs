@@ -170,7 +170,12 @@ fn only_what_is_there_is_answered() {
     let metrics = serve(full());
     let status = |request: &[u8]| parse_answer(&exchange(&metrics, request)).0;
     assert_eq!(status(b"GET /metrics?name=x HTTP/1.0\r\n\r\n"), 200);
-    for path in ["/", "/metrics/", "/metricsx", "/../metrics", "http://host/metrics", "*"] {
+    // What is sent to a proxy.
+    for target in ["http://host/metrics", "HTTP://[::1]:9100/healthz?x", "http:///metrics"] {
+        assert_eq!(status(format!("GET {target} HTTP/1.1\r\nHost: host\r\n\r\n").as_bytes()), 200, "{target}");
+    }
+    let none = ["http://metrics", "http://", "http:/metrics", "ftp://host/metrics", "http://host?/metrics/"];
+    for path in ["/", "/metrics/", "/metricsx", "/../metrics", "*"].into_iter().chain(none) {
         assert_eq!(status(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()), 404, "{path}");
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "get"] {
@@ -236,6 +241,7 @@ fn a_client_that_dawdles_is_cut_off() {
     let start = Instant::now();
     let mut slow = TcpStream::connect(metrics.address()).unwrap();
     slow.write_all(b"GET /met").unwrap();
+    let mut reader = slow.try_clone().unwrap();
     let (stop, stopped) = mpsc::channel::<()>();
     thread::scope(|scope| {
         // A byte now and then keeps no connection open, which a time-out for each byte would.
@@ -246,11 +252,32 @@ fn a_client_that_dawdles_is_cut_off() {
                 }
             }
         });
-        // It comes behind the slow one, and is answered once that has lost its turn.
+        // It comes behind the slow one, and is answered before that has lost its turn.
         assert_eq!(get(&metrics, "/metrics").0, 200);
+        let mut rest = Vec::new();
+        let _ = reader.read_to_end(&mut rest);
         assert!(start.elapsed() > PATIENCE / 2 && start.elapsed() < PATIENCE * 10, "{:?}", start.elapsed());
         drop(stop);
     });
+}
+
+#[test]
+fn clients_that_say_nothing_hold_up_no_other() {
+    let metrics = serve(full());
+    let connect = || TcpStream::connect(metrics.address()).unwrap();
+    let mut idle: Vec<_> = (0..5).map(|_| connect()).collect();
+    let start = Instant::now();
+    assert_eq!(get(&metrics, "/healthz").0, 200);
+    // One after the other they would take two seconds each.
+    assert!(start.elapsed() < PATIENCE * 4, "{:?}", start.elapsed());
+    // The oldest are given up for others, however many come.
+    idle.extend((0..2 * MOST_CLIENTS).map(|_| connect()));
+    assert_eq!(get(&metrics, "/healthz").0, 200);
+    assert!(start.elapsed() < PATIENCE * 40, "{:?}", start.elapsed());
+    let start = Instant::now();
+    drop(metrics);
+    assert!(start.elapsed() < PATIENCE * 10, "the end waits for none of them: {:?}", start.elapsed());
+    drop(idle);
 }
 
 #[test]
