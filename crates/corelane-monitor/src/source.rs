@@ -104,13 +104,16 @@ impl<S: Source> Source for &mut S {
 pub struct Progress {
     packets: AtomicU64,
     bytes: AtomicU64,
+    /// In millionths, and 1 more; 0 if there was no look.
+    fullest: AtomicU64,
     stop: AtomicBool,
 }
 
 impl Progress {
     /// Progress of a run that has not begun.
     pub const fn new() -> Self {
-        Progress { packets: AtomicU64::new(0), bytes: AtomicU64::new(0), stop: AtomicBool::new(false) }
+        let [packets, bytes, fullest] = [const { AtomicU64::new(0) }; 3];
+        Progress { packets, bytes, fullest, stop: AtomicBool::new(false) }
     }
 
     // All relaxed: the numbers are for show and order nothing, and the stop may be seen a little later.
@@ -123,6 +126,18 @@ impl Progress {
     /// Their bytes on the wire, a little late.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How full the fullest queue to an analyzer was, from 0 to 1, when it was last looked at: at the ends of steps
+    /// that bring a [snapshot](crate::Found::Snapshot). `None` if there was no look since the last call, or if there
+    /// are no queues.
+    pub fn take_queue_fill(&self) -> Option<f64> {
+        self.fullest.swap(0, Ordering::Relaxed).checked_sub(1).map(|fill| fill as f64 / 1e6)
+    }
+
+    /// The queue that is now the fullest of a Dispatcher's. Of several Dispatchers the fullest counts.
+    pub(crate) fn queue_fill(&self, fill: f64) {
+        self.fullest.fetch_max((fill * 1e6) as u64 + 1, Ordering::Relaxed);
     }
 
     /// Makes the run stop reading and report its results so far.
@@ -145,5 +160,21 @@ impl Progress {
     pub fn set(&self, packets: u64, bytes: u64) {
         self.packets.store(packets, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_queue_counts_until_it_is_asked_for() {
+        let progress = Progress::new();
+        assert_eq!(progress.take_queue_fill(), None);
+        [0.25, 1.0, 0.0].iter().for_each(|&fill| progress.queue_fill(fill));
+        assert_eq!(progress.take_queue_fill(), Some(1.0));
+        assert_eq!(progress.take_queue_fill(), None);
+        progress.queue_fill(0.0);
+        assert_eq!(progress.take_queue_fill(), Some(0.0), "empty is not unknown");
     }
 }

@@ -129,7 +129,7 @@ impl Outputs {
                 if let Some(service) = &mut self.service {
                     let capture = Some(service.captured(&outputs));
                     let report = own.insert(Report { capture, ..(*report).clone() });
-                    if !service.snapshot(report, findings, &outputs) {
+                    if !service.snapshot(report, findings, &outputs, progress.take_queue_fill()) {
                         return;
                     }
                 }

@@ -7,6 +7,7 @@ use crate::notify::Notify;
 use crate::output::Condition;
 use corelane_monitor::{Captured, Findings, Report, Style, Timing};
 use std::io::{self, IsTerminal};
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,6 +38,37 @@ impl Shared {
     }
 }
 
+/// The numbers of the last step. The lock is held for the exchange of a pointer, so a reader holds up no thread of the
+/// run.
+#[derive(Clone, Debug, Default)]
+struct Numbers(Arc<Mutex<Arc<Snapshot>>>);
+
+impl Numbers {
+    fn get(&self) -> Snapshot {
+        let last = Arc::clone(&self.lock());
+        (*last).clone()
+    }
+
+    fn set(&self, numbers: Snapshot) {
+        let numbers = Arc::new(numbers);
+        // Whichever is the last to have the old ones frees them.
+        let old = mem::replace(&mut *self.lock(), numbers);
+        drop(old);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Snapshot>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a scrape sees: the numbers of the last step, and the counts of the kernel, which are newer.
+fn scrape(numbers: &Numbers, facts: &[Shared], protections: &[(&'static str, String)]) -> Snapshot {
+    let mut numbers = numbers.get();
+    capture(&mut numbers, &all(facts));
+    numbers.protections = protections.to_vec();
+    numbers
+}
+
 /// The watched side of a run.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -44,7 +76,7 @@ pub(super) struct Service {
     /// Those of each ring.
     facts: Vec<Shared>,
     notify: Notify,
-    numbers: Arc<Mutex<Snapshot>>,
+    numbers: Numbers,
     /// Serves the numbers as long as it lives.
     metrics: Option<Metrics>,
     start: Instant,
@@ -65,15 +97,9 @@ impl Service {
         protections: Vec<(&'static str, String)>,
         notify: Notify,
     ) -> io::Result<Self> {
-        let numbers = Arc::new(Mutex::new(Snapshot::default()));
-        let (told, seen) = (Arc::clone(&numbers), facts.clone());
-        let now = move || {
-            // What the kernel counts is newer than the last step.
-            let mut numbers = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            capture(&mut numbers, &all(&seen));
-            numbers.protections.clone_from(&protections);
-            numbers
-        };
+        let numbers = Numbers::default();
+        let (told, seen) = (numbers.clone(), facts.clone());
+        let now = move || scrape(&told, &seen, &protections);
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let requests = requests.clone();
         let interface = all(&facts).capture.interface;
@@ -126,9 +152,15 @@ impl Service {
     }
 
     /// Takes the numbers at the end of a step. Says whether an event with statistics is due.
-    pub(super) fn snapshot(&mut self, report: &Report, findings: &Findings, outputs: &[(String, Condition)]) -> bool {
-        let numbers = numbers(report, findings, outputs);
-        *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+    pub(super) fn snapshot(
+        &mut self,
+        report: &Report,
+        findings: &Findings,
+        outputs: &[(String, Condition)],
+        queue_fill: Option<f64>,
+    ) -> bool {
+        let queue_fill = queue_fill.into_iter().map(|fill| ("analyzers".into(), fill)).collect();
+        self.numbers.set(Snapshot { queue_fill, ..numbers(report, findings, outputs) });
         self.report_if_asked(report);
         self.snapshots += 1;
         self.snapshots.is_multiple_of(self.every)
@@ -237,4 +269,160 @@ fn capture(numbers: &mut Snapshot, facts: &Facts) {
 fn output(name: &str, condition: &Condition) -> OutputState {
     let Condition { errors, dropped, error } = condition.clone();
     OutputState { name: name.to_owned(), errors, dropped, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane_monitor::{Continuous, Found, Inspection, Plan, Progress, Settings, Silence, Source};
+    use corelane_net::capture::{LinkType, Record};
+    use std::convert::Infallible;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Conversations that all begin at once, and then a packet of one of them each second.
+    struct Crowd {
+        conversations: u32,
+        seconds: u64,
+        sent: u64,
+    }
+
+    impl Source for Crowd {
+        type Error = Infallible;
+
+        fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+            let crowd = 2 * u64::from(self.conversations);
+            let end = (self.sent + max as u64).min(crowd + self.seconds);
+            for number in self.sent..end {
+                let second = number.saturating_sub(crowd);
+                let conversation = (number / 2 % u64::from(self.conversations)) as u32;
+                // A SYN, and the answer to it.
+                let packet = segment(conversation, number.is_multiple_of(2));
+                let time_ns = SECOND * (1 + second);
+                sink(Record { time_ns, wire_len: packet.len() as u32, link: LinkType::RAW, data: &packet });
+            }
+            let read = (end - self.sent) as usize;
+            self.sent = end;
+            Ok(read)
+        }
+
+        fn silence(&mut self) -> Silence {
+            Silence::End { time_ns: None }
+        }
+    }
+
+    fn segment(conversation: u32, is_first: bool) -> [u8; 40] {
+        let mut packet = [0; 40];
+        packet[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6]);
+        packet[32] = 0x50;
+        let client = (0x0a00_0000 + conversation).to_be_bytes();
+        let (at, flags, [from, to]) = if is_first { (12, 2, [20, 22]) } else { (16, 0x12, [22, 20]) };
+        packet[at..at + 4].copy_from_slice(&client);
+        packet[28 - at..32 - at].copy_from_slice(&[192, 0, 2, 1]);
+        packet[from..from + 2].copy_from_slice(&4000_u16.to_be_bytes());
+        packet[to..to + 2].copy_from_slice(&443_u16.to_be_bytes());
+        packet[33] = flags;
+        if !is_first {
+            packet[31] = 1;
+        }
+        packet
+    }
+
+    #[derive(Default)]
+    struct Times(Vec<Duration>);
+
+    impl Times {
+        fn take<T>(&mut self, act: impl FnOnce() -> T) -> T {
+            let start = Instant::now();
+            let done = act();
+            self.0.push(start.elapsed());
+            done
+        }
+
+        /// The median, and the most.
+        fn sorted(mut self) -> (Duration, Duration) {
+            self.0.sort_unstable();
+            (self.0[self.0.len() / 2], self.0[self.0.len() - 1])
+        }
+    }
+
+    /// A run over a crowd, all in one thread, with a snapshot every so many seconds; how long it took.
+    fn run(crowd: Crowd, snapshot_s: u64, mut each: impl FnMut(&Report, &Findings) + Send) -> Duration {
+        let continuous = Continuous { snapshot_s, ..Continuous::default() };
+        let (inspection, plan) = (Inspection::default(), Plan { analyzers: 0, ..Plan::default() });
+        let start = Instant::now();
+        let out = |found: Found<'_>| {
+            if let Found::Snapshot(report, findings) = found {
+                each(report, findings);
+            }
+        };
+        let (settings, progress) = (Settings::default(), Progress::new());
+        corelane_monitor::watch([crowd], &settings, &continuous, &inspection, &plan, &progress, |_, _| {}, out)
+            .unwrap();
+        start.elapsed()
+    }
+
+    /// Prints how long scrapes hold up a run whose tables are full, and what a scrape and the numbers of a step take.
+    #[test]
+    #[ignore = "a measurement, for an optimized build: --release -- --ignored --nocapture scrape"]
+    fn a_scrape_holds_up_no_thread_of_a_run_with_full_tables() {
+        const CONVERSATIONS: u32 = 300_000;
+        const SECONDS: u64 = 250;
+        let crowd = || Crowd { conversations: CONVERSATIONS, seconds: SECONDS, sent: 0 };
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let facts = vec![Shared::default()];
+        let (requests, notify) = (Requests::default(), Notify::default());
+        let mut service = Service::start(&requests, facts.clone(), 10, Some(listener), Vec::new(), notify).unwrap();
+        let (numbers, address) = (service.numbers.clone(), service.address().unwrap());
+        let (mut held, mut copied, mut answered) = (Times::default(), Times::default(), Times::default());
+        let mut told = Times::default();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // Under load, as the run goes on all the time.
+                while !is_over.load(Ordering::Relaxed) {
+                    run(crowd(), 1, |report, findings| {
+                        told.take(|| service.snapshot(report, findings, &[], Some(0.5)));
+                    });
+                }
+            });
+            while numbers.get().conversations < u64::from(CONVERSATIONS) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            for _ in 0..1000 {
+                // All that keeps the run's threads out: their numbers of a step, and what the capture has counted.
+                let (numbers, facts) = (&numbers, &facts);
+                held.take(|| (Arc::clone(&numbers.lock()), facts[0].get()));
+                copied.take(|| scrape(numbers, facts, &[]));
+                answered.take(|| {
+                    let mut client = TcpStream::connect(address).unwrap();
+                    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+                    let mut text = String::new();
+                    client.read_to_string(&mut text).unwrap();
+                    assert!(text.contains("corelane_queue_fill_ratio{stage=\"analyzers\"} 0.5"), "{text}");
+                });
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let median = |every| {
+            let mut times: Vec<_> = (0..5).map(|_| run(crowd(), every, |_, _| {})).collect();
+            times.sort_unstable();
+            times[2]
+        };
+        let step = median(1).saturating_sub(median(u64::MAX)) / SECONDS as u32;
+        let rows = [("locks held", held), ("copy", copied), ("answer over HTTP", answered), ("numbers told", told)];
+        let mut text = format!("{CONVERSATIONS} conversations; numbers of a step, made and told: {step:?}\n");
+        let mut medians = Vec::new();
+        for (what, times) in rows {
+            let (count, (median, most)) = (times.0.len(), times.sorted());
+            text += &format!("{what}: median {median:?}, most {most:?} of {count}\n");
+            medians.push(median);
+        }
+        io::stderr().write_all(text.as_bytes()).unwrap();
+        assert!(medians[0] < Duration::from_millis(1), "{medians:?}");
+    }
 }

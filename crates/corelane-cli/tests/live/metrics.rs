@@ -59,6 +59,9 @@ fn scrapes_under_load_are_sound_and_counters_never_fall() {
         assert_eq!(sample(&samples, "capture_packets_total"), f64::from(sent));
         assert!(labelled(&samples, "events_total", "dns") > 0.0 && sample(&samples, "conversations") > 0.0);
         assert!(labelled(&samples, "output_errors_total", "events") == 0.0);
+        let fill = samples.iter().find(|((name, _), _)| name == "corelane_queue_fill_ratio").expect("a fill");
+        assert_eq!(fill.0.1, [("stage".to_owned(), "analyzers".to_owned())]);
+        assert!((0.0..=1.0).contains(fill.1), "{fill:?}");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
         let last = sample(&samples, "last_packet_timestamp_seconds");
         assert!(last <= now && last > now - 60.0, "{last} at {now}");

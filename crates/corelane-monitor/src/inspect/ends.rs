@@ -13,6 +13,11 @@ pub trait ItemProducer: Send {
 
     /// Whether the queue is closed: the stage has panicked and takes no more.
     fn is_closed(&self) -> bool;
+
+    /// How full the queue is, from 0 to 1; `None` if it does not tell. Asked once a second at most.
+    fn fill(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// An application stage's end.
@@ -41,6 +46,10 @@ impl<D: Design<Item>, W: Strategy> ItemProducer for Producer<Item, D, W> {
     fn is_closed(&self) -> bool {
         Producer::is_closed(self)
     }
+
+    fn fill(&self) -> Option<f64> {
+        Some(self.len() as f64 / self.capacity() as f64)
+    }
 }
 
 impl<D: Design<Item>, W: Strategy> ItemConsumer for Consumer<Item, D, W> {
@@ -52,5 +61,21 @@ impl<D: Design<Item>, W: Strategy> ItemConsumer for Consumer<Item, D, W> {
     #[inline]
     fn is_empty(&mut self) -> bool {
         Consumer::is_empty(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane::spsc;
+
+    #[test]
+    fn a_queue_tells_how_full_it_is() {
+        let (mut producer, mut consumer) = spsc::channel(32);
+        assert_eq!(producer.fill(), Some(0.0));
+        producer.push_all(&mut (0..8).map(|number| Item::Passed { number }).collect());
+        assert_eq!(producer.fill(), Some(0.25));
+        consumer.pop_batch(&mut Vec::new(), 8).unwrap();
+        assert_eq!(producer.fill(), Some(0.0));
     }
 }

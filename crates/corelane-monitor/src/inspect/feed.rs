@@ -18,6 +18,7 @@ use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
 use crate::dispatch::Place;
 use crate::slot::analyzer_of;
+use crate::source::Progress;
 use corelane::error::ChannelError;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::{Memory, Record};
@@ -189,9 +190,11 @@ impl<P: ItemProducer> Feed<P> {
         }
     }
 
-    /// The next mark asks for all numbers so far.
-    pub(super) fn ask(&mut self) {
+    /// The next mark asks for all numbers so far, and the queues are looked at.
+    pub(super) fn ask(&mut self, progress: &Progress) {
         self.snapshot = true;
+        let fullest = self.outlets.iter().filter_map(|outlet| outlet.items.fill()).reduce(f64::max);
+        fullest.into_iter().for_each(|fill| progress.queue_fill(fill));
     }
 
     /// Time passes though no packet came; the next one has this number.

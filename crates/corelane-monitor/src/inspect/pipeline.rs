@@ -326,7 +326,7 @@ impl Stages<'_> {
             let max_time = fronts.iter().map(|(clock, ..)| clock.dispatcher.max_time()).max().unwrap_or(0);
             let begun_ns = fronts.iter().map(|(clock, ..)| clock.dispatcher.begun_ns()).max().unwrap_or(0);
             for (clock, feed, ends) in &mut fronts {
-                pass(clock, feed, &mut |end| drop(ends.push(end)), begun_ns);
+                pass(clock, feed, &mut |end| drop(ends.push(end)), progress, begun_ns);
             }
             let packets = fronts.iter().map(|(clock, ..)| clock.dispatcher.packets()).collect();
             let _ = end.set((packets, max_time));
@@ -378,7 +378,7 @@ impl Stages<'_> {
                 let read = read_ahead(source, READ, |mut record| {
                     if let Some(end) = clock.packet(&mut record) {
                         if end.snapshot.is_some() {
-                            feed.ask();
+                            feed.ask(progress);
                         }
                         told(end);
                     }
@@ -391,7 +391,7 @@ impl Stages<'_> {
             },
             |time_ns| {
                 let (clock, feed, told) = &mut *state.borrow_mut();
-                pass(clock, feed, told, time_ns);
+                pass(clock, feed, told, progress, time_ns);
             },
         );
         state.into_inner().0
@@ -481,10 +481,16 @@ impl Drop for OnPanic<'_> {
 }
 
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass<P: ItemProducer>(clock: &mut Clock, feed: &mut Feed<P>, told: &mut impl FnMut(StepEnd), time_ns: u64) {
+fn pass<P: ItemProducer>(
+    clock: &mut Clock,
+    feed: &mut Feed<P>,
+    told: &mut impl FnMut(StepEnd),
+    progress: &Progress,
+    time_ns: u64,
+) {
     let Some(end) = clock.pass(time_ns) else { return };
     if end.snapshot.is_some() {
-        feed.ask();
+        feed.ask(progress);
     }
     let (number, begun_ns) = (end.number, end.begun_ns);
     told(end);
