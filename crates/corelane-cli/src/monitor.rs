@@ -209,7 +209,8 @@ fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) ->
             let output = capture.write.as_ref().map(create).transpose()?;
             Ok(output.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
         };
-        let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests)?;
+        let drops_all = arguments.endless.drop_all;
+        let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests, drops_all)?;
         // From here on nothing can be opened but in the folders of the outputs.
         let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();

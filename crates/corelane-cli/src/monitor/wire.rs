@@ -31,6 +31,8 @@ pub(super) struct Wire {
     tap: Tap,
     watch: Watch,
     requests: Requests,
+    /// Whether the process gives up the right to open the interface again.
+    drops_all: bool,
     shared: Shared,
     /// The number of this ring among those of the interface. The first one tells what all of them hear.
     ring: usize,
@@ -110,6 +112,7 @@ impl Wire {
         copy: impl FnOnce(LinkType) -> Result<Option<Copy>, String>,
         watch: &Watch,
         requests: &Requests,
+        drops_all: bool,
     ) -> Result<Vec<Self>, String> {
         let options = Options::default()
             .snaplen(capture.snaplen)
@@ -126,18 +129,27 @@ impl Wire {
         let drops = Arc::new(Mutex::new(Drops::of(rings.len())));
         let wires = rings.into_iter().enumerate().map(|(ring, live)| {
             let tap = Tap { filter: None, copy: copies.next(), steps: Some(Steps::new()) };
-            Wire::new(live, tap, watch, requests, ring, Arc::clone(&drops))
+            Wire::new(live, tap, watch, requests, drops_all, ring, Arc::clone(&drops))
         });
         Ok(wires.collect())
     }
 
-    fn new(live: Live, tap: Tap, watch: &Watch, requests: &Requests, ring: usize, drops: Arc<Mutex<Drops>>) -> Self {
+    fn new(
+        live: Live,
+        tap: Tap,
+        watch: &Watch,
+        requests: &Requests,
+        drops_all: bool,
+        ring: usize,
+        drops: Arc<Mutex<Drops>>,
+    ) -> Self {
         let shared = Shared::default();
         let mut wire = Wire {
             live,
             tap,
             watch: watch.clone(),
             requests: requests.clone(),
+            drops_all,
             shared,
             ring,
             is_up: true,
@@ -190,8 +202,15 @@ impl Wire {
     fn hear(&mut self) {
         while let Some(news) = self.live.take_news() {
             self.is_up = matches!(news, News::Up | News::Back);
-            if self.ring == 0 {
-                complain(format_args!("{}: {news}", self.live.interface()));
+            let interface = self.live.interface();
+            match news {
+                _ if self.ring > 0 => {}
+                // The system's own reason is that it has no such call.
+                News::Refused(_) if self.drops_all => complain(format_args!(
+                    "{interface}: the interface is back, but --drop-all has given up the right to open it; restart the \
+                     run"
+                )),
+                news => complain(format_args!("{interface}: {news}")),
             }
         }
     }

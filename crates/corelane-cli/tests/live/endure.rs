@@ -64,6 +64,24 @@ fn a_link_that_comes_and_goes_is_said_each_time_once() {
     });
 }
 
+#[test]
+fn a_run_that_cannot_open_its_interface_again_says_what_to_do() {
+    inside("endure::a_run_that_cannot_open_its_interface_again_says_what_to_do", || {
+        pair(0);
+        let live = Live::start(0, ["--drop-all"]);
+        send(0..5);
+        live.wait_until_received(5);
+        ip("link del b0");
+        live.wait_until_said("the interface is gone");
+        pair(0);
+        live.wait_until_said("b0: the interface is back, but --drop-all has given up the right to open it; restart");
+        assert_eq!(live.get("/healthz").0, 503);
+        let outcome = live.stop().code(0);
+        assert_eq!(outcome.stderr.lines().count(), 2, "{}", outcome.stderr);
+        assert_eq!(outcome.json()["packets"], 5);
+    });
+}
+
 /// A program that is stopped while its interface is away ends at once, and with exit code 0.
 #[test]
 fn without_its_interface_it_can_be_ended() {
