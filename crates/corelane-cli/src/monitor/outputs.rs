@@ -8,8 +8,10 @@ use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{Findings, Found, Progress, Report, Style};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All outputs, opened before the analysis begins.
 pub(super) struct Outputs {
@@ -227,7 +229,14 @@ impl Eve {
         if self.events.has(Events::STATS)
             && let Some(findings) = findings
         {
-            let _ = eve::write_stats(report, findings, &mut self.stream);
+            let mut report = Cow::Borrowed(report);
+            // On an interface time passes though no packet came.
+            if report.capture.is_some() && report.times.is_none() {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+                let now = u64::try_from(now).unwrap_or(u64::MAX);
+                report.to_mut().times = Some((now, now));
+            }
+            let _ = eve::write_stats(&report, findings, &mut self.stream);
         }
         let dropped = self.stream.condition().dropped;
         let finished = self.stream.finish()?;

@@ -379,6 +379,20 @@ fn statistics_come_at_their_interval() {
     });
 }
 
+#[test]
+fn the_end_of_a_run_without_packets_has_its_time() {
+    inside("endure::the_end_of_a_run_without_packets_has_its_time", || {
+        let folder = Folder::new();
+        let eve = folder.path("eve.json");
+        pair(0);
+        Live::start(0, ["--eve", eve.to_str().unwrap()]).stop().code(0);
+        let text = std::fs::read_to_string(&eve).unwrap();
+        let event: serde_json::Value = serde_json::from_str(&text).expect("one event");
+        assert_eq!((&event["event_type"], &event["stats"]["uptime"]), (&"stats".into(), &0.into()));
+        assert!(event["timestamp"].as_str().unwrap() > "2026", "{event}");
+    });
+}
+
 /// Nobody reads the events any more: the run ends, and the copy is whole.
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {
