@@ -27,10 +27,14 @@ use landlock::{
 };
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::unistd::{Gid, Uid, getgrouplist, getresgid, getresuid, setgroups, setresgid, setresuid};
+use nix::unistd::{
+    AccessFlags, Gid, Uid, getgrouplist, getgroups, getresgid, getresuid, setegid, seteuid, setgroups, setresgid,
+    setresuid,
+};
 use std::ffi::CString;
 use std::fmt;
 use std::fs;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// What a process keeps.
@@ -42,6 +46,33 @@ pub(crate) struct Confinement {
     pub(crate) folders_rw: Vec<PathBuf>,
     /// Whether to keep CAP_NET_RAW and packet sockets, so that an interface can be opened again.
     pub(crate) keep_net_raw: bool,
+    /// What is closed.
+    pub(crate) inherited: Inherited,
+}
+
+/// Files and sockets that the process was started with, but for the standard ones. Some of them may be opened anew by
+/// their number, as the outputs of a shell's `>(…)` are; after that they are a way out of the confinement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inherited(Vec<RawFd>);
+
+impl Inherited {
+    /// Looks for them. This has to come before the process opens anything that it keeps. None are found where `/proc`
+    /// is missing.
+    pub(crate) fn find() -> Self {
+        let Ok(entries) = fs::read_dir("/proc/self/fd") else { return Inherited::default() };
+        let all = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let mut others: Vec<RawFd> = all.filter(|&number| number > 2).collect();
+        // The list itself was open, and is no longer.
+        others.retain(|number| fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok());
+        Inherited(others)
+    }
+
+    fn close(self) {
+        // What the process opened since has other numbers. An error of closing is the giver's.
+        for number in self.0 {
+            let _ = nix::unistd::close(number);
+        }
+    }
 }
 
 /// A user and its groups.
@@ -106,10 +137,43 @@ impl User {
         Ok(User { name: name.to_owned(), uid: entry.uid, gid: entry.gid, groups })
     }
 
-    /// The numbers of user and group, as files have them.
-    pub(crate) fn ids(&self) -> (u32, u32) {
-        (self.uid.as_raw(), self.gid.as_raw())
+    /// Acts with the rights of this user, and with root's again after that.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotRoot`] and [`Refusal::User`]. After the second one the process has to end.
+    pub(crate) fn act<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {
+        let root = Uid::effective();
+        if !root.is_root() {
+            return Err(Refusal::NotRoot(self.name.clone()));
+        }
+        let failed = |step| move |error| Refusal::User(self.name.clone(), step, error);
+        let (groups, gid) = (getgroups().map_err(failed("getgroups"))?, Gid::effective());
+        setgroups(&self.groups).map_err(failed("setgroups"))?;
+        setegid(self.gid).map_err(failed("setegid"))?;
+        // The capabilities that open all files go, and come again, with the user.
+        seteuid(self.uid).map_err(failed("seteuid"))?;
+        let done = act();
+        seteuid(root).map_err(failed("seteuid"))?;
+        setegid(gid).map_err(failed("setegid"))?;
+        setgroups(&groups).map_err(failed("setgroups"))?;
+        Ok(done)
     }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Whether files can be created in a folder.
+///
+/// # Errors
+///
+/// Why not.
+pub(crate) fn may_create(folder: &Path) -> Result<(), Errno> {
+    nix::unistd::eaccess(folder, AccessFlags::W_OK | AccessFlags::X_OK)
 }
 
 /// What the process has given up, and what the kernel did not allow it to.
@@ -178,12 +242,13 @@ impl Confinement {
                 return Err(Refusal::Threads(threads));
             }
         }
+        self.inherited.close();
         // The user may have no way to the folders but the one through their files.
         let ruleset = ruleset(&self.folders_rw)?;
         let capabilities = Capabilities::begin(self.keep_net_raw);
         let user = match &self.user {
             Some(user) => become_user(user, self.keep_net_raw)?,
-            None if Uid::effective().is_root() => Protection::Lacks("still root; --user NAME names another".to_owned()),
+            None if Uid::effective().is_root() => still_root(),
             None => Protection::Holds(format!("uid {}", Uid::effective())),
         };
         let capabilities = capabilities.end();
@@ -196,6 +261,10 @@ impl Confinement {
         let seccomp = calls::restrict(self.keep_net_raw);
         Ok(Given { user, capabilities, no_new_privileges, landlock, seccomp })
     }
+}
+
+fn still_root() -> Protection {
+    Protection::Lacks("still root; --user NAME names another".to_owned())
 }
 
 fn become_user(user: &User, keep_net_raw: bool) -> Result<Protection, Refusal> {
@@ -215,6 +284,9 @@ fn become_user(user: &User, keep_net_raw: bool) -> Result<Protection, Refusal> {
         return Err(Refusal::User(name.clone(), "becoming that user for good", Errno::EPERM));
     }
     prctl::set_keepcaps(false).map_err(failed("forgetting other capabilities"))?;
+    if uid.is_root() {
+        return Ok(still_root());
+    }
     Ok(Protection::Holds(format!("{name} (uid {uid}, gid {gid})")))
 }
 

@@ -1,8 +1,7 @@
 //! The captures of a run as one source of records.
 
 use crate::interrupt::Interrupt;
-use crate::output::Condition;
-use crate::output::is_standard;
+use crate::output::{Condition, OutputError, is_standard};
 use crate::progress::Gauge;
 use crate::tap::Tap;
 use corelane::error::PopTimeoutError;
@@ -128,6 +127,11 @@ impl Inputs {
     /// The same, with a filter or a copy.
     pub(crate) fn through(self, tap: Tap) -> Self {
         Inputs { tap: tap.is_needed().then_some(tap), ..self }
+    }
+
+    /// Empties the file of the copy, if there is one.
+    pub(crate) fn begin_copy(&self) -> Result<(), OutputError> {
+        self.tap.iter().try_for_each(Tap::begin)
     }
 
     /// Ends the copy, if there is one; says how it is.

@@ -7,7 +7,7 @@ mod wire;
 
 use crate::args::{Capture, Endless, Format, MonitorArguments, RuleName, Whether};
 #[cfg(target_os = "linux")]
-use crate::confine::{Confinement, User};
+use crate::confine::{self, Confinement, Inherited, User};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
@@ -15,7 +15,7 @@ use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
-use crate::output::{Condition, Output, is_standard};
+use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
 use crate::tap::{Copy, CopyEnd, Tap};
 use corelane::error::ChannelError;
@@ -29,19 +29,23 @@ use corelane_net::capture::LinkType;
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;
-#[cfg(target_os = "linux")]
 use std::path::Path;
+#[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outputs::{Outputs, give};
+use outputs::Outputs;
 use service::Service;
 #[cfg(target_os = "linux")]
 use wire::Wire;
 
 /// The limit of memory of a run on an interface, if none is given.
 const LIVE_MEMORY: u64 = 1 << 30;
+
+/// There is no other user elsewhere.
+#[cfg(not(target_os = "linux"))]
+type User = std::convert::Infallible;
 
 #[cfg(not(target_os = "linux"))]
 const ONLY_ON_LINUX: &str = "-i and --interfaces need Linux; elsewhere pipe from a capture program: `tcpdump -w - | …`";
@@ -74,14 +78,16 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         return refused(with_option(error));
     }
     let continuous = continuous(arguments);
-    let mut outputs = match Outputs::create(arguments) {
-        Ok(outputs) => outputs,
+    let opened = Start::of(arguments)
+        .and_then(|start| Outputs::open(arguments, start.user.as_ref()).map(|outputs| (start, outputs)));
+    let (start, mut outputs) = match opened {
+        Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
-        let inputs = match inputs(arguments, &watch, &mut outputs) {
+        let inputs = match inputs(arguments, start, &watch, &mut outputs) {
             Ok(inputs) => inputs,
             Err(refusal) => return refused(refusal),
         };
@@ -177,23 +183,61 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
     Ok(Some(filter))
 }
 
+/// What is looked at before any output is created: a run that is refused for it costs nothing.
+struct Start {
+    #[cfg(target_os = "linux")]
+    inherited: Inherited,
+    user: Option<User>,
+    filter: Option<Filter>,
+}
+
+impl Start {
+    fn of(arguments: &MonitorArguments) -> Result<Self, String> {
+        Ok(Start {
+            #[cfg(target_os = "linux")]
+            inherited: Inherited::find(),
+            user: user(arguments)?,
+            filter: filter(&arguments.capture)?,
+        })
+    }
+}
+
+/// The user that the process becomes, if the options name one that it can become.
+fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = &arguments.endless.user {
+        let user = User::find(name).and_then(|user| user.act(|| ()).map(|()| user));
+        return user.map(Some).map_err(|refusal| refusal.to_string());
+    }
+    let _ = arguments;
+    Ok(None)
+}
+
+/// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
+/// link leads to no file of others. What the process was given open is opened as it was given.
+fn open(path: &Path, user: Option<&User>, how: fn(&Path) -> Result<Output, OutputError>) -> Result<Output, String> {
+    let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
+    #[cfg(target_os = "linux")]
+    if let Some(user) = user {
+        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
+        return opened.map_err(|error| format!("--user {user}: {error}"));
+    }
+    let _ = user;
+    how(path).map_err(|error| error.to_string())
+}
+
 /// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
-fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) -> Result<Vec<Input>, String> {
+fn inputs(
+    arguments: &MonitorArguments,
+    start: Start,
+    watch: &Watch,
+    outputs: &mut Outputs,
+) -> Result<Vec<Input>, String> {
+    let Start { user, filter, .. } = start;
     let capture = &arguments.capture;
-    #[cfg(target_os = "linux")]
-    let user = arguments.endless.user.as_deref().map(User::find).transpose().map_err(|error| error.to_string())?;
-    #[cfg(target_os = "linux")]
-    let owner = user.as_ref().map(User::ids);
-    #[cfg(not(target_os = "linux"))]
-    let owner = None;
-    outputs.give_to(owner)?;
-    let create = |path: &PathBuf| {
-        let output = Output::create(path).map_err(|error| error.to_string())?;
-        give(&output, owner).map(|()| output)
-    };
-    let filter = filter(capture)?;
+    let create = |how| capture.write.as_ref().map(|path| open(path, user.as_ref(), how)).transpose();
     let Some(interface) = &capture.interface else {
-        let copy = capture.write.as_ref().map(create).transpose()?.map(|output| Copy::to(output, capture.snaplen));
+        let copy = create(Output::replace)?.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
     };
@@ -206,13 +250,22 @@ fn inputs(arguments: &MonitorArguments, watch: &Watch, outputs: &mut Outputs) ->
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
         // A run that is refused harms no capture: creating a copy empties what was there.
         let copy = |link| {
-            let output = capture.write.as_ref().map(create).transpose()?;
-            Ok(output.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
+            Ok(create(Output::create)?
+                .map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
         };
         let drops_all = arguments.endless.drop_all;
         let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests, drops_all)?;
         // From here on nothing can be opened but in the folders of the outputs.
-        let given = confinement(arguments, user).apply().map_err(|error| error.to_string())?;
+        let confinement = confinement(arguments, user, start.inherited);
+        let folders = confinement.folders_rw.clone();
+        let given = confinement.apply().map_err(|error| error.to_string())?;
+        for (folder, error) in folders.iter().filter_map(|folder| Some((folder, confine::may_create(folder).err()?))) {
+            complain(format_args!(
+                "{}: no file can be created there any more: {error}; the outputs will not be opened again after a \
+                 rotation; let the user of the run write in that folder",
+                folder.display()
+            ));
+        }
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
         let service =
@@ -239,15 +292,15 @@ fn listener(arguments: &MonitorArguments) -> Result<Option<Listener>, String> {
 
 /// What the process keeps once everything is open.
 #[cfg(target_os = "linux")]
-fn confinement(arguments: &MonitorArguments, user: Option<User>) -> Confinement {
-    let outputs = [&arguments.outputs.eve, &arguments.outputs.timing, &arguments.capture.write];
+fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inherited) -> Confinement {
+    let outputs = [&arguments.outputs.eve, &arguments.capture.write];
     // Only files are opened again, where they really are: the folder of a device has all others in it, disks among
     // them, and links to files of other folders.
-    let files = outputs.into_iter().flatten().filter(|path| !is_standard(path));
+    let files = outputs.into_iter().flatten().filter(|path| !is_standard(path) && !is_descriptor(path));
     let files = files.filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file());
-    let folders = files.filter_map(|path| path.parent().map(Path::to_owned));
-    let folders_rw = folders.collect();
-    Confinement { user, folders_rw, keep_net_raw: !arguments.endless.drop_all }
+    let mut folders_rw: Vec<PathBuf> = files.filter_map(|path| path.parent().map(Path::to_owned)).collect();
+    folders_rw.dedup();
+    Confinement { user, folders_rw, keep_net_raw: !arguments.endless.drop_all, inherited }
 }
 
 /// The settings of the second analysis, if the options ask for it.
@@ -418,14 +471,20 @@ fn analyse(
         // A pipe may take long to send its first byte.
         Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
     };
+    let mut begun = Ok(());
     if let [Input::Files(files)] = &mut inputs[..] {
         let readable = files.open();
         files.faults().for_each(|fault| tell(&meter, fault));
         if !readable && !files.was_cut_short() {
             return None;
         }
+        begun = files.begin_copy();
     }
     drop(meter);
+    if let Err(error) = begun.and_then(|()| outputs.begin()) {
+        complain(error);
+        return None;
+    }
     let meter = Meter::start("Analysing", Shows::Packets, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
@@ -533,17 +592,17 @@ mod tests {
             let arguments = ["corelane", "monitor", "-i", "lo", "--write"].map(Path::new);
             let arguments = arguments.into_iter().chain([file.as_path(), Path::new("--eve"), eve]);
             let Command::Monitor(arguments) = Arguments::parse_from(arguments).command else { panic!() };
-            confinement(&arguments, None).folders_rw
+            confinement(&arguments, None, Inherited::default()).folders_rw
         };
         let inside = folder.path().canonicalize().unwrap();
-        for device in ["-", "/dev/null", "/dev/full"] {
+        for device in ["-", "/dev/null", "/dev/full", "/dev/stdout"] {
             assert_eq!(allowed(Path::new(device)), [&*inside], "{device}");
         }
-        assert_eq!(allowed(&file), [&*inside, &*inside]);
+        assert_eq!(allowed(&file), [&*inside]);
         // Where the file is, and not where a link to it is.
         let links = tempfile::tempdir().unwrap();
         let link = links.path().join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert_eq!(allowed(&link), [&*inside, &*inside]);
+        assert_eq!(allowed(&link), [&*inside]);
     }
 }

@@ -16,8 +16,8 @@ pub(crate) use stream::{Condition, Units};
 #[derive(Debug)]
 pub(crate) struct Output {
     to: To,
-    /// Whether this process has created the file, for sure.
-    is_new: bool,
+    /// Whether what the file held stays in it.
+    keeps: bool,
 }
 
 #[derive(Debug)]
@@ -42,22 +42,45 @@ impl fmt::Display for OutputError {
 impl Output {
     /// The standard output.
     pub(crate) fn stdout() -> Self {
-        Output { to: To::Stdout, is_new: false }
+        Output { to: To::Stdout, keeps: true }
     }
 
     /// Creates a file, or empties it; `-` is the standard output.
     pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
+        let output = Self::replace(path)?;
+        output.empty().map(|()| output)
+    }
+
+    /// The same, but that a file is left as it is until it is [emptied](Output::empty): a run that is refused costs
+    /// nothing.
+    pub(crate) fn replace(path: &Path) -> Result<Self, OutputError> {
+        Self::open(path, OpenOptions::new().write(true).create(true).truncate(false), false)
+    }
+
+    /// Opens a file to write behind what it holds, or creates it; `-` is the standard output. What a service writes
+    /// survives its restart.
+    pub(crate) fn append(path: &Path) -> Result<Self, OutputError> {
+        Self::open(path, OpenOptions::new().append(true).create(true), true)
+    }
+
+    fn open(path: &Path, options: &OpenOptions, keeps: bool) -> Result<Self, OutputError> {
         if is_standard(path) {
             return Ok(Self::stdout());
         }
-        let created = match File::create_new(path) {
-            // This one follows links, and creates what they lead to.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::create(path).map(|file| (file, false)),
-            created => created.map(|file| (file, true)),
-        };
-        match created {
-            Ok((file, is_new)) => Ok(Output { to: To::File(file, path.to_owned()), is_new }),
+        match options.open(path) {
+            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()), keeps }),
             Err(error) => Err(OutputError { name: path.display().to_string(), error }),
+        }
+    }
+
+    /// Empties the file, unless it was opened to append. Before the first byte is written.
+    pub(crate) fn empty(&self) -> Result<(), OutputError> {
+        match &self.to {
+            To::File(file, _) if !self.keeps => {
+                let emptied = file.metadata().and_then(|facts| if facts.is_file() { file.set_len(0) } else { Ok(()) });
+                emptied.map_err(|error| OutputError { name: self.to_string(), error })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -87,35 +110,23 @@ impl Output {
         matches!(self.to, To::Stdout)
     }
 
-    /// Opens a file to write behind what it holds, or creates it; `-` is the standard output. What a service writes
-    /// survives its restart.
-    pub(crate) fn append(path: &Path) -> Result<Self, OutputError> {
-        if is_standard(path) {
-            return Ok(Self::stdout());
-        }
-        match append(path) {
-            Ok((file, is_new)) => Ok(Output { to: To::File(file, path.to_owned()), is_new }),
-            Err(error) => Err(OutputError { name: path.display().to_string(), error }),
-        }
-    }
-
     /// Makes a stream of the output, for bytes that come while the work goes on.
     pub(crate) fn into_stream(self) -> Stream {
         Stream::new(self)
     }
 
     /// Opens the file again by its name, which may mean another file since, and writes behind what that holds. Says
-    /// whether it is another file. The standard output, devices and pipes stay as they are. After an error the old file
-    /// stays open.
+    /// whether it is another file. The standard output, devices, pipes and [descriptors](is_descriptor) stay as they
+    /// are. After an error the old file stays open.
     fn reopen(&mut self) -> io::Result<bool> {
         let To::File(file, path) = &mut self.to else { return Ok(false) };
         let old = file.metadata()?;
-        if !old.is_file() {
+        if !old.is_file() || is_descriptor(path) {
             return Ok(false);
         }
-        let (new, is_new) = append(path)?;
+        let new = OpenOptions::new().append(true).create(true).open(path)?;
         let is_other = !is_same(&old, &new.metadata()?);
-        (*file, self.is_new) = (new, is_new);
+        *file = new;
         Ok(is_other)
     }
 
@@ -136,21 +147,6 @@ impl Output {
             file.seek(SeekFrom::Start(whole)).map(|_| true)
         };
         cut().unwrap_or(false)
-    }
-
-    /// Gives the file to a user, by the IDs of user and group, so that the user may open it again once the process has
-    /// no other rights. Only a file that [`append`](Output::append) has created is given: what was there before, a link
-    /// to it included, may be anybody's.
-    ///
-    /// # Errors
-    ///
-    /// Those of `fchown`.
-    #[cfg(unix)]
-    pub(crate) fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
-        match &self.to {
-            To::File(file, _) if self.is_new => std::os::unix::fs::fchown(file, Some(user), Some(group)),
-            _ => Ok(()),
-        }
     }
 
     /// Removes a file that is not whole, and says so. Devices and pipes stay.
@@ -181,19 +177,6 @@ fn through<W: Write>(to: W, body: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     let mut buffered = BufWriter::with_capacity(64 << 10, to);
     body(&mut buffered)?;
     buffered.flush()
-}
-
-/// Opens a file to write behind what it holds, or creates it. Says whether it was created for sure.
-fn append(path: &Path) -> io::Result<(File, bool)> {
-    let mut options = OpenOptions::new();
-    options.append(true);
-    match options.clone().create_new(true).open(path) {
-        // This one follows links, and creates what they lead to.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            options.create(true).open(path).map(|file| (file, false))
-        }
-        created => created.map(|file| (file, true)),
-    }
 }
 
 /// Whether both are facts about one file; unknown where files have no numbers.
@@ -239,6 +222,15 @@ pub(crate) fn is_one_output(a: &Path, b: &Path) -> bool {
 /// Whether a path stands for the standard input or output.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether a path stands for a file that the process was given open, as in `--eve >(gzip > eve.json.gz)`. It is opened
+/// by the giver's rights, and once: the number may be another file's later.
+pub(crate) fn is_descriptor(path: &Path) -> bool {
+    let is_in = |folder| path.parent() == Some(Path::new(folder));
+    is_in("/dev/fd")
+        || is_in("/proc/self/fd")
+        || ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
 }
 
 /// The path at which a file would be created.

@@ -2,7 +2,7 @@
 
 mod share;
 
-use crate::output::{Condition, Output, Stream, Units};
+use crate::output::{Condition, Output, OutputError, Stream, Units};
 use corelane_monitor::Steps;
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::write::PcapngWriter;
@@ -26,6 +26,14 @@ impl Tap {
     /// Whether it changes or copies anything.
     pub(crate) fn is_needed(&self) -> bool {
         self.filter.is_some() || self.copy.is_some()
+    }
+
+    /// Empties the file of the copy, before its first record.
+    pub(crate) fn begin(&self) -> Result<(), OutputError> {
+        match &self.copy {
+            Some(CopyEnd::Own(copy)) => copy.stream.iter().try_for_each(|stream| stream.output().empty()),
+            _ => Ok(()),
+        }
     }
 
     /// The record as it is analysed; `None` if the filter drops it.

@@ -18,7 +18,7 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 mod cases {
-    use crate::confine::{Confinement, Given, Protection, Refusal, User};
+    use crate::confine::{Confinement, Given, Inherited, Protection, Refusal, User, may_create};
     use corelane::spsc;
     use corelane_monitor::eve::Events;
     use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings};
@@ -33,6 +33,7 @@ mod cases {
     use std::fs::{self, File, OpenOptions};
     use std::io::{ErrorKind, Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::IntoRawFd;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -59,7 +60,10 @@ mod cases {
         ("root_becomes_another_user_and_gives_up_all", As::Root, gives_up_all),
         ("the_right_to_capture_can_be_kept", As::Root, keeps_net_raw),
         ("root_without_a_user_gives_up_the_rest", As::Root, stays_root),
+        ("root_by_its_name_is_still_root", As::Root, root_by_name),
         ("a_user_gives_up_what_it_has", As::Nobody, a_user),
+        ("outputs_are_opened_as_another_user_and_root_comes_back", As::Root, acts_as_a_user),
+        ("what_was_inherited_is_closed", As::Root, closes_what_it_inherited),
         ("the_program_still_works", As::Root, works),
         ("an_analysis_finds_the_same", As::Root, analyses),
         ("outputs_are_rotated", As::Root, rotates),
@@ -123,7 +127,7 @@ mod cases {
         let mut command = Command::new(program);
         command.arg("--case").arg(name).arg(folder.path()).stdin(Stdio::null()).current_dir(folder.path());
         if of == As::Nobody {
-            let (uid, gid) = User::find(USER).expect("a user").ids();
+            let (uid, gid) = ids();
             command.uid(uid).gid(gid);
         }
         let output = command.output().expect("the program starts");
@@ -136,7 +140,13 @@ mod cases {
     }
 
     fn confinement(folder: &Path) -> Confinement {
-        Confinement { user: None, folders_rw: vec![folder.join("inside")], keep_net_raw: false }
+        Confinement { folders_rw: vec![folder.join("inside")], ..Confinement::default() }
+    }
+
+    /// The numbers of the user and its group.
+    fn ids() -> (u32, u32) {
+        let user = nix::unistd::User::from_name(USER).unwrap().expect("a user");
+        (user.uid.as_raw(), user.gid.as_raw())
     }
 
     fn as_nobody(folder: &Path) -> Confinement {
@@ -262,8 +272,7 @@ mod cases {
     }
 
     fn gives_up_all(folder: &Path) {
-        let nobody = User::find(USER).unwrap();
-        let (uid, gid) = nobody.ids();
+        let (uid, gid) = ids();
         // Root may be a member of others' groups.
         setgroups(&[Gid::from_raw(0), Gid::from_raw(4)]).unwrap();
         // Open before, and usable after.
@@ -312,6 +321,47 @@ mod cases {
         assert!(holds(&given.user));
         assert_eq!(given.capabilities, Protection::Holds("none; bounding set kept, as without CAP_SETPCAP".to_owned()));
         check_confined(&given, folder);
+    }
+
+    fn root_by_name(folder: &Path) {
+        let given = apply(Confinement { user: Some(User::find("root").unwrap()), ..confinement(folder) });
+        assert!(given.to_string().contains("user: not given: still root"), "{given}");
+    }
+
+    /// As for opening the outputs, before all else is given up.
+    fn acts_as_a_user(folder: &Path) {
+        setgroups(&[Gid::from_raw(0), Gid::from_raw(4)]).unwrap();
+        let rights = || ["Uid", "Gid", "Groups"].map(status);
+        let before = (rights(), capability_sets());
+        let (inside, secret) = (folder.join("inside"), folder.join("secret"));
+        fs::write(&secret, "root's").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let done = User::find(USER).unwrap().act(|| {
+            append(inside.join("new")).unwrap();
+            std::os::unix::fs::symlink(&secret, inside.join("link")).unwrap();
+            (rights(), append(inside.join("link")).unwrap_err().kind(), may_create(&inside), may_create(Path::new("/")))
+        });
+        let (uid, gid) = ids();
+        let during = [format!("0 {uid} 0 {uid}"), format!("0 {gid} 0 {gid}"), gid.to_string()];
+        assert_eq!(done.unwrap(), (during, ErrorKind::PermissionDenied, Ok(()), Err(Errno::EACCES)));
+        assert_eq!((rights(), capability_sets()), before);
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(inside.join("new")).unwrap()), uid);
+        assert_eq!(may_create(Path::new("/")), Ok(()));
+    }
+
+    fn closes_what_it_inherited(folder: &Path) {
+        let theirs = [File::open("/etc/passwd").unwrap(), append(folder.join("outside/log")).unwrap()];
+        let theirs = theirs.map(IntoRawFd::into_raw_fd);
+        let inherited = Inherited::find();
+        let mut ours = append(folder.join("inside/log")).unwrap();
+        apply(Confinement { inherited, ..as_nobody(folder) });
+        for number in theirs {
+            assert!(fs::read_link(format!("/proc/self/fd/{number}")).is_err(), "{number}");
+        }
+        ours.write_all(b"still open\n").unwrap();
+        for number in 0..3 {
+            fs::read_link(format!("/proc/self/fd/{number}")).expect("a standard one");
+        }
     }
 
     /// What the monitor does all day.
@@ -415,11 +465,7 @@ mod cases {
     /// As logrotate does: the file goes away under another name, and comes again under its own.
     fn rotates(folder: &Path) {
         let path = folder.join("inside/eve.json");
-        let user = User::find(USER).unwrap();
-        // Root creates it, and the user has to open it again.
-        let mut file = append(&path).unwrap();
-        let (uid, gid) = user.ids();
-        std::os::unix::fs::fchown(&file, Some(uid), Some(gid)).unwrap();
+        let mut file = User::find(USER).unwrap().act(|| append(&path)).unwrap().unwrap();
         apply(as_nobody(folder));
         for turn in 0..3 {
             writeln!(file, "line {turn}").unwrap();
@@ -456,6 +502,7 @@ mod cases {
     fn not_root(folder: &Path) {
         let refusal = as_nobody(folder).apply().unwrap_err();
         assert!(matches!(refusal, Refusal::NotRoot(_)));
+        assert!(matches!(User::find(USER).unwrap().act(|| ()), Err(Refusal::NotRoot(_))));
         assert!(refusal.to_string().starts_with("--user nobody: only root "), "{refusal}");
     }
 

@@ -1,7 +1,7 @@
 //! The outputs of `corelane monitor`, opened before the analysis begins.
 
 use super::service::Service;
-use super::{Analysed, events};
+use super::{Analysed, User, events, open};
 use crate::args::{Format, MonitorArguments};
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
@@ -37,7 +37,8 @@ struct Eve {
 }
 
 impl Outputs {
-    pub(super) fn create(arguments: &MonitorArguments) -> Result<Self, String> {
+    /// Opens the outputs, with the rights of the user that the process becomes, and empties none of them.
+    pub(super) fn open(arguments: &MonitorArguments, user: Option<&User>) -> Result<Self, String> {
         let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
         // This check comes before any of the files is emptied.
         let copy = &arguments.capture.write;
@@ -57,25 +58,23 @@ impl Outputs {
                 return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
             }
         }
-        let is_live = arguments.capture.interface.is_some();
-        let create = |path: &Option<PathBuf>| {
-            let Some(path) = path else { return Ok(None) };
-            // What a service writes survives its restart.
-            let output = if is_live { Output::append(path) } else { Output::create(path) };
-            output.map(Some).map_err(|error| error.to_string())
-        };
         let format = arguments.outputs.format;
-        let eve = create(eve)?;
-        let taken = if eve.as_ref().is_some_and(Output::is_stdout) {
+        let is_taken = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
+        let taken = if is_taken(eve) {
             Some("--eve -: the events")
         } else {
-            copy.as_ref().is_some_and(|copy| is_standard(copy)).then_some("--write -: the packets")
+            is_taken(copy).then_some("--write -: the packets")
         };
         if let Some(taken) = taken
             && format == Format::Json
         {
             return Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"));
         }
+        let is_live = arguments.capture.interface.is_some();
+        // What a service writes survives its restart.
+        let how = if is_live { Output::append } else { Output::replace };
+        let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how)).transpose();
+        let (eve, timing) = (create(eve)?, create(timing)?);
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
             stream: if is_live { output.into_stream().enduring(Units::Lines) } else { output.into_stream() },
@@ -86,11 +85,17 @@ impl Outputs {
             probes: arguments.outputs.probes,
             report: taken.is_none().then(Output::stdout),
             eve,
-            timing: create(timing)?,
+            timing,
             has_told: false,
             service: None,
             reopens: 0,
         })
+    }
+
+    /// Empties the files that are written anew, once nothing can refuse the run any more.
+    pub(super) fn begin(&self) -> Result<(), OutputError> {
+        let eve = self.eve.iter().map(|eve| eve.stream.output());
+        eve.chain(&self.timing).try_for_each(Output::empty)
     }
 
     /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
@@ -141,12 +146,6 @@ impl Outputs {
                 }
             }
         }
-    }
-
-    /// Gives the files that were created to the user that the process becomes, by IDs of user and group.
-    pub(super) fn give_to(&self, owner: Option<(u32, u32)>) -> Result<(), String> {
-        self.timing.iter().try_for_each(|output| give(output, owner))?;
-        self.eve.iter().try_for_each(|eve| give(eve.stream.output(), owner))
     }
 
     /// Opens the outputs again, and writes a first report, if that was asked for.
@@ -245,10 +244,4 @@ impl Eve {
         }
         Ok(finished)
     }
-}
-
-/// Gives a file to a user, if this process has created it.
-pub(super) fn give(output: &Output, owner: Option<(u32, u32)>) -> Result<(), String> {
-    let Some((user, group)) = owner else { return Ok(()) };
-    output.give_to(user, group).map_err(|error| format!("{output}: cannot be given to the user: {error}"))
 }

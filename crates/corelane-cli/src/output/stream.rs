@@ -510,7 +510,7 @@ mod tests {
             for room in 0..all.len() {
                 let (mut reader, writer) = pipe().unwrap();
                 let to = To::File(File::from(std::os::fd::OwnedFd::from(writer)), PathBuf::from("pipe"));
-                let mut stream = Output { to, is_new: false }.into_stream().enduring(units);
+                let mut stream = Output { to, keeps: true }.into_stream().enduring(units);
                 stream.room = Some(room);
                 (0..7).for_each(|i| assert!(stream.put(&unit(units, i))));
                 assert!(stream.flush());
@@ -772,9 +772,48 @@ mod tests {
             stream.finish().unwrap();
         }
         assert_eq!(fs::read(&path).unwrap(), together(Units::Lines, 0..3));
-        // What this process has not created is not given away.
-        assert!(!Output::append(&path).unwrap().is_new);
-        assert!(Output::append(&folder.path().join("new")).unwrap().is_new);
+    }
+
+    #[test]
+    fn a_file_is_emptied_when_its_run_begins_and_not_before() {
+        let folder = folder();
+        let path = folder.path().join("out");
+        for _ in 0..2 {
+            fs::write(&path, "of an earlier run").unwrap();
+            let output = Output::replace(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"of an earlier run");
+            output.empty().unwrap();
+            output.write(|out| out.write_all(b"new")).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+        }
+        Output::append(&path).unwrap().empty().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new", "what is appended to stays");
+        drop(Output::create(&path).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    /// The number may be another file's by then.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_was_given_open_is_not_opened_by_its_number_again() {
+        use std::os::fd::AsRawFd;
+        let folder = folder();
+        let given = folder.path().join("given");
+        for folder in ["/dev/fd", "/proc/self/fd"] {
+            let file = fs::OpenOptions::new().append(true).create(true).open(&given).unwrap();
+            let mut stream = stream(&Path::new(folder).join(file.as_raw_fd().to_string()), Units::Lines);
+            stream.put(b"one\n");
+            // From here on the number is no file's, or any other's.
+            drop(file);
+            stream.reopen();
+            stream.put(b"two\n");
+            assert_eq!(stream.condition(), Condition::default());
+            assert_eq!(stream.finish().unwrap(), Exit::Done);
+        }
+        assert_eq!(fs::read(&given).unwrap(), b"one\ntwo\n".repeat(2));
+        for plain in ["/dev/null", "/dev/fd", "eve.json", "/tmp/dev/fd/1", "/dev/fd/1/eve.json"] {
+            assert!(!crate::output::is_descriptor(Path::new(plain)), "{plain}");
+        }
     }
 
     /// The disk of [`a_disk_that_is_really_full`].

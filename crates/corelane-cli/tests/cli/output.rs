@@ -101,6 +101,45 @@ fn files_that_cannot_be_created_are_found_before_the_analysis() {
     }
 }
 
+/// Whatever refuses a run, what the files hold from an earlier one stays.
+#[test]
+fn a_run_that_is_refused_empties_no_file() {
+    let folder = Folder::new();
+    let input = folder.file("trace.pcap", &generated(100).0);
+    let program = folder.file("filter", b"no program");
+    let nowhere = folder.path("no/such/folder/out");
+    let outputs = ["eve.json", "timing.json", "copy.pcapng"].map(|name| folder.file(name, b"kept"));
+    let [eve, timing, copy] = &outputs;
+    let options: [&[&Path]; 7] = [
+        &[&folder.path("missing.pcap")],
+        &[&nowhere.with_extension("pcap"), Path::new("--continuous")],
+        &[&input, Path::new("--timing"), &nowhere],
+        &[&input, Path::new("--write"), &nowhere],
+        &[&input, Path::new("--filter-program"), &program],
+        &[&input, Path::new("--write"), Path::new("-")],
+        &[&input, Path::new("--memory-limit"), Path::new("1M")],
+    ];
+    for options in options {
+        let mut command = corelane(["monitor", "--format", "json", "--eve"]);
+        command.arg(eve).args(options);
+        for (option, path) in [("--timing", timing), ("--write", copy)] {
+            if !options.contains(&Path::new(option)) {
+                command.arg(option).arg(path);
+            }
+        }
+        run(&mut command).code(2);
+        for path in &outputs {
+            assert_eq!(fs::read(path).unwrap(), b"kept", "{} {options:?}", path.display());
+        }
+    }
+    // The files of a run that is not refused hold nothing else.
+    let mut command = corelane(["monitor", "--format", "json", "--eve"]);
+    run(command.arg(eve).arg("--timing").arg(timing).arg("--write").arg(copy).arg(&input)).code(0);
+    for path in &outputs {
+        assert!(!fs::read(path).unwrap().windows(4).any(|bytes| bytes == b"kept"), "{}", path.display());
+    }
+}
+
 #[test]
 fn a_file_is_used_once_whatever_its_names_are() {
     let folder = Folder::new();

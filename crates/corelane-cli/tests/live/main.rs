@@ -17,6 +17,7 @@ mod mutated;
 #[path = "../../../corelane-net/tests/live/support.rs"]
 #[allow(dead_code, reason = "it is shared with the tests of the capture, which use all of it")]
 mod net;
+mod privileges;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../../../corelane/tests/support/random.rs"]

@@ -139,10 +139,20 @@ impl Live {
     /// The same, where so many others of these are on the interface.
     #[track_caller]
     pub(crate) fn start_beside<'a>(others: u16, number: u16, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::start_by(&mut corelane(None::<&str>), others, number, arguments)
+    }
+
+    /// The same by a command that takes the program's arguments.
+    #[track_caller]
+    pub(crate) fn start_by<'a>(
+        command: &mut Command,
+        others: u16,
+        number: u16,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9100 + 100 * others + number));
-        let interface = format!("b{number}");
-        let mut command = corelane(["monitor", "--quiet", "-i", &interface, "--metrics", &address.to_string()]);
+        command.args(["monitor", "--quiet", "-i", &format!("b{number}"), "--metrics", &address.to_string()]);
         if !arguments.contains(&"--format") {
             command.args(["--format", "json"]);
         }
@@ -159,6 +169,11 @@ impl Live {
         // It listens early, and answers once everything is open.
         live.get("/healthz");
         live
+    }
+
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
