@@ -29,8 +29,9 @@ use std::thread;
 
 /// The most items that a stage takes at a time.
 const BATCH: usize = 256;
-/// The most harvests in a queue; each comes from one batch.
-const HARVESTS: usize = 64;
+/// The most harvests in a queue. As many more are with the output stage while it gives them out: of each stage at most
+/// 2 MB of lines are on their way, however the threads are scheduled, where the stages are in step.
+const HARVESTS: usize = 16;
 /// Records that are read at a time.
 const READ: usize = 4096;
 

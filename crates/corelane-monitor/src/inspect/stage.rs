@@ -96,7 +96,7 @@ impl Cell {
 
 /// Bytes of lines after which they are taken, though there is more to do: between two packets, as one may bring about a
 /// hundred times its size.
-pub(super) const ENOUGH: usize = 64 << 10;
+pub(super) const ENOUGH: usize = 32 << 10;
 /// The step of what happens when all steps are over.
 const LAST: u64 = u64::MAX >> 8;
 /// Slots that are gathered for the scan detector.
