@@ -50,7 +50,7 @@ fn a_user_that_the_run_cannot_become_costs_no_file() {
         {
             let mut command = Command::new(&program);
             command.args(["monitor", "-i", "b0", "--user", user, "--eve"]).arg(&eve).arg("--write").arg(&tee);
-            command.stdin(Stdio::null());
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             if !is_root {
                 command.uid(id());
             }
