@@ -6,12 +6,13 @@
 //! | protection | what it takes away |
 //! |---|---|
 //! | user and groups | root's files and processes |
+//! | inherited files | those that the run was started with and has no use for |
 //! | capabilities | all, in all five sets, but CAP_NET_RAW if interfaces may have to be opened again |
 //! | no new privileges | set-user-ID programs and file capabilities |
 //! | Landlock | files outside the folders, new TCP ports, signals and abstract sockets of other processes |
 //! | seccomp | system calls that the program does not make, such as `execve`, `ptrace`, `mount` and `bpf` |
 //!
-//! All but the first are best effort: what the kernel lacks is said, and the rest holds.
+//! All but the first two are best effort: what the kernel lacks is said, and the rest holds.
 //!
 //! # Why the system calls are a list of allowed ones
 //!

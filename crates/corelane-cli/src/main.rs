@@ -9,7 +9,7 @@
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
-//! | `tap.rs` | the filter and the copy, between a source and its analysis |
+//! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 //! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |

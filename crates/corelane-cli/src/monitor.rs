@@ -248,7 +248,7 @@ fn inputs(
         let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
         let listener = listener(arguments)?;
         let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
-        // A run that is refused harms no capture: creating a copy empties what was there.
+        // Last of all outputs, as creating a copy empties what was there.
         let copy = |link| {
             Ok(create(Output::create)?
                 .map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))

@@ -176,6 +176,8 @@ impl Wire {
         self.looked = Instant::now();
         let counts = self.live.statistics();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // It may wait for a disk, and those that want the facts must not.
+        let copy = self.tap.copy.as_ref().map(|copy| copy.condition());
         let mut facts = self.shared.lock();
         if facts.capture.interface.is_empty() {
             facts.capture.interface = self.live.interface().to_owned();
@@ -187,7 +189,7 @@ impl Wire {
         facts.capture.truncated = counts.truncated;
         facts.last_ns = self.last_ns;
         facts.lag = last_ns.map_or(Duration::ZERO, |last_ns| now.saturating_sub(Duration::from_nanos(last_ns)));
-        facts.copy = self.tap.copy.as_ref().map(|copy| copy.condition());
+        facts.copy = copy;
         drop(facts);
         let more = self.drops.lock().unwrap_or_else(PoisonError::into_inner).count(self.ring, counts.dropped);
         if let Some(more) = more {

@@ -6,6 +6,8 @@
 //!    ring that is over is not waited for.
 //! 3. If too much waits, the rings that are ahead are not read: packets wait in the kernel, which counts what it drops.
 //!    The ring that is last goes on always, so the others do not wait for ever.
+//! 4. While a clock that was set back catches up, no ring passes any time. If too much waits then, the order is that of
+//!    steps alone.
 
 use super::Copy;
 use crate::output::Condition;
@@ -16,7 +18,7 @@ use std::mem::size_of;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most bytes of records that wait, of all rings, and what each reads at a time. A ring without packets is a
+/// The most bytes of records that wait, of all rings, but for what each reads at a time. A ring without packets is a
 /// quarter of a second behind the others: in that time so much comes at 8 Gbit/s.
 pub(super) const MOST_WAITING: usize = 256 << 20;
 
@@ -174,14 +176,23 @@ impl Joint {
         self.bytes >= self.most
     }
 
-    /// Whether another ring is behind this one. What is the last ring's does not wait.
+    /// Whether another ring is some steps behind this one. What is the last ring's does not wait.
     fn is_ahead(&self, ring: usize) -> bool {
-        self.rings[ring].passed_ns > self.passed_ns()
+        self.rings[ring].passed_ns / STEP_NS > self.passed_ns() / STEP_NS
     }
 
-    /// Writes what no earlier record can precede any longer.
+    /// Writes what no earlier record can precede any longer; if too much waits, in one step, all of that step.
     fn write(&mut self) {
         let passed_ns = self.passed_ns();
+        self.write_to(passed_ns);
+        let is_waited_for = |ring: usize| !self.rings[ring].is_over && self.is_ahead(ring);
+        if self.is_full() && !(0..self.rings.len()).any(is_waited_for) {
+            self.write_to((passed_ns / STEP_NS * STEP_NS).saturating_add(STEP_NS - 1));
+        }
+    }
+
+    /// Writes all that waits and has no later place than this.
+    fn write_to(&mut self, passed_ns: u64) {
         let mut records = Vec::new();
         for ring in &mut self.rings {
             let count = ring.records.partition_point(|record| record.place_ns <= passed_ns);
@@ -204,6 +215,7 @@ mod tests {
     use corelane_monitor::Steps;
     use corelane_net::capture::{Options, Reader};
     use std::thread;
+    use std::time::Instant;
     use tempfile::TempDir;
 
     const SECOND: u64 = 1_000_000_000;
@@ -326,6 +338,20 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_was_set_back_holds_no_ring_back() {
+        let ([mut a, mut b], folder) = taps(10);
+        take(&mut a, [SECOND + 900]);
+        take(&mut b, [SECOND + 200]);
+        for _ in 0..10 {
+            take(&mut a, [5; 10]);
+            take(&mut b, [5; 10]);
+            assert!(a.wait_for_room(NOT_LONG) && b.wait_for_room(NOT_LONG), "both are in one step");
+        }
+        let (times, _) = written(&folder);
+        assert!(times.len() > 190 && times[2..].iter().all(|time| time / SECOND == 1), "{times:?}");
+    }
+
+    #[test]
     fn a_ring_that_waits_is_woken_as_soon_as_it_may_be_read() {
         let moves: [fn(&mut Tap); 3] =
             [|tap| take(tap, [6 * SECOND]), |tap| tap.pass(7 * SECOND), |tap| tap.finish(Some((0, 0)))];
@@ -335,8 +361,10 @@ mod tests {
             assert!(!a.wait_for_room(NOT_LONG));
             thread::scope(|scope| {
                 let waits = scope.spawn(|| a.wait_for_room(LONG));
+                let begun = Instant::now();
                 go_on(&mut b);
                 assert!(waits.join().unwrap());
+                assert!(begun.elapsed() < LONG / 2, "it was not woken, but looked when its time was over");
             });
         }
     }

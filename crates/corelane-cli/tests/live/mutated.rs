@@ -109,14 +109,14 @@ fn endure(captures: &[(PathBuf, Vec<Frame>)], seed: u64, count: u64) -> u64 {
     sending(0, |sender| {
         let mut faulty = Faulty::new(captures, seed);
         let (mut sent, mut unseen) = (0, 0);
-        for _ in 0..count {
+        for number in 0..count {
             let frame = faulty.next();
             sender.send(frame);
             sent += frame.len() as u64;
             unseen += frame.len() as u64 + OVERHEAD;
             if unseen > AHEAD {
                 unseen = 0;
-                keep_pace(&live, sent);
+                keep_pace(&live, sent, sent / (number + 1));
             }
         }
     });
@@ -144,12 +144,12 @@ fn endure(captures: &[(PathBuf, Vec<Frame>)], seed: u64, count: u64) -> u64 {
 }
 
 /// Waits until less than half of what may be ahead is, so that frames are analysed rather than dropped.
-fn keep_pace(live: &Live, sent: u64) {
+fn keep_pace(live: &Live, sent: u64, mean: u64) {
     let start = Instant::now();
     loop {
         let samples = live.scrape();
-        let is_late = sample(&samples, "bytes_total") as u64 + AHEAD < sent;
-        if !is_late || sample(&samples, "capture_drops_total") > 0.0 {
+        let [analysed, dropped] = ["bytes_total", "capture_drops_total"].map(|name| sample(&samples, name) as u64);
+        if analysed + dropped * mean + AHEAD >= sent {
             return;
         }
         assert!(start.elapsed() < crate::net::PATIENCE, "the analysis stands still: {samples:?}");

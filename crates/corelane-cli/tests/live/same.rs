@@ -75,8 +75,8 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16]
             let count = rings.to_string();
             let mut arguments = vec!["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
             arguments.extend(["--analyzers", &analyzers, "--rings", &count]);
-            if rings > 1 {
-                // Many programs run at a time, and rings are memory of the kernel's.
+            if rings > 1 && pauses(frames).is_zero() {
+                // Rings are memory of the kernel's. With pauses a small one is soon full of blocks of a frame each.
                 arguments.extend(["--ring-size", "16M"]);
             }
             let live = Live::start_beside(others, lane, arguments);

@@ -14,7 +14,7 @@ pub trait ItemProducer: Send {
     /// Whether the queue is closed: the stage has panicked and takes no more.
     fn is_closed(&self) -> bool;
 
-    /// How full the queue is, from 0 to 1; `None` if it does not tell. Asked once a second at most.
+    /// How full the queue is, from 0 to 1; `None` if it does not tell. Asked once in a second of the capture's time.
     fn fill(&self) -> Option<f64> {
         None
     }

@@ -615,9 +615,8 @@ fn output<'a, D: Design<Harvest>, O: FnMut(Found<'_>)>(
         }
         collector.drain(&mut out);
         for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
-            if queues.iter().any(|&(of, ..)| of == ring) {
-                creditor.tell(collector.passed(ring));
-            }
+            // Also where all stages of the ring are over: its Dispatcher may wait for credit, and has to find that out.
+            creditor.tell(collector.passed(ring));
         }
     }
     (collector, out)
